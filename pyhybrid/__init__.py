@@ -1,0 +1,63 @@
+"""Synthetic microdata from Bayesian models with a formal privacy guarantee.
+
+The names of this module are the public interface. Importing it does no work: each name is loaded
+from its module when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BudgetExceeded": "errors",
+    "Combined": "combining",
+    "EngineUnavailable": "errors",
+    "InvalidInput": "errors",
+    "LipschitzBounds": "risk",
+    "LipschitzWeighted": "mechanisms",
+    "NegativeBinomial": "models",
+    "NotConverged": "errors",
+    "Poisson": "models",
+    "PrivacyCharge": "accounting",
+    "PyhybridError": "errors",
+    "Release": "release",
+    "SamplerSettings": "engines",
+    "SamplingError": "errors",
+    "SaveFailed": "errors",
+    "Unweighted": "mechanisms",
+    "censor": "weights",
+    "combine_fully_synthetic": "combining",
+    "combine_multiple_imputation": "combining",
+    "combine_nested": "combining",
+    "combine_partially_synthetic": "combining",
+    "compose": "accounting",
+    "count_weights": "weights",
+    "epsilon_of_bound": "accounting",
+    "histogram_counts": "histogram",
+    "lipschitz_bounds": "risk",
+    "lipschitz_weights": "weights",
+    "pairwise_risk": "risk",
+    "perturbed_probabilities": "histogram",
+    "radius_risk": "risk",
+    "reweight": "weights",
+    "scalar_weights": "weights",
+    "truncate_weights": "weights",
+    "weights_from_lipschitz": "weights",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pyhybrid' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"pyhybrid.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

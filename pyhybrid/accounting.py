@@ -1,0 +1,222 @@
+r"""What a release costs: epsilon, privacy charges, composition.
+
+A charge is created by the mechanism that made a release and states everything needed to read its
+epsilon: kind, neighbour relation, number of data sets, where the number came from, what it
+assumes and what it does not cover.
+
+References
+----------
+[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+)
+
+__all__ = [
+    "ASYMPTOTIC_LOCAL",
+    "CONFIDENTIAL_FIELDS",
+    "KINDS",
+    "RELATIONS",
+    "STRICT",
+    "PrivacyCharge",
+    "compose",
+    "epsilon_of_bound",
+    "round_up",
+]
+
+ASYMPTOTIC_LOCAL = "asymptotic local"
+STRICT = "strict"
+KINDS = (ASYMPTOTIC_LOCAL, STRICT)
+RELATIONS = ("remove", "replace")
+CONFIDENTIAL_FIELDS = ("bound",)
+_DECIMALS = {ASYMPTOTIC_LOCAL: 2, STRICT: 6}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyCharge:
+    """Privacy cost of one release: all `n_synthetic` data sets together.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the mechanism, e.g. ``"LipschitzWeighted"``.
+    epsilon : float
+        For all released data sets, in nats, rounded up.
+    kind : {"asymptotic local", "strict"}
+        Asymptotic local: holds for this database, estimated from posterior draws, contracting to
+        a global guarantee as n grows. Strict: holds for every database of the stated relation.
+    relation : {"remove", "replace"}
+        Neighbouring databases: one record left out, or one record replaced.
+    n_synthetic, n_draws_released : int
+        Data sets released; posterior draws they were simulated from (the cost grows with draws).
+    bound : float
+        Overall Lipschitz bound of one draw, nats. Confidential; left out of `public`.
+    n_draws : int
+        Posterior draws S from which the bound was computed.
+    draw_quantile : float
+        q of `lipschitz_bounds`; 1 unless draws were dropped.
+    cap : float or None
+        M of a censored or truncated likelihood, nats.
+    safety_factor : float
+        s in epsilon = 2 s Delta.
+    density_above_one : bool
+        True if log densities above 0 can occur (continuous outcome).
+    converged : bool
+        False if the user insisted on a release although the chains had not converged.
+    assumes, not_covered : tuple of str
+        Plain sentences.
+    """
+
+    mechanism: str
+    epsilon: float
+    kind: str
+    relation: str
+    n_synthetic: int
+    n_draws_released: int
+    bound: float
+    n_draws: int
+    draw_quantile: float = 1.0
+    cap: float | None = None
+    safety_factor: float = 1.0
+    density_above_one: bool = False
+    converged: bool = True
+    assumes: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, "kind", KINDS)
+        check_choice(self.relation, "relation", RELATIONS)
+        due = epsilon_of_bound(
+            self.bound,
+            n_draws_released=self.n_draws_released,
+            relation=self.relation,
+            density_above_one=self.density_above_one,
+            safety_factor=self.safety_factor,
+            kind=self.kind,
+        )
+        if self.epsilon < due:
+            raise InvalidInput(
+                f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, confidential ones included, as plain JSON types."""
+        fields = asdict(self)
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
+
+    def public(self) -> dict[str, Any]:
+        """The fields that may be published; the bound itself is not among them."""
+        return {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> PrivacyCharge:
+        """Inverse of `as_dict`."""
+        try:
+            tuples = {name: tuple(fields[name]) for name in ("assumes", "not_covered")}
+            return cls(**{**fields, **tuples})
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"not a privacy charge: {error}") from None
+
+
+def epsilon_of_bound(
+    bound: float,
+    *,
+    n_draws_released: int = 1,
+    relation: str = "remove",
+    density_above_one: bool = False,
+    safety_factor: float = 1.0,
+    kind: str = ASYMPTOTIC_LOCAL,
+) -> float:
+    r"""Privacy cost :math:`\epsilon = 2 s \Delta` per released draw, summed over draws, rounded up.
+
+    Parameters
+    ----------
+    bound : float
+        Overall Lipschitz bound Delta in nats, >= 0, finite.
+    n_draws_released : int, default 1
+        Posterior draws released; data sets simulated from one draw cost no more than one.
+    relation : {"remove", "replace"}
+        Leaving one record out changes one term of the log posterior. Replacing it changes two,
+        f(x) and f(x'); their difference stays within Delta if both lie in [-Delta, 0], so nothing
+        is added for discrete outcomes. If a density can exceed 1 they may have unlike signs:
+    density_above_one : bool, default False
+        doubles the cost under "replace" (epsilon = 4 Delta).
+    safety_factor : float, default 1
+        s >= 1, to turn a local bound into a global one: up to 1.05 for n > 1000, 1.10 below.
+    kind : {"asymptotic local", "strict"}
+        Decides the rounding: up, to 2 decimals for estimates, to 6 for strict charges.
+
+    Returns
+    -------
+    float
+        Epsilon in nats.
+
+    References
+    ----------
+    [S22] sec. 2, sec. 4.5 and app. A.3.
+
+    Examples
+    --------
+    >>> epsilon_of_bound(2.5, n_draws_released=3)
+    15.0
+    """
+    bound = check_finite(bound, "bound")
+    if bound < 0:
+        raise InvalidInput(f"bound must be >= 0: found {bound:g}")
+    draws = check_count(n_draws_released, "n_draws_released")
+    check_choice(relation, "relation", RELATIONS)
+    factor = check_finite(safety_factor, "safety_factor")
+    if factor < 1:
+        raise InvalidInput(f"safety_factor must be >= 1: found {factor:g}")
+    check_choice(kind, "kind", KINDS)
+    sides = 4 if relation == "replace" and density_above_one else 2
+    # Decimal arithmetic on the shortest repr, so that 2 x 0.15 is 0.3 and not just above it.
+    exact = sides * draws * Decimal(repr(factor)) * Decimal(repr(bound))
+    return float(exact.quantize(Decimal(1).scaleb(-_DECIMALS[kind]), rounding=ROUND_CEILING))
+
+
+def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
+    """Round an epsilon (nats, >= 0) up as charges of this `kind` are rounded."""
+    value = Decimal(repr(check_finite(epsilon, "epsilon")))
+    places = _DECIMALS[check_choice(kind, "kind", KINDS)]
+    return float(value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
+
+
+def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:
+    """Sequential composition: the sum of the epsilons of charges of one kind and relation.
+
+    Parameters
+    ----------
+    charges : sequence of PrivacyCharge
+        Releases computed from the same confidential data.
+    allow_unlike : bool, default False
+        Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
+
+    Returns
+    -------
+    float
+        Epsilon in nats; 0 for no charges.
+
+    Raises
+    ------
+    InvalidInput
+        If kinds or relations differ and `allow_unlike` is False.
+    """
+    labels = sorted({f"{charge.kind}, {charge.relation}" for charge in charges})
+    if len(labels) > 1 and not allow_unlike:
+        raise InvalidInput(
+            f"charges must be of one kind and relation: found {'; '.join(labels)}; "
+            "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
+        )
+    return float(sum((Decimal(repr(charge.epsilon)) for charge in charges), Decimal(0)))

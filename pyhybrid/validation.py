@@ -1,0 +1,134 @@
+"""Checks of arguments, each raising `InvalidInput` with what was found and where.
+
+Array functions call these once at their public face; private functions compute.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.errors import InvalidInput
+
+FloatArray = npt.NDArray[np.float64]
+
+__all__ = [
+    "FloatArray",
+    "check_alpha",
+    "check_choice",
+    "check_count",
+    "check_finite",
+    "check_fraction",
+    "check_log_lik",
+    "check_nonnegative_vector",
+    "check_output_folder",
+    "check_positive",
+    "check_vector",
+]
+
+
+def check_finite(value: Any, name: str) -> float:
+    """Return `value` as a float; it must be one finite number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        raise InvalidInput(f"{name} must be a finite number: found {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise InvalidInput(f"{name} must be a finite number: found {number}")
+    return number
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Return `value` as a float; it must be finite and above 0."""
+    number = check_finite(value, name)
+    if number <= 0:
+        raise InvalidInput(f"{name} must be above 0: found {number:g}")
+    return number
+
+
+def check_fraction(value: Any, name: str) -> float:
+    """Return `value` as a float; it must lie in (0, 1]."""
+    number = check_finite(value, name)
+    if not 0 < number <= 1:
+        raise InvalidInput(f"{name} must lie in (0, 1]: found {number:g}")
+    return number
+
+
+def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
+    """Return `value` as an int; it must be a whole number of at least `at_least`."""
+    number = check_finite(value, name)
+    if number != int(number) or number < at_least:
+        raise InvalidInput(f"{name} must be a whole number >= {at_least}: found {value!r}")
+    return int(number)
+
+
+def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
+    """Return `value`; it must be one of `known`, which the message lists."""
+    options = list(known)
+    if not isinstance(value, str) or value not in options:
+        raise InvalidInput(f"{name} must be one of {', '.join(options)}: found {value!r}")
+    return value
+
+
+def check_vector(values: Any, name: str, *, length: int | None = None) -> FloatArray:
+    """Return `values` as a 1-d float array of at least one element, NaN and inf allowed."""
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numeric: found {type(values).__name__}") from None
+    if vector.ndim != 1 or vector.size == 0:
+        raise InvalidInput(f"{name} must be a vector of shape (n,), n >= 1: found {vector.shape}")
+    if length is not None and vector.size != length:
+        raise InvalidInput(f"{name} must have {length} elements: found {vector.size}")
+    return vector
+
+
+def check_nonnegative_vector(values: Any, name: str, *, length: int | None = None) -> FloatArray:
+    """Return `values` as a vector without NaN or negative elements; infinity is allowed."""
+    vector = check_vector(values, name, length=length)
+    wrong = np.flatnonzero(~(vector >= 0))
+    if wrong.size:
+        raise InvalidInput(
+            f"{name} must be >= 0 and not NaN: record {wrong[0]} is {vector[wrong[0]]:g}"
+        )
+    return vector
+
+
+def check_alpha(alpha: Any, n: int) -> FloatArray:
+    """Return record weights as an array of shape (n,); each must lie in [0, 1]."""
+    vector = check_vector(alpha, "alpha", length=n)
+    wrong = np.flatnonzero(~((vector >= 0) & (vector <= 1)))
+    if wrong.size:
+        raise InvalidInput(
+            f"alpha must lie in [0, 1]: record {wrong[0]} has weight {vector[wrong[0]]:g}"
+        )
+    return vector
+
+
+def check_log_lik(log_lik: Any) -> FloatArray:
+    """Return a log-likelihood matrix of shape (S draws, n records), S >= 1 and n >= 1."""
+    try:
+        matrix = np.asarray(log_lik, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"log_lik must be numeric: found {type(log_lik).__name__}") from None
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InvalidInput(
+            "log_lik must have shape (S draws, n records) with S >= 1 and n >= 1: "
+            f"found {matrix.shape}"
+        )
+    return matrix
+
+
+def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Refuse an output folder that exists and is not empty, unless `overwrite`."""
+    path = os.fspath(folder)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InvalidInput(f"output {path} must be a folder: it is a file")
+    if os.path.isdir(path) and os.listdir(path) and not overwrite:
+        raise InvalidInput(
+            f"output folder {path} must be empty or new: give --overwrite or another"
+        )

@@ -1,0 +1,53 @@
+// Negative binomial regression with record weights, log link.            [V25, supplement 2]
+//
+//   y_i ~ NB(mean mu_i, variance mu_i + mu_i^2 / phi),   log mu_i = X_i beta
+//   1/phi ~ half-Cauchy(0, 5)
+//   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
+//   sigma_beta ~ half-t_3(0, 1)
+//
+// Pseudo posterior [S22, eq. 3]: the log-likelihood f_i of a record enters as weights_i * f_i;
+// with use_cap = 1 as max(-cap, min(cap, weights_i * f_i)) [C25, sec. 3]. A row may stand for
+// frequency_i equal records. log_lik is UNWEIGHTED, per row, and written if emit_log_lik = 1.
+data {
+  int<lower=1> n;                              // rows
+  int<lower=1> K;                              // columns of the design
+  array[n] int<lower=0> y;
+  vector<lower=0>[n] frequency;
+  vector<lower=0, upper=1>[n] weights;
+  matrix[n, K] X;
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;                           // read only if use_cap = 1
+  int<lower=0, upper=1> emit_log_lik;
+}
+parameters {
+  vector[K] beta;
+  vector<lower=0>[K] sigma_beta;
+  cholesky_factor_corr[K] L_beta;
+  real<lower=0> reciprocal_phi;                // bounded at 0; the published program leaves it free
+}
+transformed parameters {
+  real phi = inv(reciprocal_phi);
+}
+model {
+  vector[n] eta = X * beta;
+  reciprocal_phi ~ cauchy(0, 5);
+  L_beta ~ lkj_corr_cholesky(6);
+  sigma_beta ~ student_t(3, 0, 1);
+  beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
+  for (i in 1:n) {
+    if (weights[i] > 0) {
+      real term = weights[i] * neg_binomial_2_log_lpmf(y[i] | eta[i], phi);
+      target += frequency[i] * (use_cap == 1 ? fmax(-cap, fmin(cap, term)) : term);
+    }
+  }
+}
+generated quantities {
+  vector[emit_log_lik == 1 ? n : 0] mu;
+  vector[emit_log_lik == 1 ? n : 0] log_lik;
+  if (emit_log_lik == 1) {
+    mu = exp(X * beta);
+    for (i in 1:n) {
+      log_lik[i] = neg_binomial_2_log_lpmf(y[i] | X[i] * beta, phi);
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// Poisson regression with record weights, log link.                          [S22, sec. 4.4]
+//
+//   y_i ~ Poisson(mu_i),   log mu_i = X_i beta
+//   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
+//   sigma_beta ~ half-t_3(0, 1)                           [prior of V25, supplement 2]
+//
+// Weights, cap, frequency and log_lik as in negative_binomial.stan.
+data {
+  int<lower=1> n;                              // rows
+  int<lower=1> K;                              // columns of the design
+  array[n] int<lower=0> y;
+  vector<lower=0>[n] frequency;
+  vector<lower=0, upper=1>[n] weights;
+  matrix[n, K] X;
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;                           // read only if use_cap = 1
+  int<lower=0, upper=1> emit_log_lik;
+}
+parameters {
+  vector[K] beta;
+  vector<lower=0>[K] sigma_beta;
+  cholesky_factor_corr[K] L_beta;
+}
+model {
+  vector[n] eta = X * beta;
+  L_beta ~ lkj_corr_cholesky(6);
+  sigma_beta ~ student_t(3, 0, 1);
+  beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
+  for (i in 1:n) {
+    if (weights[i] > 0) {
+      real term = weights[i] * poisson_log_lpmf(y[i] | eta[i]);
+      target += frequency[i] * (use_cap == 1 ? fmax(-cap, fmin(cap, term)) : term);
+    }
+  }
+}
+generated quantities {
+  vector[emit_log_lik == 1 ? n : 0] mu;
+  vector[emit_log_lik == 1 ? n : 0] log_lik;
+  if (emit_log_lik == 1) {
+    mu = exp(X * beta);
+    for (i in 1:n) {
+      log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
+    }
+  }
+}
