@@ -188,7 +188,8 @@ def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """numerator / denominator, infinite where the denominator is 0."""
     result = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.inf)
-    return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)
+    np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)
+    return result
 
 
 def _checked(

@@ -109,7 +109,7 @@ def weights_from_lipschitz(
     transform: str = "linear",
     threshold: float | None = None,
 ) -> FloatArray:
-    """Lipschitz weights from unweighted by-record bounds f_i, shape (n,); see `lipschitz_weights`."""
+    """Weights from unweighted by-record bounds f_i, shape (n,); see `lipschitz_weights`."""
     f = check_nonnegative_vector(lipschitz, "lipschitz")
     scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
     check_choice(transform, "transform", TRANSFORMS)

@@ -15,24 +15,33 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[K] center;                            // see below: any values give the same posterior
+  matrix[K, K] factor;                         // lower triangular, positive diagonal
   int<lower=0, upper=1> use_cap;
   real<lower=0> cap;                           // read only if use_cap = 1
   int<lower=0, upper=1> emit_log_lik;
 }
 parameters {
-  vector[K] beta;
+  vector[K] z;
   vector<lower=0>[K] sigma_beta;
   cholesky_factor_corr[K] L_beta;
   real<lower=0> reciprocal_phi;                // bounded at 0; the published program leaves it free
 }
 transformed parameters {
   real phi = inv(reciprocal_phi);
+  vector[K] shrink;
+  vector[K] beta;
+  for (k in 1:K) {
+    shrink[k] = sigma_beta[k] / hypot(sigma_beta[k], sqrt(dot_self(factor[k])));
+  }
+  beta = square(shrink) .* center + shrink .* (factor * z);
 }
 model {
   vector[n] eta = X * beta;
   reciprocal_phi ~ cauchy(0, 5);
   L_beta ~ lkj_corr_cholesky(6);
   sigma_beta ~ student_t(3, 0, 1);
+  target += sum(log(shrink));                  // Jacobian of z -> beta, up to a constant
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
   for (i in 1:n) {
     if (weights[i] > 0) {

@@ -1,0 +1,91 @@
+"""Engines: one Stan program, several ways to run it.
+
+======== ==================================== =========================================
+name     what it is                           role
+======== ==================================== =========================================
+cmdstan  CmdStan through cmdstanpy            the reference; first choice of "auto"
+embedded stanli, Stan in one wheel            runs where nothing can be compiled
+rstan    rstan in R, through rpy2             the papers' own workflow, for validation
+======== ==================================== =========================================
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import cast
+
+from pyhybrid.engines.base import (
+    Draws,
+    Engine,
+    EngineStatus,
+    Progress,
+    Provenance,
+    SamplerSettings,
+    StanProgram,
+    WarmStart,
+)
+from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose
+from pyhybrid.engines.programs import load_program, parameter_names, program_names
+from pyhybrid.errors import EngineUnavailable
+from pyhybrid.validation import check_choice
+
+__all__ = [
+    "ENGINES",
+    "ConvergenceRule",
+    "Diagnostics",
+    "Draws",
+    "Engine",
+    "EngineStatus",
+    "Progress",
+    "Provenance",
+    "SamplerSettings",
+    "StanProgram",
+    "WarmStart",
+    "diagnose",
+    "engine_by_name",
+    "load_program",
+    "parameter_names",
+    "program_names",
+    "resolve_engine",
+]
+
+ENGINES: Mapping[str, str] = {
+    "cmdstan": "pyhybrid.engines.cmdstan:CmdStanEngine",
+    "embedded": "pyhybrid.engines.embedded:EmbeddedEngine",
+}
+_AUTOMATIC = ("cmdstan", "embedded")
+
+
+def engine_by_name(name: str) -> Engine:
+    """Return the engine `name`, whether or not it can run here."""
+    check_choice(name, "engine", ["auto", *ENGINES])
+    module, cls = ENGINES[name].split(":")
+    return cast(Engine, getattr(importlib.import_module(module), cls)())
+
+
+def resolve_engine(engine: str | Engine = "auto") -> Engine:
+    """Return the engine to use.
+
+    ``"auto"`` takes cmdstan if an installation is found, else embedded. A choice is made once,
+    from what is installed: an engine that then fails raises, nothing else is tried in its place.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown name; lists the known ones.
+    EngineUnavailable
+        If the engine (or, for ``"auto"``, any) cannot run; names every cause and its remedy.
+    """
+    if not isinstance(engine, str):
+        return engine
+    check_choice(engine, "engine", ["auto", *ENGINES])
+    statuses = []
+    for name in _AUTOMATIC if engine == "auto" else (engine,):
+        candidate = engine_by_name(name)
+        status = candidate.status()
+        if status.available:
+            return candidate
+        statuses.append(status)
+    causes = "; ".join(f"{s.name}: {s.cause} (remedy: {s.remedy})" for s in statuses)
+    raise EngineUnavailable(f"engine {engine!r} cannot run here: {causes}")

@@ -1,0 +1,221 @@
+"""What every Stan engine takes and gives: one protocol, so that one program runs on all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.validation import FloatArray, check_count, check_finite
+
+__all__ = [
+    "Draws",
+    "Engine",
+    "EngineStatus",
+    "Progress",
+    "Provenance",
+    "SamplerSettings",
+    "StanProgram",
+    "WarmStart",
+]
+
+Progress = Callable[[int, int], None]
+"""Called with (iterations done, iterations in all), summed over chains."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StanProgram:
+    """The text of a Stan program and the name it goes by."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the text: what was run, independent of where it was found."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerSettings:
+    """Settings of the No-U-Turn sampler, the same for all engines.
+
+    Attributes
+    ----------
+    chains : int, default 4
+        At least 2, so that R-hat can be computed.
+    warmup, draws : int, default 1000
+        Iterations per chain: adaptation, and kept draws. S = chains x draws.
+    adapt_delta : float, default 0.9
+        Target acceptance rate in (0, 1).
+    max_treedepth : int, default 10
+    parallel_chains : int, optional
+        Chains run at once; as many as there are cores if omitted.
+    """
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    adapt_delta: float = 0.9
+    max_treedepth: int = 10
+    parallel_chains: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count(self.chains, "chains", at_least=2)
+        check_count(self.warmup, "warmup")
+        check_count(self.draws, "draws", at_least=4)
+        check_count(self.max_treedepth, "max_treedepth")
+        if not 0 < check_finite(self.adapt_delta, "adapt_delta") < 1:
+            raise InvalidInput(f"adapt_delta must lie in (0, 1): found {self.adapt_delta:g}")
+        if self.parallel_chains is not None:
+            check_count(self.parallel_chains, "parallel_chains")
+
+    def longer(self) -> SamplerSettings:
+        """Settings for a second try: twice the warm-up, a higher adapt_delta, deeper trees."""
+        return replace(
+            self,
+            warmup=2 * self.warmup,
+            adapt_delta=max(self.adapt_delta, 0.99),
+            max_treedepth=self.max_treedepth + 2,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WarmStart:
+    """What a finished fit hands to the next one of the same program.
+
+    Attributes
+    ----------
+    inits : tuple of dict
+        Constrained parameter values per chain, by name.
+    inv_metric : tuple of ndarray, shape (p,) each, or None
+        Diagonal inverse metric per chain, on the unconstrained scale.
+    step_size : ndarray, shape (chains,)
+    """
+
+    inits: tuple[Mapping[str, Any], ...]
+    inv_metric: tuple[FloatArray, ...] | None
+    step_size: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What made the draws. `seed` is confidential: with it anyone can recompute the fit."""
+
+    engine: str
+    engine_version: str
+    program: str
+    program_sha256: str
+    seed: int
+    settings: SamplerSettings
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Provenance(engine={self.engine!r}, engine_version={self.engine_version!r}, "
+            f"program={self.program!r}, program_sha256={self.program_sha256[:12]!r}..., "
+            f"seed=<confidential>, seconds={self.seconds:.2f})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draws:
+    """Posterior draws after warm-up, and the sampler's own record.
+
+    Attributes
+    ----------
+    variables : mapping of str to ndarray, shape (chains, draws, *dims)
+        Parameters, transformed parameters and generated quantities, in the program's order.
+    divergent : ndarray of bool, shape (chains, draws)
+    treedepth : ndarray of int, shape (chains, draws)
+    energy : ndarray, shape (chains, draws)
+    step_size : ndarray, shape (chains,)
+    inv_metric : tuple of ndarray, shape (p,) each, or None
+        Adapted diagonal inverse metric per chain, where the engine tells it.
+    parameters : tuple of str
+        Names of the program's parameters, the variables a warm start needs.
+    provenance : Provenance
+    """
+
+    variables: Mapping[str, FloatArray]
+    divergent: npt.NDArray[np.bool_]
+    treedepth: npt.NDArray[np.int64]
+    energy: FloatArray
+    step_size: FloatArray
+    inv_metric: tuple[FloatArray, ...] | None
+    parameters: tuple[str, ...]
+    provenance: Provenance
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return int(self.divergent.shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """S, draws of all chains together."""
+        return int(self.divergent.size)
+
+    def flat(self, name: str) -> FloatArray:
+        """Draws of one variable with the chains one after the other, shape (S, *dims)."""
+        if name not in self.variables:
+            raise InvalidInput(f"variable must be one of {', '.join(self.variables)}: found {name}")
+        values = self.variables[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    def warm_start(self) -> WarmStart:
+        """Last draw of each chain, with its step size and metric, to start a refit from."""
+        last = [
+            {name: self.variables[name][chain, -1] for name in self.parameters}
+            for chain in range(self.n_chains)
+        ]
+        return WarmStart(
+            inits=tuple(last), inv_metric=self.inv_metric, step_size=self.step_size.copy()
+        )
+
+    def to_inference_data(self) -> Any:
+        """The draws as an `arviz.InferenceData`."""
+        import arviz
+
+        stats = {"diverging": self.divergent, "tree_depth": self.treedepth, "energy": self.energy}
+        return arviz.from_dict(posterior=dict(self.variables), sample_stats=stats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineStatus:
+    """Whether an engine can run here; if not, why, and the command that mends it."""
+
+    name: str
+    available: bool
+    version: str = ""
+    cause: str = ""
+    remedy: str = ""
+
+
+class Engine(Protocol):
+    """A way to sample from a Stan program."""
+
+    @property
+    def name(self) -> str:
+        """Name by which `engine=` chooses it."""
+
+    def status(self) -> EngineStatus:
+        """Look for the engine without running it."""
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample; raises EngineUnavailable if it cannot run, SamplingError if it fails."""

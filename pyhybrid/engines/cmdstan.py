@@ -1,0 +1,311 @@
+"""The cmdstan engine: CmdStan through cmdstanpy, the reference engine.
+
+Compiled programs are kept in the user's cache folder under a key made of program text, versions
+and flags. Data, initial values and CSV output live in a private folder that is removed when the
+call ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import platform
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.engines.base import (
+    Draws,
+    EngineStatus,
+    Progress,
+    Provenance,
+    SamplerSettings,
+    StanProgram,
+    WarmStart,
+)
+from pyhybrid.engines.private import cache_folder, private_folder
+from pyhybrid.engines.programs import parameter_names
+from pyhybrid.errors import EngineUnavailable, SamplingError
+
+__all__ = ["CmdStanEngine", "compiled_program"]
+
+_INSTALL = "python -m cmdstanpy.install_cmdstan (or: conda install -c conda-forge cmdstan)"
+
+
+class CmdStanEngine:
+    """Samples with CmdStan, one process per chain."""
+
+    name = "cmdstan"
+
+    def status(self) -> EngineStatus:
+        """Available if cmdstanpy finds an installation and a C++ toolchain is on the path."""
+        try:
+            version = _version()
+        except EngineUnavailable as error:
+            return EngineStatus(name=self.name, available=False, cause=str(error), remedy=_INSTALL)
+        return EngineStatus(name=self.name, available=True, version=version)
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample; see `pyhybrid.engines.base.Engine`."""
+        version = _version()
+        executable = compiled_program(program)
+        started = time.perf_counter()
+        with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
+            fit = _run(executable, folder, data, seed, settings, warm_start)
+            provenance = Provenance(
+                engine=self.name,
+                engine_version=version,
+                program=program.name,
+                program_sha256=program.sha256,
+                seed=seed,
+                settings=settings,
+                seconds=time.perf_counter() - started,
+            )
+            return _draws(fit, parameter_names(program), provenance)
+
+
+def compiled_program(program: StanProgram) -> Path:
+    """Return the executable of `program`, compiled unless the cache holds it.
+
+    The cache entry is built aside and moved into place, so that two processes compiling the same
+    program do not disturb each other, and it is verified by hash before it is used.
+
+    Raises
+    ------
+    SamplingError
+        If the program does not compile; quotes the compiler with line and caret.
+    EngineUnavailable
+        If CmdStan or its toolchain is missing.
+    """
+    key = _key(program, _version())
+    entry = cache_folder() / "cmdstan" / key
+    if not _entry_is_sound(entry):
+        _build(program, entry)
+    return entry / "program"
+
+
+def _cmdstanpy() -> Any:
+    try:
+        import cmdstanpy
+    except ImportError as error:
+        raise EngineUnavailable(f"cmdstanpy cannot be imported ({error})") from None
+    return cmdstanpy
+
+
+def _version() -> str:
+    """Version of CmdStan and of cmdstanpy; raises EngineUnavailable with the cause."""
+    cmdstanpy = _cmdstanpy()
+    try:
+        with _quiet():
+            cmdstanpy.cmdstan_path()
+            found = cmdstanpy.cmdstan_version()
+    except ValueError:
+        raise EngineUnavailable(f"no CmdStan installation was found: {_INSTALL}") from None
+    missing = [tool for tool in (os.environ.get("MAKE", "make"),) if shutil.which(tool) is None]
+    compiler = os.environ.get("CXX", "")
+    if not any(shutil.which(tool) for tool in ([compiler] if compiler else ["g++", "clang++"])):
+        missing.append(compiler or "g++ or clang++")
+    if missing:
+        raise EngineUnavailable(
+            f"CmdStan needs {' and '.join(missing)} on the path: install a C++ toolchain"
+        )
+    number = ".".join(str(part) for part in found) if found else "unknown"
+    return f"CmdStan {number}, cmdstanpy {cmdstanpy.__version__}"
+
+
+def _key(program: StanProgram, version: str) -> str:
+    parts = (
+        program.text,
+        version,
+        platform.machine(),
+        platform.system(),
+        os.environ.get("CXX", ""),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _entry_is_sound(entry: Path) -> bool:
+    try:
+        stored = (entry / "sha256").read_text().strip()
+        return hashlib.sha256((entry / "program").read_bytes()).hexdigest() == stored
+    except OSError:
+        return False
+
+
+def _build(program: StanProgram, entry: Path) -> None:
+    cmdstanpy = _cmdstanpy()
+    with private_folder() as folder, _quiet():
+        source = folder / "program.stan"
+        source.write_text(program.text, encoding="utf-8")
+        try:
+            built = Path(str(cmdstanpy.compile_stan_file(source)))
+        except (ValueError, RuntimeError, OSError) as error:
+            reason = str(error).replace(str(folder), "")
+            raise SamplingError(
+                f"the Stan program {program.name} does not compile:\n{reason}"
+            ) from None
+        staged = folder / "entry"
+        staged.mkdir()
+        shutil.copy2(built, staged / "program")
+        digest = hashlib.sha256(built.read_bytes()).hexdigest()
+        (staged / "sha256").write_text(digest + "\n")
+        _move_into_cache(staged, entry)
+
+
+def _move_into_cache(staged: Path, entry: Path) -> None:
+    """Copy beside the entry, then rename: a reader sees all of it or nothing."""
+    aside = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copytree(staged, aside)
+        if entry.exists() and not _entry_is_sound(entry):
+            shutil.rmtree(entry)
+        with contextlib.suppress(FileExistsError, OSError):
+            aside.rename(entry)  # loses, harmlessly, against another process with the same key
+        if not _entry_is_sound(entry):
+            raise OSError("the entry could not be renamed into place")
+    except OSError as error:
+        raise EngineUnavailable(
+            f"the cache folder {entry.parent} cannot be written ({error.strerror or error}): "
+            "set PYHYBRID_CACHE to a folder of yours"
+        ) from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _run(
+    executable: Path,
+    folder: Path,
+    data: Mapping[str, Any],
+    seed: int,
+    settings: SamplerSettings,
+    warm_start: WarmStart | None,
+) -> Any:
+    cmdstanpy = _cmdstanpy()
+    data_file = folder / "data.json"
+    cmdstanpy.write_stan_json(str(data_file), dict(data))
+    output = folder / "output"
+    output.mkdir(mode=0o700)
+    model = cmdstanpy.CmdStanModel(exe_file=str(executable))
+    try:
+        return model.sample(
+            data=str(data_file),
+            chains=settings.chains,
+            parallel_chains=min(settings.parallel_chains or os.cpu_count() or 1, settings.chains),
+            seed=seed,
+            iter_warmup=settings.warmup,
+            iter_sampling=settings.draws,
+            adapt_delta=settings.adapt_delta,
+            max_treedepth=settings.max_treedepth,
+            output_dir=str(output),
+            sig_figs=18,
+            show_progress=False,
+            refresh=max(1, (settings.warmup + settings.draws) // 20),
+            force_one_process_per_chain=True,
+            **_start(warm_start, folder, settings.chains),
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        reason = str(error).replace(str(folder), "").strip()
+        raise SamplingError(f"the cmdstan engine failed: {reason}") from None
+
+
+def _start(warm_start: WarmStart | None, folder: Path, chains: int) -> dict[str, Any]:
+    if warm_start is None:
+        return {}
+    inits = []
+    for chain in range(chains):
+        values = warm_start.inits[chain % len(warm_start.inits)]
+        path = folder / f"init_{chain + 1}.json"
+        path.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in values.items()}))
+        inits.append(str(path))
+    start: dict[str, Any] = {"inits": inits, "step_size": float(np.mean(warm_start.step_size))}
+    if warm_start.inv_metric is not None:
+        metric = np.mean(warm_start.inv_metric, axis=0)
+        path = folder / "inv_metric.json"
+        path.write_text(json.dumps({"inv_metric": metric.tolist()}))
+        start["inv_metric"] = str(path)
+    return start
+
+
+def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
+    """Read cmdstanpy's (draws, chains) columns into arrays of shape (chains, draws, ...)."""
+    stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
+    chains, draws = stats["divergent__"].shape
+    variables = {}
+    for name, values in fit.stan_variables().items():
+        flat = np.asarray(values, dtype=np.float64)  # chains one after the other
+        variables[name] = flat.reshape(chains, draws, *flat.shape[1:])
+    metric = fit.inv_metric
+    return Draws(
+        variables=variables,
+        divergent=stats["divergent__"] > 0,
+        treedepth=stats["treedepth__"].astype(np.int64),
+        energy=stats["energy__"],
+        step_size=np.asarray(fit.step_size, dtype=np.float64),
+        inv_metric=None if metric is None else tuple(np.asarray(row) for row in metric),
+        parameters=parameters,
+        provenance=provenance,
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep cmdstanpy's log, which quotes paths and console output, off the user's terminal."""
+    logger = logging.getLogger("cmdstanpy")
+    level, before = logging.CRITICAL, logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def _reporting(
+    progress: Progress | None, folder: Path, settings: SamplerSettings
+) -> Iterator[None]:
+    """Follow the chains' console files and pass the iterations done on to `progress`."""
+    if progress is None:
+        yield
+        return
+    done = threading.Event()
+    total = settings.chains * (settings.warmup + settings.draws)
+
+    def follow() -> None:
+        while not done.wait(0.2):
+            progress(min(_iterations(folder / "output"), total), total)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        yield
+    finally:
+        done.set()
+        follower.join()
+
+
+def _iterations(output: Path) -> int:
+    counted = 0
+    for console in output.glob("*stdout*.txt"):
+        with contextlib.suppress(OSError):
+            lines = re.findall(r"Iteration:\s*(\d+) /", console.read_text(errors="replace"))
+            counted += int(lines[-1]) if lines else 0
+    return counted

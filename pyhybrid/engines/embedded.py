@@ -1,0 +1,191 @@
+"""The embedded engine: `stanli`, Stan's language, math library and NUTS in one wheel.
+
+Needs no compiler and no build step, keeps everything in memory and writes no files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.engines.base import (
+    Draws,
+    EngineStatus,
+    Progress,
+    Provenance,
+    SamplerSettings,
+    StanProgram,
+    WarmStart,
+)
+from pyhybrid.engines.programs import parameter_names
+from pyhybrid.errors import EngineUnavailable, SamplingError
+
+__all__ = ["EmbeddedEngine"]
+
+_COLUMNS = {"divergent__": "divergent", "treedepth__": "treedepth", "energy__": "energy"}
+
+
+class EmbeddedEngine:
+    """Samples in this process through `stanli`."""
+
+    name = "embedded"
+
+    def status(self) -> EngineStatus:
+        """Available wherever the stanli wheel can be imported."""
+        try:
+            stanli = _stanli()
+        except EngineUnavailable as error:
+            return EngineStatus(
+                name=self.name, available=False, cause=str(error), remedy="pip install stanli"
+            )
+        return EngineStatus(name=self.name, available=True, version=stanli.__version__)
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample; see `pyhybrid.engines.base.Engine`."""
+        stanli = _stanli()
+        started = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
+                with _reporting(progress, settings) as refresh:
+                    fit = model.sample(
+                        refresh=refresh,
+                        seed=seed,
+                        **_options(settings),
+                        **_start(model, warm_start, settings),
+                    )
+            except (RuntimeError, ValueError) as error:
+                raise SamplingError(
+                    f"the embedded engine failed on {program.name}: {error}"
+                ) from None
+        provenance = Provenance(
+            engine=self.name,
+            engine_version=stanli.__version__,
+            program=program.name,
+            program_sha256=program.sha256,
+            seed=seed,
+            settings=settings,
+            seconds=time.perf_counter() - started,
+            notes=tuple(str(warning.message) for warning in caught),
+        )
+        return _draws(fit, parameter_names(program), provenance)
+
+
+def _stanli() -> Any:
+    try:
+        import stanli
+    except (ImportError, OSError) as error:
+        raise EngineUnavailable(
+            f"stanli cannot be imported ({error}): pip install stanli"
+        ) from None
+    return stanli
+
+
+@lru_cache(maxsize=32)
+def _compiled(text: str) -> str:
+    """Stan source to stanli's intermediate form; holds no data, so that it may be kept."""
+    try:
+        return str(_stanli().stan_to_mir(text))
+    except (RuntimeError, ValueError) as error:
+        raise SamplingError(f"the Stan program does not compile:\n{error}") from None
+
+
+def _plain(data: Mapping[str, Any]) -> str:
+    return json.dumps({name: np.asarray(value).tolist() for name, value in data.items()})
+
+
+def _options(settings: SamplerSettings) -> dict[str, Any]:
+    return {
+        "chains": settings.chains,
+        "warmup": settings.warmup,
+        "samples": settings.draws,
+        "delta": settings.adapt_delta,
+        "max_depth": settings.max_treedepth,
+        "parallel_chains": settings.parallel_chains,
+    }
+
+
+def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) -> dict[str, Any]:
+    if warm_start is None:
+        return {}
+    chains = [warm_start.inits[c % len(warm_start.inits)] for c in range(settings.chains)]
+    inits = [
+        model.unconstrain(
+            {
+                name: np.asarray(v).T.ravel().tolist() if np.ndim(v) else float(v)
+                for name, v in values.items()
+            }
+        )
+        for values in chains
+    ]
+    start: dict[str, Any] = {
+        "inits": np.array(inits),
+        "step_size": float(np.mean(warm_start.step_size)),
+    }
+    if warm_start.inv_metric is not None:
+        start["inv_metric"] = np.mean(warm_start.inv_metric, axis=0)
+    return start
+
+
+@contextlib.contextmanager
+def _reporting(progress: Progress | None, settings: SamplerSettings) -> Iterator[int]:
+    """Pass stanli's printed progress on to `progress`; yields its refresh interval."""
+    if progress is None:
+        yield 0
+        return
+    with contextlib.redirect_stdout(_ProgressLines(progress, settings)):
+        yield max(1, (settings.warmup + settings.draws) // 20)
+
+
+class _ProgressLines(io.TextIOBase):
+    """Reads 'Chain [c] Iteration: i / N' lines as they are printed."""
+
+    _LINE = re.compile(r"Chain \[(\d+)\] Iteration:\s*(\d+) / (\d+)")
+
+    def __init__(self, progress: Progress, settings: SamplerSettings) -> None:
+        self._progress = progress
+        self._done: dict[int, int] = {}
+        self._total = settings.chains * (settings.warmup + settings.draws)
+
+    def write(self, text: str) -> int:
+        for chain, iteration, _ in self._LINE.findall(text):
+            self._done[int(chain)] = int(iteration)
+            self._progress(sum(self._done.values()), self._total)
+        return len(text)
+
+
+def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
+    stanli = _stanli()
+    stats = {
+        field: fit.sampler_stats[:, :, stanli.SAMPLER_COLUMNS.index(column)]
+        for column, field in _COLUMNS.items()
+    }
+    return Draws(
+        variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
+        divergent=stats["divergent"] > 0,
+        treedepth=stats["treedepth"].astype(np.int64),
+        energy=stats["energy"],
+        step_size=np.asarray(fit.step_size),
+        inv_metric=tuple(np.asarray(metric) for metric in fit.inv_metric),
+        parameters=parameters,
+        provenance=provenance,
+    )

@@ -1,0 +1,49 @@
+"""Where the Stan programs are: inside an installed package, or beside it in a checkout."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from pyhybrid.engines.base import StanProgram
+from pyhybrid.errors import InvalidInput
+
+__all__ = ["load_program", "parameter_names", "program_names"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def _folder() -> Path:
+    packaged = _PACKAGE / "stan"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "stan"
+
+
+def program_names() -> list[str]:
+    """Names of the programs that come with pyhybrid."""
+    return sorted(path.stem for path in _folder().glob("*.stan"))
+
+
+@cache
+def load_program(name: str) -> StanProgram:
+    """Return the program stan/`name`.stan."""
+    path = _folder() / f"{name}.stan"
+    if not path.is_file():
+        known = ", ".join(program_names())
+        raise InvalidInput(f"program must be one of {known}: found {name!r}")
+    return StanProgram(name=name, text=path.read_text(encoding="utf-8"))
+
+
+def parameter_names(program: StanProgram) -> tuple[str, ...]:
+    """Names declared in the program's parameters block, in order."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", program.text, flags=re.DOTALL)
+    start = re.search(r"(?<!transformed )\bparameters\s*\{", text)
+    if start is None:
+        return ()
+    depth, end = 1, start.end()
+    while depth and end < len(text):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+    statements = text[start.end() : end - 1].split(";")
+    names = (re.search(r"(\w+)\s*(\[[^\[\]]*\])?\s*$", s.strip()) for s in statements if s.strip())
+    return tuple(match.group(1) for match in names if match)
