@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ __all__ = [
     "LipschitzBounds",
     "largest_abs",
     "lipschitz_bounds",
+    "lipschitz_bounds_streamed",
     "pairwise_risk",
     "quantile_type7",
     "radius_risk",
@@ -129,6 +130,53 @@ def lipschitz_bounds(
     by_record = scaled_maxima(largest_abs(matrix[kept]), weights)
     return LipschitzBounds(
         by_record=by_record, overall=overall, kept_draws=kept, draw_quantile=quantile
+    )
+
+
+def lipschitz_bounds_streamed(
+    blocks: Callable[[], Iterable[FloatArray]],
+    alpha: FloatArray,
+    row_of: npt.NDArray[np.intp],
+    *,
+    draw_quantile: float = 1.0,
+) -> LipschitzBounds:
+    """`lipschitz_bounds` in memory O(S + n + block), for records that share rows.
+
+    Parameters
+    ----------
+    blocks : callable
+        Each call yields the log-likelihood matrix again, from its first column to its last, in
+        blocks of shape (S, b): one column per distinct row. Called twice if `draw_quantile` < 1.
+    alpha : ndarray, shape (n,)
+        Record weights in [0, 1].
+    row_of : ndarray of int, shape (n,)
+        Column that holds record i.
+    draw_quantile : float, default 1
+        As in `lipschitz_bounds`.
+    """
+    kept: npt.NDArray[np.bool_] | None = None
+    overall = np.nan
+    if draw_quantile < 1:
+        top = np.zeros(int(row_of.max()) + 1)
+        np.maximum.at(top, row_of, alpha)  # the records of a row differ in weight only
+        row_max, start = None, 0
+        for block in blocks():
+            own = largest_weighted_by_draw(block, top[start : start + block.shape[1]])
+            row_max = own if row_max is None else np.maximum(row_max, own)
+            start += block.shape[1]
+        assert row_max is not None
+        overall = quantile_type7(row_max, draw_quantile)
+        kept = row_max <= overall
+    n_draws, largest = 0, []
+    for block in blocks():
+        n_draws = block.shape[0]
+        largest.append(largest_abs(block if kept is None else block[kept]))
+    by_record = scaled_maxima(np.concatenate(largest)[row_of], alpha)
+    return LipschitzBounds(
+        by_record=by_record,
+        overall=float(by_record.max()) if kept is None else overall,
+        kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
+        draw_quantile=draw_quantile,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import os
 import platform
 import re
@@ -269,13 +268,8 @@ def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Dra
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep cmdstanpy's log, which quotes paths and console output, off the user's terminal."""
-    logger = logging.getLogger("cmdstanpy")
-    level, before = logging.CRITICAL, logger.level
-    logger.setLevel(level)
-    try:
+    with _cmdstanpy().disable_logging():
         yield
-    finally:
-        logger.setLevel(before)
 
 
 @contextlib.contextmanager

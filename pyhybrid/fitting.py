@@ -1,0 +1,202 @@
+"""Fits of one bound model under one set of choices, made once and shared.
+
+A `FitSession` holds what all fits of a release have in common: data, engine, sampler settings,
+random streams and the policy for chains that do not converge. Fits are kept by their weights, so
+that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
+seed, so that a bound changes smoothly with the weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pyhybrid.engines import (
+    ConvergenceRule,
+    Diagnostics,
+    Draws,
+    Engine,
+    SamplerSettings,
+    WarmStart,
+    diagnose,
+    resolve_engine,
+)
+from pyhybrid.errors import NotConverged
+from pyhybrid.models.base import BoundModel
+from pyhybrid.randomness import Streams, streams
+from pyhybrid.risk import LipschitzBounds, lipschitz_bounds_streamed
+from pyhybrid.validation import FloatArray, check_alpha, check_choice
+
+__all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
+
+FitProgress = Callable[[str, int, int], None]
+"""Called with (what is being done, steps done, steps in all)."""
+
+ON_NOT_CONVERGED = ("raise", "warn")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PosteriorFit:
+    """Draws from a weighted posterior with their bounds. Confidential, but for the draws.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (n,)
+        Record weights of the fit.
+    cap : float or None
+        M in nats if the likelihood was censored.
+    draws : Draws
+    bounds : LipschitzBounds
+        Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1).
+    diagnostics : Diagnostics
+    """
+
+    alpha: FloatArray
+    cap: float | None
+    draws: Draws
+    bounds: LipschitzBounds
+    diagnostics: Diagnostics
+
+    def __repr__(self) -> str:
+        return f"<PosteriorFit of {self.alpha.size} records, {self.draws.n_draws} draws>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitSession:
+    """What the fits of a release share; see `open_session`."""
+
+    bound: BoundModel
+    engine: Engine
+    settings: SamplerSettings
+    streams: Streams
+    rule: ConvergenceRule
+    on_not_converged: str
+    progress: FitProgress | None
+    _kept: dict[tuple[bytes, float | None], tuple[Draws, Diagnostics]] = field(
+        default_factory=dict, repr=False
+    )
+
+    def fit(
+        self,
+        alpha: FloatArray,
+        *,
+        label: str,
+        cap: float | None = None,
+        draw_quantile: float = 1.0,
+        warm_start: WarmStart | None = None,
+    ) -> PosteriorFit:
+        """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before.
+
+        Raises
+        ------
+        NotConverged
+            If the chains have not converged after one retry with a longer warm-up and a higher
+            adapt_delta, and the policy is "raise".
+        """
+        alpha = check_alpha(alpha, self.bound.n)
+        key = (alpha.tobytes(), cap)
+        if key not in self._kept:
+            self._kept[key] = self._sample(alpha, cap, label, warm_start)
+        draws, diagnostics = self._kept[key]
+        bounds = lipschitz_bounds_streamed(
+            lambda: self.bound.log_lik_blocks(draws),
+            alpha,
+            self.bound.row_of,
+            draw_quantile=draw_quantile,
+        )
+        return PosteriorFit(
+            alpha=alpha, cap=cap, draws=draws, bounds=bounds, diagnostics=diagnostics
+        )
+
+    def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
+        """The fit with all weights 1."""
+        ones = np.ones(self.bound.n)
+        return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
+
+    @property
+    def n_fits(self) -> int:
+        """Distinct fits made so far."""
+        return len(self._kept)
+
+    def _sample(
+        self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
+    ) -> tuple[Draws, Diagnostics]:
+        data = self.bound.stan_data(alpha, cap=cap)
+        settings, diagnostics, draws = self.settings, None, None
+        for attempt in (1, 2):
+            draws = self.engine.sample(
+                self.bound.program,
+                data,
+                seed=self.streams.engine_seed("posterior"),
+                settings=settings,
+                warm_start=warm_start,
+                progress=self._steps_of(label if attempt == 1 else f"{label}, again"),
+            )
+            diagnostics = replace(diagnose(draws, self.rule), attempts=attempt)
+            if diagnostics.converged:
+                return draws, diagnostics
+            settings, warm_start = settings.longer(), None
+        assert draws is not None
+        assert diagnostics is not None
+        self._report_not_converged(label, diagnostics)
+        return draws, diagnostics
+
+    def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
+        message = (
+            f"{label} did not converge, also not with a longer warm-up: "
+            f"{'; '.join(diagnostics.problems)}"
+        )
+        if self.on_not_converged == "raise":
+            raise NotConverged(
+                f"{message}. Give more warm-up and draws, or on_not_converged='warn' to release "
+                "all the same with that written into the charge"
+            )
+        warnings.warn(message, stacklevel=2)
+
+    def _steps_of(self, label: str) -> Callable[[int, int], None] | None:
+        report = self.progress
+        if report is None:
+            return None
+        return lambda done, total: report(label, done, total)
+
+
+def open_session(
+    bound: BoundModel,
+    *,
+    seed: int | None = None,
+    engine: str | Engine = "auto",
+    settings: SamplerSettings | None = None,
+    rule: ConvergenceRule | None = None,
+    on_not_converged: str = "raise",
+    progress: FitProgress | None = None,
+) -> FitSession:
+    """Choose the engine and the random streams for the fits of `bound`.
+
+    Parameters
+    ----------
+    bound : BoundModel
+        A model bound to confidential data.
+    seed : int, optional
+        For tests and papers. Without it the operating system's entropy is used.
+    engine : str or Engine, default "auto"
+        See `pyhybrid.engines.resolve_engine`.
+    settings : SamplerSettings, optional
+    rule : ConvergenceRule, optional
+    on_not_converged : {"raise", "warn"}
+        After one retry with a longer warm-up. "warn" goes on and is recorded in the charge.
+    progress : callable, optional
+        Called with (label, done, total).
+    """
+    check_choice(on_not_converged, "on_not_converged", ON_NOT_CONVERGED)
+    return FitSession(
+        bound=bound,
+        streams=streams(seed),
+        engine=resolve_engine(engine),
+        settings=settings or SamplerSettings(),
+        rule=rule or ConvergenceRule(),
+        on_not_converged=on_not_converged,
+        progress=progress,
+    )

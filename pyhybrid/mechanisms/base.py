@@ -1,0 +1,196 @@
+"""The release path that all pseudo posterior mechanisms share.
+
+A mechanism is a weight map: it says how alpha comes from the data (`weights`); everything else,
+from the fit to the charge, is here. A new mechanism is one file with one such method.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.accounting import RELATIONS
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.charge import charge_of_fit
+from pyhybrid.models.base import Model
+from pyhybrid.release import Confidential, Release
+from pyhybrid.synthesis import synthesize
+from pyhybrid.validation import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fraction,
+)
+
+__all__ = ["PseudoPosteriorMechanism"]
+
+
+@dataclass(frozen=True)
+class PseudoPosteriorMechanism(ABC):
+    """Base of the mechanisms that release draws from a weighted posterior [S22 eq. 3].
+
+    Parameters
+    ----------
+    model : Model
+        Synthesizer, e.g. ``NegativeBinomial("visits ~ 1")``.
+    draw_quantile : float, default 1
+        See `pyhybrid.lipschitz_bounds`; below 1 the charge has a failure probability.
+    relation : {"remove", "replace"}
+        Neighbouring databases of the charge.
+    safety_factor : float, default 1
+        s in epsilon = 2 s Delta [S22 sec. 4.5].
+    """
+
+    model: Model
+    _: KW_ONLY
+    draw_quantile: float = 1.0
+    relation: str = "remove"
+    safety_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "bind"):
+            raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
+        check_fraction(self.draw_quantile, "draw_quantile")
+        check_choice(self.relation, "relation", RELATIONS)
+        if check_finite(self.safety_factor, "safety_factor") < 1:
+            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+
+    @abstractmethod
+    def weights(self, session: FitSession) -> FloatArray:
+        """Record weights alpha (n,) for the session's data; may ask it for other fits."""
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism and its model."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        return {"mechanism": self.name, **own, **self.model.describe()}
+
+    def release(
+        self,
+        df: pd.DataFrame,
+        *,
+        n_synthetic: int = 1,
+        n_draws_released: int | None = None,
+        seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        progress: FitProgress | None = None,
+    ) -> Release:
+        """Fit, bound, charge and synthesise.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets.
+        n_draws_released : int, optional
+            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
+            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
+            at the price of one: simulating from a released draw is post-processing).
+        seed, engine, settings, rule, on_not_converged, progress
+            See `pyhybrid.fitting.open_session`.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        InvalidInput
+            For data or arguments that do not meet what is stated.
+        EngineUnavailable, SamplingError
+            If no engine can run, or the one chosen fails.
+        NotConverged
+            If the chains do not converge.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        released = (
+            m if n_draws_released is None else check_count(n_draws_released, "n_draws_released")
+        )
+        if released not in (1, m):
+            raise InvalidInput(f"n_draws_released must be 1 or n_synthetic = {m}: found {released}")
+        session = open_session(
+            self.model.bind(df),
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        return self.release_from(session, n_synthetic=m, n_draws_released=released)
+
+    def release_from(
+        self, session: FitSession, *, n_synthetic: int, n_draws_released: int
+    ) -> Release:
+        """Release from the data and fits of `session`; see `release`."""
+        fit = self.fit(session)
+        return self._release_of(session, fit, n_synthetic, n_draws_released)
+
+    def fit(self, session: FitSession) -> PosteriorFit:
+        """The weighted fit that this mechanism releases draws from."""
+        alpha = self.weights(session)
+        return session.fit(alpha, label=f"{self.name} fit", draw_quantile=self.draw_quantile)
+
+    def _release_of(
+        self, session: FitSession, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+    ) -> Release:
+        bound = session.bound
+        charge = charge_of_fit(
+            self.name,
+            fit,
+            bound,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+        )
+        report = session.progress
+        tables = synthesize(
+            bound,
+            fit.draws,
+            fit.bounds.kept_draws,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            streams=session.streams,
+            stream=self._stream(),
+            progress=None if report is None else lambda a, b: report("synthetic data", a, b),
+        )
+        return Release(
+            synthetic=tables,
+            charge=charge,
+            diagnostics=fit.diagnostics,
+            settings=self.describe(),
+            synthesized=bound.synthesized,
+            predictors=bound.predictors,
+            provenance=fit.draws.provenance,
+            seeded=session.streams.seeded,
+            confidential=Confidential(
+                labels=tables[0].index,
+                alpha=fit.alpha,
+                lipschitz=fit.bounds.by_record,
+                lipschitz_bound=fit.bounds.overall,
+                entropy=session.streams.entropy,
+            ),
+            fit=fit,
+        )
+
+    def _stream(self) -> str:
+        """Name of this mechanism's random streams: unlike settings never share one."""
+        text = json.dumps(self.describe(), sort_keys=True)
+        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"

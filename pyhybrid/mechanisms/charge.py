@@ -1,0 +1,98 @@
+"""The privacy charge of a fit: its epsilon, and in words what it assumes and leaves open."""
+
+from __future__ import annotations
+
+import math
+
+from pyhybrid.accounting import ASYMPTOTIC_LOCAL, PrivacyCharge, epsilon_of_bound
+from pyhybrid.errors import SamplingError
+from pyhybrid.fitting import PosteriorFit
+from pyhybrid.models.base import BoundModel
+
+__all__ = ["charge_of_fit"]
+
+
+def charge_of_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+) -> PrivacyCharge:
+    """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
+
+    Raises
+    ------
+    SamplingError
+        If the bound is not finite, so that no epsilon can be stated.
+    """
+    overall = fit.bounds.overall
+    if not math.isfinite(overall):
+        raise SamplingError(
+            "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
+            "of 0 under some draw; use a mechanism that gives such records weight 0"
+        )
+    return PrivacyCharge(
+        mechanism=mechanism,
+        epsilon=epsilon_of_bound(
+            overall,
+            n_draws_released=n_draws_released,
+            relation=relation,
+            density_above_one=bound.density_above_one,
+            safety_factor=safety_factor,
+        ),
+        kind=ASYMPTOTIC_LOCAL,
+        relation=relation,
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        bound=overall,
+        n_draws=int(fit.bounds.kept_draws.size),
+        draw_quantile=fit.bounds.draw_quantile,
+        cap=fit.cap,
+        safety_factor=safety_factor,
+        density_above_one=bound.density_above_one,
+        converged=fit.diagnostics.converged,
+        assumes=_assumes(fit),
+        not_covered=_not_covered(bound),
+    )
+
+
+def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
+    s = fit.bounds.kept_draws.size
+    sentences = [
+        f"The bound is the largest value over {s} posterior draws, an estimate from below of the "
+        "largest possible one.",
+        "The records are many enough for the local bound to be near the global one; the guarantee "
+        "holds for this database and extends to others only as their size grows.",
+        "Weights are tied to the record: taking one record out is assumed not to change the "
+        "weights of the others.",
+    ]
+    if fit.diagnostics.converged:
+        sentences.append("The sampler has converged; its diagnostics met the rule stated with it.")
+    else:
+        sentences.append(
+            "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon "
+            "stated here may be too small. " + "; ".join(fit.diagnostics.problems) + "."
+        )
+    if fit.bounds.draw_quantile < 1:
+        sentences.append(
+            f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
+            "log-likelihood were dropped: the bound may fail with a probability that this does "
+            "not state."
+        )
+    return tuple(sentences)
+
+
+def _not_covered(bound: BoundModel) -> tuple[str, ...]:
+    columns = ", ".join(bound.synthesized)
+    return (
+        f"Columns that were not synthesised: every column but {columns} is released as it is, and "
+        "who is in the data is not hidden.",
+        "The epsilon stated here, which was computed from the confidential data.",
+        "Choices made by looking at the confidential data: the model and its formula, scale, "
+        "shift, and which of several releases was kept.",
+        "Other releases from the same data: their epsilons add up.",
+    )

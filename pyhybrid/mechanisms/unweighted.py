@@ -1,0 +1,29 @@
+"""Unweighted synthesis: the plain posterior, charged for what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyhybrid.fitting import FitSession
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.validation import FloatArray
+
+__all__ = ["Unweighted"]
+
+
+@dataclass(frozen=True)
+class Unweighted(PseudoPosteriorMechanism):
+    """All weights 1: the baseline whose epsilon is usually large and grows with n.
+
+    Parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
+
+    References
+    ----------
+    [S22] sec. 2.
+    """
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Weights of 1, shape (n,)."""
+        return np.ones(session.bound.n)

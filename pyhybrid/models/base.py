@@ -1,0 +1,69 @@
+"""What a mechanism needs of a model: two protocols, met by regressions and users' programs alike.
+
+A `Model` is a description; `bind` joins it to a table. The bound model is confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.validation import FloatArray
+
+__all__ = ["BoundModel", "Model"]
+
+
+class Model(Protocol):
+    """A synthesizer: a likelihood, a prior and a way to draw replicates."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model, as on the command line and in records."""
+
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """Check `df` and join the model to it; raises InvalidInput."""
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the model, as plain JSON types."""
+
+
+class BoundModel(Protocol):
+    """A model joined to n confidential records."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    @property
+    def program(self) -> StanProgram:
+        """The Stan program that is sampled."""
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """Columns that a replicate replaces."""
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns the model reads and leaves as they are."""
+
+    @property
+    def density_above_one(self) -> bool:
+        """True if a log-likelihood above 0 is possible (continuous outcomes)."""
+
+    @property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Column of the log-likelihood blocks that holds record i, shape (n,)."""
+
+    def stan_data(self, alpha: FloatArray, *, cap: float | None = None) -> dict[str, Any]:
+        """Data block of the program under weights `alpha` (n,), censored at `cap` if given."""
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood in blocks of shape (S, b), nats, one column per row."""
+
+    def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
+        """The table with its synthesised columns drawn anew from posterior draw `draw`."""

@@ -1,0 +1,191 @@
+"""From a table and a Wilkinson formula to an outcome and a design matrix, coded as R codes them.
+
+Unordered categorical predictors get treatment contrasts against their first level, ordered ones
+polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.validation import FloatArray
+
+__all__ = ["Design", "read_design", "row_label"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design:
+    """Outcome and predictors of one regression.
+
+    Attributes
+    ----------
+    outcome : str
+        Name of the outcome's column.
+    y : ndarray, shape (n,)
+        Outcome as floats, finite.
+    X : ndarray, shape (n, K)
+        Design matrix of full column rank.
+    columns : tuple of str
+        Names of its columns.
+    predictors : tuple of str
+        Columns of the table that the right-hand side reads.
+    """
+
+    outcome: str
+    y: FloatArray
+    X: FloatArray
+    columns: tuple[str, ...]
+    predictors: tuple[str, ...]
+
+
+def read_design(formula: str, df: pd.DataFrame) -> Design:
+    """Evaluate `formula` on `df`.
+
+    Raises
+    ------
+    InvalidInput
+        For a formula that does not parse, a column that is not in the data, missing or non-finite
+        values (the first row's label is given), fewer than two records, a constant outcome, or a
+        design without full column rank (the columns to blame are named).
+    """
+    _check_table(df)
+    parsed, outcome = _parse(formula, df)
+    y = _outcome(df[outcome], outcome)
+    predictors = tuple(sorted(str(v) for v in parsed.required_variables if v in df.columns))
+    X, columns = _matrix(parsed, formula, df, predictors)
+    _check_rank(X, columns)
+    return Design(outcome=outcome, y=y, X=X, columns=columns, predictors=predictors)
+
+
+def row_label(index: pd.Index, position: int) -> str:
+    """How messages name a row: by its label in the table's index."""
+    return f"row {index[position]!r}"
+
+
+def _check_table(df: Any) -> None:
+    if not isinstance(df, pd.DataFrame):
+        raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
+    if df.shape[1] == 0 or len(df) == 0:
+        raise InvalidInput(f"data must have rows and columns: found shape {df.shape}")
+    if len(df) < 2:
+        raise InvalidInput("data must have at least 2 records: found 1")
+    twice = df.columns[df.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+
+
+def _parse(formula: str, df: pd.DataFrame) -> tuple[Any, str]:
+    """Return formulaic's right-hand side and the name of the outcome's column."""
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
+    if not isinstance(formula, str) or "~" not in formula:
+        raise InvalidInput(f"formula must be of the form 'outcome ~ predictors': found {formula!r}")
+    left, _, right = formula.partition("~")
+    outcome = left.strip().strip("`")
+    if outcome not in df.columns:
+        known = ", ".join(str(c) for c in df.columns[:20])
+        raise InvalidInput(f"outcome {outcome!r} must be a column of the data: found {known}")
+    try:
+        context = {"__formulaic_variables_available__": [c for c in df.columns if c != outcome]}
+        rhs = Formula(right.strip(), _context=context)
+        terms = list(rhs)
+    except (FormulaicError, SyntaxError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error).split("\n")[0]
+        raise InvalidInput(f"formula {formula!r} does not parse: {reason}") from None
+    if not terms or not all(hasattr(term, "factors") for term in terms):
+        raise InvalidInput(f"formula {formula!r} must have one right-hand side with a term")
+    if outcome in rhs.required_variables:
+        raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
+    return rhs, outcome
+
+
+def _outcome(values: pd.Series, name: str) -> FloatArray:
+    if values.isna().any():
+        where = int(np.flatnonzero(values.isna())[0])
+        raise InvalidInput(
+            f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
+            "drop or impute such rows before synthesis"
+        )
+    if isinstance(values.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(values):
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
+    if pd.api.types.is_complex_dtype(values) or pd.api.types.is_bool_dtype(values):
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
+    y = values.to_numpy(dtype=np.float64)
+    infinite = np.flatnonzero(~np.isfinite(y))
+    if infinite.size:
+        raise InvalidInput(
+            f"outcome {name!r} must be finite: {row_label(values.index, int(infinite[0]))} is not"
+        )
+    if np.ptp(y) == 0:
+        raise InvalidInput(f"outcome {name!r} must vary: all {y.size} records have the same value")
+    return y
+
+
+def _matrix(
+    rhs: Any, formula: str, df: pd.DataFrame, predictors: tuple[str, ...]
+) -> tuple[FloatArray, tuple[str, ...]]:
+    for name in predictors:
+        if df[name].isna().any():
+            where = int(np.flatnonzero(df[name].isna())[0])
+            label = row_label(df.index, where)
+            raise InvalidInput(f"predictor {name!r} must not be missing: {label} is")
+    try:
+        table = _as_r_codes(rhs, df).get_model_matrix(df, na_action="raise")
+    except Exception as error:  # a formula may call anything; whatever it raises is bad input
+        reason = str(error).split("\n")[0]
+        raise InvalidInput(f"formula {formula!r} cannot be evaluated: {reason}") from None
+    X = np.ascontiguousarray(np.asarray(table), dtype=np.float64)
+    columns = tuple(str(column) for column in table.columns)
+    if X.shape[0] != len(df) or X.shape[1] == 0:
+        raise InvalidInput(f"formula {formula!r} must give a row per record and a column or more")
+    infinite = np.argwhere(~np.isfinite(X))
+    if infinite.size:
+        label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
+        raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
+    return X, columns
+
+
+def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:
+    """Give ordered factors R's polynomial contrasts; formulaic codes the rest as R does."""
+    from formulaic import Formula
+    from formulaic.parser.types import Factor, Term
+
+    ordered = {
+        str(name)
+        for name, dtype in df.dtypes.items()
+        if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
+    }
+
+    def recoded(factor: Any) -> Any:
+        if factor.expr in ordered:
+            return Factor(f"C(`{factor.expr}`, contr.poly)", eval_method="python")
+        return factor
+
+    return Formula([Term([recoded(factor) for factor in term.factors]) for term in rhs])
+
+
+def _check_rank(X: FloatArray, columns: tuple[str, ...]) -> None:
+    """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
+    from scipy.linalg import qr
+
+    size = np.sqrt((X**2).sum(axis=0))
+    if not np.isfinite(size).all():
+        raise InvalidInput("predictors must be small enough to square: rescale the large ones")
+    zero = np.flatnonzero(size == 0)
+    if zero.size:
+        raise InvalidInput(f"predictor {columns[zero[0]]!r} must not be all zero: drop it")
+    triangle, order = qr(X / size, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > diagonal[0] * max(X.shape) * np.finfo(float).eps).sum())
+    if rank < X.shape[1]:
+        named = ", ".join(repr(columns[place]) for place in order[rank:])
+        raise InvalidInput(
+            f"the design must have full column rank: rank {rank} of {X.shape[1]} columns; "
+            f"{named} is a combination of the others"
+        )

@@ -1,0 +1,61 @@
+"""Poisson regression [S22, sec. 4.4]; program stan/poisson.stan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import gammaln
+
+from pyhybrid.models.counts import check_counts, draw_counts_error, log_linear_fit
+from pyhybrid.models.design import Design
+from pyhybrid.models.regression import Parameters, RegressionModel
+from pyhybrid.validation import FloatArray
+
+__all__ = ["Poisson"]
+
+
+@dataclass(frozen=True)
+class Poisson(RegressionModel):
+    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
+
+    Prior on beta as in `NegativeBinomial`.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"visits ~ 1"``.
+
+    References
+    ----------
+    [S22] sec. 4.4; prior of [V25] supplement 2.
+    """
+
+    program_name: ClassVar[str] = "poisson"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Counts: whole numbers from 0 to 2^31 - 1."""
+        check_counts(design, index)
+
+    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+        """log Poisson(y | mu), shape (S, b), in nats."""
+        eta = parameters["beta"] @ X.T
+        return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
+
+    def draw_outcome(
+        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """One replicate, shape (n,)."""
+        try:
+            return rng.poisson(np.exp(X @ parameters["beta"])).astype(np.float64)
+        except ValueError as error:
+            raise draw_counts_error(error) from None
+
+    def center_and_factor(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Quasi-Poisson fit."""
+        return log_linear_fit(y, X, weight)

@@ -1,0 +1,187 @@
+"""What the regression models share: formula, collapsed rows, Stan data, blocks, replicates.
+
+A model of its own adds two functions of arrays (`log_lik`, `draw_outcome`), a check of the
+outcome and the name of its Stan program.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.programs import load_program
+from pyhybrid.errors import SamplingError
+from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
+from pyhybrid.models.design import Design, read_design
+from pyhybrid.validation import FloatArray
+
+__all__ = ["BoundRegression", "Parameters", "RegressionModel"]
+
+Parameters = Mapping[str, FloatArray]
+_BLOCK_ELEMENTS = 2_000_000
+
+
+@dataclass(frozen=True)
+class RegressionModel(ABC):
+    """A regression of one sensitive column on columns that stay.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``.
+    """
+
+    formula: str
+    program_name: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]]
+    density_above_one: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the model."""
+        return {"model": self.name, "formula": self.formula}
+
+    def bind(self, df: pd.DataFrame) -> BoundRegression:
+        """Check `df` and join the model to it.
+
+        Raises
+        ------
+        InvalidInput
+            See `pyhybrid.models.design.read_design`; and for outcomes the model cannot take.
+        """
+        design = read_design(self.formula, df)
+        self.check_outcome(design, df.index)
+        return BoundRegression(model=self, table=df, design=design)
+
+    @abstractmethod
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes outside the support."""
+
+    @abstractmethod
+    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+        """Unweighted log-likelihood in nats, shape (S, b), of rows y (b,), X (b, K)."""
+
+    @abstractmethod
+    def draw_outcome(
+        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """One replicate of the outcome, shape (n,), from one draw of the parameters."""
+
+    @abstractmethod
+    def center_and_factor(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """A rough fit (beta (K,), Cholesky factor of its covariance (K, K)) for the sampler."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundRegression:
+    """A regression model joined to a table. Confidential."""
+
+    model: RegressionModel
+    table: pd.DataFrame
+    design: Design
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.design.y.size
+
+    @property
+    def program(self) -> StanProgram:
+        """The Stan program that is sampled."""
+        return load_program(self.model.program_name)
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """The outcome's column."""
+        return (self.design.outcome,)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns read by the right-hand side."""
+        return self.design.predictors
+
+    @property
+    def density_above_one(self) -> bool:
+        """True if a log-likelihood above 0 is possible."""
+        return self.model.density_above_one
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Distinct rows of (outcome, predictors)."""
+        return distinct_rows(np.column_stack([self.design.y, self.design.X]))
+
+    @property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Distinct row of each record, shape (n,)."""
+        return self.rows.row_of
+
+    def stan_data(
+        self, alpha: FloatArray, *, cap: float | None = None, emit_log_lik: bool = False
+    ) -> dict[str, Any]:
+        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
+        rows = weighted_rows(self.rows, alpha)
+        y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
+        center, factor = self.model.center_and_factor(y, X, rows.frequency * weights)
+        return {
+            "n": y.size,
+            "K": X.shape[1],
+            "y": self._stan_outcome(y),
+            "frequency": rows.frequency,
+            "weights": weights,
+            "X": X,
+            "center": center,
+            "factor": factor,
+            "use_cap": int(cap is not None),
+            "cap": 0.0 if cap is None else cap,
+            "emit_log_lik": int(emit_log_lik),
+        }
+
+    def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
+        return y if self.density_above_one else y.astype(np.int64)
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
+        parameters = {name: draws.flat(name) for name in self.model.parameters}
+        y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
+        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, y.size, size):
+            chosen = slice(start, start + size)
+            yield self.model.log_lik(parameters, y[chosen], X[chosen])
+
+    def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
+        """The table with its outcome drawn anew from posterior draw `draw`."""
+        parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
+        values = self.model.draw_outcome(parameters, self.design.X, rng)
+        if not np.isfinite(values).all():
+            raise SamplingError("a replicate is not finite: the posterior has no finite mean")
+        synthetic: pd.DataFrame = self.table.copy()
+        synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
+        return synthetic
+
+
+def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
+    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
+    if not pd.api.types.is_integer_dtype(like.dtype):
+        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
+    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
+    limits = np.iinfo(str(like.dtype).lower())
+    if limits.min <= values.min() and values.max() <= limits.max:
+        return whole.astype(like.dtype)
+    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -1,0 +1,166 @@
+"""A release: synthetic data with their charge, and the private record of how they were made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.engines import Diagnostics, Provenance
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import PosteriorFit
+from pyhybrid.statement import privacy_statement
+from pyhybrid.validation import FloatArray
+
+__all__ = ["Confidential", "Release"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Confidential:
+    """What must stay with the data owner: functions of the data, and the seed.
+
+    Attributes
+    ----------
+    labels : Index, length n
+        Row labels of the records.
+    alpha : ndarray, shape (n,)
+        Record weights in [0, 1].
+    lipschitz : ndarray, shape (n,)
+        By-record Lipschitz bounds of the released fit, nats.
+    lipschitz_bound : float
+        Overall bound, nats.
+    entropy : int
+        Root of all random streams: the seed.
+    """
+
+    labels: pd.Index
+    alpha: FloatArray
+    lipschitz: FloatArray
+    lipschitz_bound: float
+    entropy: int
+
+    def __repr__(self) -> str:
+        return f"<Confidential record of {self.alpha.size} records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """Synthetic data sets and everything that belongs to them.
+
+    Attributes
+    ----------
+    synthetic : list of DataFrame
+        m tables with the columns, order, index, dtypes and category levels of the data.
+    charge : PrivacyCharge
+        What the release costs, all sets together.
+    diagnostics : Diagnostics
+        Convergence of the released fit.
+    settings : mapping
+        Public settings of mechanism and model.
+    synthesized, predictors : tuple of str
+        Columns that were replaced; columns the model read and left as they are.
+    provenance : Provenance
+        Engine, version, program hash and (confidential) engine seed.
+    seeded : bool
+        True if the user gave a seed.
+    confidential : Confidential
+        Weights, bounds, seed. Never publish.
+    fit : PosteriorFit or None
+        The released fit; not saved.
+    """
+
+    synthetic: list[pd.DataFrame]
+    charge: PrivacyCharge
+    diagnostics: Diagnostics
+    settings: Mapping[str, Any]
+    synthesized: tuple[str, ...]
+    predictors: tuple[str, ...]
+    provenance: Provenance
+    seeded: bool
+    confidential: Confidential
+    fit: PosteriorFit | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        c = self.charge
+        return (
+            f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
+            f"{c.mechanism}: epsilon = {c.epsilon:g} ({c.kind}, {c.relation} one record)>"
+        )
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement in plain words (Markdown), fit to be published."""
+        return privacy_statement(self)
+
+    def with_unsynthesized(self, table: pd.DataFrame) -> Release:
+        """The same release with every column that was not synthesised taken from `table`.
+
+        For files whose text is to come back letter by letter ("007", "1.50", "NA").
+        """
+        if not table.index.equals(self.synthetic[0].index):
+            raise InvalidInput("table must have the rows of the synthetic data, in their order")
+        restored = []
+        for synthetic in self.synthetic:
+            whole = table.copy()
+            for column in self.synthesized:
+                whole[column] = synthetic[column]
+            restored.append(whole)
+        return replace(self, synthetic=restored)
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        file_format: str = "csv",
+        attachments: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the release: ``public/`` to give away and ``confidential/`` to keep.
+
+        The folder is written aside and renamed, so that it is there whole or not at all;
+        ``confidential/`` can be read by its owner only.
+
+        Parameters
+        ----------
+        folder : path
+            New or empty, unless `overwrite`.
+        overwrite : bool, default False
+            Replace what is in `folder`.
+        file_format : {"csv", "parquet"}
+            Of the synthetic tables.
+        attachments : mapping of str to str, optional
+            Further text files for ``confidential/``, by file name.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not empty, or the format is unknown.
+        SaveFailed
+            On a disk error; nothing is left behind.
+        """
+        from pyhybrid.storage import save_release
+
+        save_release(
+            self,
+            folder,
+            overwrite=overwrite,
+            file_format=file_format,
+            attachments=attachments or {},
+        )
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> Release:
+        """Read a release that `save` wrote; `fit` is None.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is no release, is incomplete, or was written by a later version.
+        """
+        from pyhybrid.storage import load_release
+
+        return load_release(folder)

@@ -1,0 +1,114 @@
+"""The privacy statement: what a release protects and what it does not, in plain words.
+
+Made only of what may be published: no weight, no bound, no seed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhybrid.accounting import STRICT, PrivacyCharge
+
+if TYPE_CHECKING:
+    from pyhybrid.release import Release
+
+__all__ = ["privacy_statement"]
+
+_RELATION = {
+    "remove": "differ by one record left out",
+    "replace": "differ in the values of one record",
+}
+
+
+def privacy_statement(release: Release) -> str:
+    """Return the statement as Markdown."""
+    charge = release.charge
+    parts = [
+        "# Privacy statement",
+        _summary(release),
+        "## What the number means",
+        _meaning(charge),
+        "## Assumed",
+        _bullets(charge.assumes),
+        "## Not covered",
+        _bullets(charge.not_covered),
+        "## How it was made",
+        _bullets(_how(release)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(release: Release) -> str:
+    charge = release.charge
+    sets = (
+        "1 synthetic data set"
+        if charge.n_synthetic == 1
+        else f"{charge.n_synthetic} synthetic data sets"
+    )
+    if charge.n_draws_released == 1 and charge.n_synthetic > 1:
+        source = (
+            "All sets were simulated from one posterior draw. Simulating from a released draw is "
+            "post-processing, so they cost no more than one; they do not show how the posterior "
+            "varies."
+        )
+    else:
+        source = (
+            "Each set was simulated from a posterior draw of its own, and the cost is the sum "
+            "over the sets."
+        )
+    columns = ", ".join(release.synthesized)
+    return (
+        f"**epsilon = {charge.epsilon:g}** for {sets} together; kind: **{charge.kind}**; "
+        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
+        f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "
+        f"drawn from a Bayesian model. {source}"
+    )
+
+
+def _meaning(charge: PrivacyCharge) -> str:
+    difference = _RELATION[charge.relation]
+    if charge.kind == STRICT:
+        scope = "This holds for every pair of such databases, at any size."
+    else:
+        scope = (
+            "The guarantee is local and asymptotic: epsilon was computed for this database from "
+            "posterior draws, and it becomes a guarantee for all databases only as the number of "
+            "records grows."
+        )
+    doubled = (
+        " A density can exceed 1 here, so that replacing a record may change the log density in "
+        "both directions; the cost is doubled for it."
+        if charge.relation == "replace" and charge.density_above_one
+        else ""
+    )
+    return (
+        f"For two databases that {difference}, the probability (density) of releasing what was "
+        f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
+        f"that the release tells nothing about any record. {scope}{doubled}"
+    )
+
+
+def _how(release: Release) -> list[str]:
+    p = release.provenance
+    shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
+    settings = ", ".join(f"{name} = {value}" for name, value in shown.items())
+    lines = [
+        f"Settings: {settings}.",
+        f"Program: stan/{p.program}.stan, sha256 {p.program_sha256}.",
+        f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
+        f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
+    ]
+    if release.charge.safety_factor > 1:
+        lines.append(f"A safety factor of {release.charge.safety_factor:g} is included in epsilon.")
+    if release.seeded:
+        lines.append(
+            "A seed was set by hand. Whoever knows it can recompute the release from guesses of "
+            "the data: it must stay secret, and seeds are for tests."
+        )
+    else:
+        lines.append("Random numbers came from the operating system's entropy.")
+    return lines
+
+
+def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)

@@ -1,0 +1,223 @@
+"""Releases on disk: tables and JSON, no pickle; there whole or not at all.
+
+==================================== ==========================================================
+public/synthetic_1.csv ...           the synthetic tables
+public/privacy_statement.md          what is and what is not protected
+public/charge.json                   the charge without the bound
+public/schema.json                   dtypes and category levels
+confidential/records.csv             label, alpha, lipschitz of each record
+confidential/run.json                full charge, seed, diagnostics, provenance
+==================================== ==========================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.release import Confidential, Release
+from pyhybrid.validation import check_choice, check_output_folder
+
+__all__ = ["FORMATS", "load_release", "save_release"]
+
+FORMATS = ("csv", "parquet")
+_VERSION = 1
+
+
+def save_release(
+    release: Release,
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    file_format: str,
+    attachments: Mapping[str, str],
+) -> None:
+    """Write `release`; see `Release.save`."""
+    check_choice(file_format, "file_format", FORMATS)
+    check_output_folder(folder, overwrite=overwrite)
+    target = Path(folder).absolute()
+    aside: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+        _write_public(release, aside / "public", file_format)
+        _write_confidential(release, aside / "confidential", attachments)
+        _swap(aside, target)
+    except OSError as error:
+        raise SaveFailed(f"the release could not be saved to {folder}: {error}") from None
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def load_release(folder: str | os.PathLike[str]) -> Release:
+    """Read a release; see `Release.load`."""
+    root = Path(folder)
+    run = _read_json(root / "confidential" / "run.json")
+    if run.get("format") != _VERSION:
+        raise InvalidInput(
+            f"{folder} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
+            f"this is pyhybrid {pyhybrid.__version__}"
+        )
+    schema = _read_json(root / "public" / "schema.json")
+    charge = PrivacyCharge.from_dict(run["charge"])
+    tables = [
+        _read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
+        for place in range(1, charge.n_synthetic + 1)
+    ]
+    records = pd.read_csv(root / "confidential" / "records.csv")
+    settings = SamplerSettings(**run["provenance"].pop("settings"))
+    notes = tuple(run["provenance"].pop("notes"))
+    problems = tuple(run["diagnostics"].pop("problems"))
+    return Release(
+        synthetic=tables,
+        charge=charge,
+        diagnostics=Diagnostics(problems=problems, **run["diagnostics"]),
+        settings=run["settings"],
+        synthesized=tuple(run["synthesized"]),
+        predictors=tuple(run["predictors"]),
+        provenance=Provenance(settings=settings, notes=notes, **run["provenance"]),
+        seeded=run["seeded"],
+        confidential=Confidential(
+            labels=tables[0].index,
+            alpha=records["alpha"].to_numpy(dtype=np.float64),
+            lipschitz=records["lipschitz"].to_numpy(dtype=np.float64),
+            lipschitz_bound=charge.bound,
+            entropy=int(run["seed"]),
+        ),
+    )
+
+
+def _write_public(release: Release, folder: Path, file_format: str) -> None:
+    folder.mkdir(mode=0o755)
+    for place, table in enumerate(release.synthetic, start=1):
+        _write_table(table, folder / f"synthetic_{place}.{file_format}")
+    (folder / "privacy_statement.md").write_text(release.statement, encoding="utf-8")
+    _write_json(folder / "charge.json", release.charge.public())
+    _write_json(folder / "schema.json", _schema(release.synthetic[0], file_format))
+
+
+def _write_confidential(release: Release, folder: Path, attachments: Mapping[str, str]) -> None:
+    folder.mkdir(mode=0o700)
+    kept = release.confidential
+    records = pd.DataFrame(
+        {
+            "label": kept.labels.to_numpy(),
+            "alpha": kept.alpha,
+            "lipschitz": kept.lipschitz,
+        }
+    )
+    run = {
+        "format": _VERSION,
+        "pyhybrid": pyhybrid.__version__,
+        "charge": release.charge.as_dict(),
+        "settings": dict(release.settings),
+        "synthesized": release.synthesized,
+        "predictors": release.predictors,
+        "diagnostics": asdict(release.diagnostics),
+        "provenance": asdict(release.provenance),
+        "seeded": release.seeded,
+        "seed": str(kept.entropy),
+    }
+    records.to_csv(folder / "records.csv", index=False)
+    _write_json(folder / "run.json", run)
+    for name, text in attachments.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for path in folder.iterdir():
+        path.chmod(0o600)
+
+
+def _swap(aside: Path, target: Path) -> None:
+    """Put `aside` in the place of `target`; an older release is moved away first, then removed."""
+    aside.chmod(0o755)
+    if not target.exists():
+        aside.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
+    try:
+        target.rename(old / "release")
+        try:
+            aside.rename(target)
+        except OSError:
+            (old / "release").rename(target)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
+    return content
+
+
+def _schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
+    columns = []
+    for name, dtype in table.dtypes.items():
+        entry: dict[str, Any] = {"name": str(name), "dtype": str(dtype)}
+        if isinstance(dtype, pd.CategoricalDtype):
+            entry["levels"] = dtype.categories.tolist()
+            entry["ordered"] = bool(dtype.ordered)
+        columns.append(entry)
+    default_index = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    return {"file_format": file_format, "index": not default_index, "columns": columns}
+
+
+def _write_table(table: pd.DataFrame, path: Path) -> None:
+    default_index = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    if path.suffix == ".csv":
+        table.to_csv(path, index=not default_index)
+    else:
+        table.to_parquet(path)
+
+
+def _read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    if schema["index"]:
+        text = text.set_index(text.columns[0])
+        text.index.name = None
+    for column in schema["columns"]:
+        text[column["name"]] = _typed(text[column["name"]], column)
+    return text
+
+
+def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
+    """A column read as text, in the dtype its schema names."""
+    dtype: Any = column["dtype"]
+    if "levels" in column:
+        by_text = {str(level): level for level in column["levels"]}
+        kind = pd.CategoricalDtype(column["levels"], ordered=column["ordered"])
+        return values.map(by_text).astype(kind)
+    if dtype.lower().startswith(("int", "uint", "float")):
+        return pd.to_numeric(values).astype(dtype)
+    if dtype in ("bool", "boolean"):
+        return values.map({"True": True, "False": False}).astype(dtype)
+    if dtype.startswith("datetime"):
+        return pd.to_datetime(values).astype(dtype)
+    return values.astype(dtype)

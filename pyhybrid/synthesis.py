@@ -1,0 +1,69 @@
+"""Synthetic data sets from posterior draws.
+
+m draws are chosen at random without replacement among those that may be released, and for each
+one every record's outcome is drawn anew from p(. | x_i, theta). Simulation from a released draw is
+post-processing: it costs nothing beyond the draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.engines import Draws
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.base import BoundModel
+from pyhybrid.randomness import Streams
+
+__all__ = ["choose_draws", "synthesize"]
+
+
+def choose_draws(
+    kept_draws: npt.NDArray[np.bool_], n_draws: int, rng: np.random.Generator
+) -> npt.NDArray[np.intp]:
+    """Positions of `n_draws` distinct kept draws, at random, shape (n_draws,)."""
+    available = np.flatnonzero(kept_draws)
+    if n_draws > available.size:
+        raise InvalidInput(
+            f"n_synthetic must be at most the number of kept draws, {available.size}: "
+            f"found {n_draws}"
+        )
+    return rng.choice(available, size=n_draws, replace=False)
+
+
+def synthesize(
+    bound: BoundModel,
+    draws: Draws,
+    kept_draws: npt.NDArray[np.bool_],
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    streams: Streams,
+    stream: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[pd.DataFrame]:
+    """Return `n_synthetic` tables simulated from `n_draws_released` draws.
+
+    Parameters
+    ----------
+    bound : BoundModel
+        The model and the records whose predictors are kept.
+    draws : Draws
+    kept_draws : ndarray of bool, shape (S,)
+        Draws that may be released.
+    n_synthetic, n_draws_released : int
+        m data sets, from m draws or from one.
+    streams, stream : Streams, str
+        Source and name of the random numbers; each data set has a stream of its own.
+    """
+    chosen = choose_draws(kept_draws, n_draws_released, streams.generator(f"{stream}/draws"))
+    tables = []
+    for place in range(n_synthetic):
+        rng = streams.generator(f"{stream}/replicate {place + 1}")
+        tables.append(bound.replicate(draws, int(chosen[place % chosen.size]), rng))
+        if progress is not None:
+            progress(place + 1, n_synthetic)
+    return tables
