@@ -1,0 +1,84 @@
+# What rstan and cmdstanr need to run, and the cache of compiled programs.
+
+compiled <- new.env(parent = emptyenv())
+
+require_rstan <- function() {
+  if (!requireNamespace("rstan", quietly = TRUE)) {
+    engine_unavailable(
+      "rstan must be installed: not found in this R; run install.packages(\"rstan\"), ",
+      "or on Debian and Ubuntu: apt-get install r-cran-rstan"
+    )
+  }
+  boost <- boost_folder(system.file("include", package = "BH"), "/usr/include")
+  rstan::rstan_options(boost_lib = boost)
+}
+
+# Debian's r-cran-bh holds no headers: they are those of the system's libboost-dev.
+boost_folder <- function(...) {
+  folders <- c(...)
+  found <- folders[nzchar(folders) & dir.exists(file.path(folders, "boost"))]
+  if (length(found) == 0) {
+    engine_unavailable(
+      "Boost headers must be found for rstan to compile: neither package BH nor the system has ",
+      "them; run install.packages(\"BH\"), or on Debian and Ubuntu: apt-get install libboost-dev"
+    )
+  }
+  found[[1]]
+}
+
+require_cmdstanr <- function() {
+  if (!requireNamespace("cmdstanr", quietly = TRUE)) {
+    engine_unavailable(
+      "cmdstanr must be installed: not found in this R; run install.packages(\"cmdstanr\", ",
+      "repos = c(\"https://stan-dev.r-universe.dev\", getOption(\"repos\")))"
+    )
+  }
+  if (is.null(cmdstanr::cmdstan_version(error_on_NA = FALSE))) {
+    engine_unavailable("CmdStan must be installed: not found; run cmdstanr::install_cmdstan()")
+  }
+}
+
+compile_rstan <- function(text, cache_folder) {
+  key <- program_key(text)
+  if (!is.null(compiled[[key]])) {
+    return(compiled[[key]])
+  }
+  file <- if (!is.null(cache_folder)) file.path(cache_folder, paste0("rstan-", key, ".rds"))
+  model <- read_compiled(file)
+  if (is.null(model)) {
+    model <- as_sampling_error(
+      rstan::stan_model(model_code = text, model_name = "pyhybrid", auto_write = FALSE)
+    )
+    write_compiled(model, file)
+  }
+  compiled[[key]] <- model
+  model
+}
+
+# What a compiled program depends on: its text, rstan, R and the platform.
+program_key <- function(text) {
+  file <- tempfile()
+  on.exit(unlink(file))
+  parts <- c(text, as.character(utils::packageVersion("rstan")), R.version.string, R.version$platform)
+  writeLines(parts, file)
+  unname(tools::md5sum(file))
+}
+
+read_compiled <- function(file) {
+  if (is.null(file) || !file.exists(file)) {
+    return(NULL)
+  }
+  tryCatch(readRDS(file), error = function(broken) NULL)
+}
+
+# Written beside and renamed, so that another session never reads half a file.
+write_compiled <- function(model, file) {
+  if (is.null(file)) {
+    return(invisible())
+  }
+  dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE, mode = "0700")
+  part <- tempfile("part", tmpdir = dirname(file))
+  saveRDS(model, part)
+  file.rename(part, file)
+  invisible()
+}

@@ -1,0 +1,153 @@
+# Fitting a Stan program with rstan, or with cmdstanr where it is installed.
+
+#' Fit a Stan program
+#'
+#' Draws from the (weighted) posterior of a program of this package, of a file or of a text. With
+#' rstan before 2.26, array declarations are rewritten first ([rewrite_arrays()]), and single calls of
+#' `neg_binomial_2_log_lpmf` go over to Poisson's where phi > 1e8, at which the old library loses all
+#' digits. Compiled programs
+#' hold no data; they are kept for the session, and in `cache_folder` if that is given.
+#'
+#' @param program Name of a program of this package (`"negative_binomial"`), path of a `.stan` file,
+#'   or program text.
+#' @param data Named list of the program's data.
+#' @param chains,iter_warmup,iter_sampling Number of chains; draws of each, before and after
+#'   adaptation.
+#' @param seed Whole number; drawn at random if `NULL` and recorded in the result.
+#' @param adapt_delta,max_treedepth,init,cores,refresh As in [rstan::sampling()].
+#' @param step_size Initial step size of the sampler; chosen by it if `NULL`.
+#' @param variables Names of variables to keep; all if `NULL`.
+#' @param cache_folder Folder for compiled programs, by content; none if `NULL`.
+#' @return An object of class `pyhybrid_fit`: a list with `draws` (one array (chains, draws, ...)
+#'   per variable, in the order of the program), `log_lik` (matrix, all draws by records, chain by
+#'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the worst
+#'   over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (matrices
+#'   (chains, draws) `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
+#'   `inv_metric`), `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
+#'   `log_lik` are confidential.
+#' @seealso [pyhybrid-conditions]
+#' @examples
+#' \dontrun{
+#' fit <- fit_rstan("poisson", list(
+#'   n = 3, K = 1, y = c(95, 100, 104), frequency = rep(1, 3), weights = rep(1, 3),
+#'   X = matrix(1, 3, 1), center = array(log(100), 1), factor = matrix(0.06), use_cap = 0, cap = 0,
+#'   emit_log_lik = 1
+#' ), seed = 1)
+#' lipschitz_bounds(fit$log_lik)
+#' }
+#' @export
+fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampling = 1000,
+                      seed = NULL, adapt_delta = 0.9, max_treedepth = 10, init = "random",
+                      step_size = NULL, variables = NULL, cores = 1, refresh = 0,
+                      cache_folder = NULL) {
+  seed <- check_settings(chains, iter_warmup, iter_sampling, seed, data)
+  require_rstan()
+  text <- program_text(program)
+  if (utils::packageVersion("rstan") < "2.26") text <- for_old_rstan(text)
+  model <- compile_rstan(text, cache_folder)
+  control <- list(adapt_delta = adapt_delta, max_treedepth = max_treedepth)
+  control$stepsize <- step_size
+  fit <- as_sampling_error(rstan::sampling(
+    model,
+    data = data, pars = if (is.null(variables)) NA else variables, chains = chains,
+    iter = iter_warmup + iter_sampling, warmup = iter_warmup, seed = seed, init = init,
+    cores = cores, refresh = refresh, open_progress = FALSE, show_messages = FALSE,
+    control = control
+  ))
+  if (fit@mode != 0) {
+    sampling_error("rstan must return draws: no chain finished; ", trimws(geterrmessage()))
+  }
+  measures <- list(rhat = rstan::Rhat, ess_bulk = rstan::ess_bulk, ess_tail = rstan::ess_tail)
+  new_fit(
+    by_variable(as.array(fit)), measures, rstan_sampler(fit),
+    engine = "rstan", seed = seed, program = text
+  )
+}
+
+#' @rdname fit_rstan
+#' @export
+fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampling = 1000,
+                         seed = NULL, adapt_delta = 0.9, max_treedepth = 10, init = NULL,
+                         step_size = NULL, variables = NULL, cores = 1, refresh = 0,
+                         cache_folder = NULL) {
+  seed <- check_settings(chains, iter_warmup, iter_sampling, seed, data)
+  require_cmdstanr()
+  # Data and draws are confidential: one private folder, removed on every way out.
+  folder <- tempfile("pyhybrid")
+  dir.create(folder, mode = "0700")
+  on.exit(unlink(folder, recursive = TRUE), add = TRUE)
+  text <- program_text(program)
+  data_file <- file.path(folder, "data.json")
+  cmdstanr::write_stan_json(data, data_file)
+  fit <- as_sampling_error({
+    source <- cmdstanr::write_stan_file(text, if (is.null(cache_folder)) folder else cache_folder)
+    cmdstanr::cmdstan_model(source)$sample(
+      data = data_file, chains = chains, iter_warmup = iter_warmup, init = init,
+      iter_sampling = iter_sampling, seed = seed, adapt_delta = adapt_delta, refresh = refresh,
+      max_treedepth = max_treedepth, step_size = step_size, parallel_chains = cores,
+      output_dir = folder, show_messages = refresh > 0
+    )
+  })
+  flat <- unclass(fit$draws(variables = variables, format = "draws_array"))
+  measures <- mget(c("rhat", "ess_bulk", "ess_tail"), envir = asNamespace("posterior"))
+  new_fit(
+    by_variable(flat), measures, cmdstanr_sampler(fit),
+    engine = "cmdstanr", seed = seed, program = text
+  )
+}
+
+#' @export
+print.pyhybrid_fit <- function(x, ...) {
+  size <- dim(x$draws[[1]])
+  cat(
+    "Fit by ", x$engine, " ", x$version, ": ", size[1], " chains of ", size[2], " draws, seed ",
+    x$seed, "\n  variables:   ", paste(names(x$draws), collapse = ", "),
+    "\n  diagnostics: R-hat ", format(x$diagnostics$rhat, digits = 4),
+    ", bulk ESS ", round(x$diagnostics$ess_bulk), ", tail ESS ", round(x$diagnostics$ess_tail),
+    ", divergences ", x$diagnostics$divergences, "\n",
+    sep = ""
+  )
+  invisible(x)
+}
+
+check_settings <- function(chains, iter_warmup, iter_sampling, seed, data) {
+  check_count(chains, "chains")
+  check_count(iter_warmup, "iter_warmup")
+  check_count(iter_sampling, "iter_sampling")
+  if (is.null(seed)) seed <- sample.int(.Machine$integer.max, 1)
+  seed <- check_count(seed, "seed", at_least = 0)
+  if (seed > .Machine$integer.max) {
+    invalid_input("seed must be at most ", .Machine$integer.max, ": found ", show_value(seed))
+  }
+  if (!is.list(data) || (length(data) > 0 && (is.null(names(data)) || any(names(data) == "")))) {
+    invalid_input("data must be a list with a name for every element")
+  }
+  as.integer(seed)
+}
+
+program_text <- function(program) {
+  if (!is.character(program) || length(program) == 0) {
+    invalid_input("program must be a name, a .stan file or program text: found ", class(program)[1])
+  }
+  if (length(program) > 1 || grepl("[{\n]", program)) {
+    return(paste(program, collapse = "\n"))
+  }
+  folder <- system.file("stan", package = "pyhybrid")
+  known <- file.path(folder, paste0(program, ".stan"))
+  file <- if (nzchar(folder) && file.exists(known)) known else program
+  if (!file.exists(file) || dir.exists(file)) {
+    invalid_input(
+      "program must be one of ",
+      paste(sub("[.]stan$", "", list.files(folder, "[.]stan$")), collapse = ", "),
+      ", a .stan file or program text: found '", program, "'"
+    )
+  }
+  paste(readLines(file, warn = FALSE), collapse = "\n")
+}
+
+as_sampling_error <- function(expression) {
+  tryCatch(expression, error = function(problem) {
+    if (inherits(problem, "pyhybrid_sampling_error")) stop(problem)
+    sampling_error(conditionMessage(problem))
+  })
+}

@@ -1,0 +1,238 @@
+# Disclosure risk of single records: Lipschitz bounds, radius risk, pairwise risk.
+
+#' Lipschitz bounds from a log-likelihood matrix
+#'
+#' By-record bounds \eqn{D_i = \max_s |\alpha_i f_{si}|} and the overall bound
+#' \eqn{\Delta = \max_i D_i} of a weighted posterior, where \eqn{f_{si} = \log p(x_i | \theta_s)}.
+#' The privacy cost of one released draw is \eqn{\epsilon = 2\Delta}. `lipschitz_bounds_loo()` is
+#' the leave-one-out form in which the supplement of Hu, Savitsky and Williams writes the bound,
+#' \eqn{|\sum_j \alpha_j f_{sj} - \sum_{j \ne i} \alpha_j f_{sj}|}, as a loop over draws and
+#' records; it costs S n^2 and is kept as the reference that `lipschitz_bounds()` is tested by.
+#'
+#' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
+#'   in nats, at draws from the posterior weighted by `alpha`. `NaN`, `NA` and infinities mean an
+#'   unbounded record (`lipschitz_bounds_loo()` refuses them: they spread over all sums of a draw).
+#' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`.
+#' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |\alpha_i f_{si}|} and
+#'   `L = quantile(T, q, type = 7)`, draws with `T > L` are dropped whole (nothing is clipped) and
+#'   L is the overall bound. Below 1 the bound is a statement with a failure probability.
+#' @return An object of class `pyhybrid_lipschitz_bounds`: a list with `by_record` (length n),
+#'   `overall`, `kept_draws` (logical, length S) and `draw_quantile`. All but the last are functions
+#'   of the confidential data.
+#' @references Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2. Hu, Savitsky, Williams,
+#'   Maximizing utility for vector-weighted pseudo posterior mechanisms under differential privacy,
+#'   alg. 1 and supplement.
+#' @examples
+#' log_lik <- rbind(c(-1, -4), c(-2, -3))
+#' lipschitz_bounds(log_lik, alpha = c(1, 0.5))
+#' @export
+lipschitz_bounds <- function(log_lik, alpha = NULL, draw_quantile = 1) {
+  log_lik <- check_log_lik(log_lik)
+  alpha <- check_alpha(alpha, ncol(log_lik))
+  draw_quantile <- check_fraction(draw_quantile, "draw_quantile")
+  if (draw_quantile == 1) {
+    by_record <- weighted_bound(largest_abs(log_lik), alpha)
+    return(new_lipschitz_bounds(by_record, max(by_record), rep(TRUE, nrow(log_lik)), 1))
+  }
+  row_max <- largest_weighted_by_draw(log_lik, alpha)
+  overall <- stats::quantile(row_max, draw_quantile, names = FALSE, type = 7)
+  kept <- row_max <= overall
+  by_record <- weighted_bound(largest_abs(log_lik[kept, , drop = FALSE]), alpha)
+  new_lipschitz_bounds(by_record, overall, kept, draw_quantile)
+}
+
+#' @rdname lipschitz_bounds
+#' @export
+lipschitz_bounds_loo <- function(log_lik, alpha = NULL, draw_quantile = 1) {
+  log_lik <- check_log_lik(log_lik)
+  alpha <- check_alpha(alpha, ncol(log_lik))
+  draw_quantile <- check_fraction(draw_quantile, "draw_quantile")
+  wrong <- which(!is.finite(log_lik), arr.ind = TRUE)
+  if (nrow(wrong) > 0) {
+    invalid_input(
+      "log_lik must be finite in the leave-one-out form: record ", wrong[1, 2], ", draw ",
+      wrong[1, 1], " is ", short(log_lik[wrong[1, , drop = FALSE]]), "; use lipschitz_bounds()"
+    )
+  }
+  ratio <- matrix(0, nrow(log_lik), ncol(log_lik))
+  for (s in seq_len(nrow(log_lik))) {
+    weighted <- alpha * log_lik[s, ]
+    for (i in seq_len(ncol(log_lik))) {
+      ratio[s, i] <- abs(sum(weighted) - sum(weighted[-i]))
+    }
+  }
+  row_max <- apply(ratio, 1, max)
+  overall <- stats::quantile(row_max, draw_quantile, names = FALSE, type = 7)
+  kept <- row_max <= overall
+  by_record <- apply(ratio[kept, , drop = FALSE], 2, max)
+  new_lipschitz_bounds(by_record, overall, kept, draw_quantile)
+}
+
+new_lipschitz_bounds <- function(by_record, overall, kept_draws, draw_quantile) {
+  structure(
+    list(
+      by_record = by_record, overall = overall,
+      kept_draws = kept_draws, draw_quantile = draw_quantile
+    ),
+    class = "pyhybrid_lipschitz_bounds"
+  )
+}
+
+#' Slack of a set of by-record bounds
+#'
+#' Mean by-record bound over the overall bound; 1 means that no record has slack.
+#' @param bounds A result of [lipschitz_bounds()].
+#' @return A number; 1 if the overall bound is 0.
+#' @examples
+#' efficiency(lipschitz_bounds(rbind(c(-1, -4))))
+#' @export
+efficiency <- function(bounds) {
+  if (!inherits(bounds, "pyhybrid_lipschitz_bounds")) {
+    invalid_input("bounds must be a result of lipschitz_bounds(): found ", class(bounds)[1])
+  }
+  if (bounds$overall > 0) mean(bounds$by_record) / bounds$overall else 1
+}
+
+#' @export
+print.pyhybrid_lipschitz_bounds <- function(x, digits = 4, ...) {
+  kept <- sum(x$kept_draws)
+  cat(
+    "Lipschitz bounds (nats) of ", length(x$by_record), " records, confidential\n",
+    "  overall bound:  ", format(x$overall, digits = digits),
+    "   (epsilon of one draw: ", format(2 * x$overall, digits = digits), ")\n",
+    "  by record:      ", format(min(x$by_record), digits = digits), " to ",
+    format(max(x$by_record), digits = digits),
+    ", efficiency ", format(efficiency(x), digits = digits), "\n",
+    "  draws kept:     ", kept, " of ", length(x$kept_draws),
+    if (x$draw_quantile < 1) paste0("   (draw_quantile ", format(x$draw_quantile), ")"), "\n",
+    sep = ""
+  )
+  invisible(x)
+}
+
+# Largest absolute value of each column; a missing value counts as infinite.
+largest_abs <- function(log_lik) {
+  range <- matrixStats::colRanges(log_lik, useNames = FALSE)
+  largest <- pmax(range[, 2], -range[, 1])
+  largest[is.na(largest)] <- Inf
+  largest
+}
+
+# alpha_i f_i, and 0 where alpha_i = 0 even if the record is unbounded.
+weighted_bound <- function(f, alpha) ifelse(alpha > 0, alpha * f, 0)
+
+# T_s = max_i |alpha_i f_si|; records of weight 0 do not count.
+largest_weighted_by_draw <- function(log_lik, alpha) {
+  used <- alpha > 0
+  if (!any(used)) {
+    return(rep(0, nrow(log_lik)))
+  }
+  weighted <- abs(log_lik[, used, drop = FALSE]) * rep(alpha[used], each = nrow(log_lik))
+  largest <- matrixStats::rowMaxs(weighted, useNames = FALSE)
+  largest[is.na(largest)] <- Inf
+  largest
+}
+
+#' Radius and pairwise identification risk
+#'
+#' `radius_risk()` is the share of records outside the closed ball around each record's value (the
+#' count risk IR_i); the record itself counts as inside. `pairwise_risk()` averages, over the other
+#' records j, the share of records outside both balls of i and j. Both cost n log n.
+#'
+#' @param y Sensitive values, finite, length n.
+#' @param radius Above 0: a share of `|y_i|` (`kind = "relative"`) or in the unit of `y`
+#'   (`"absolute"`). Published values are 0.15, 0.20, 0.25 and 0.30, relative. With a relative
+#'   radius, a value of 0 is matched by exact ties only.
+#' @param kind `"relative"` or `"absolute"`.
+#' @param pattern What an intruder knows of each record: a vector of length n, or a matrix or data
+#'   frame with n rows (categorical). Records are compared, and the share is taken, only among those
+#'   with the same pattern. Missing values are a level of their own.
+#' @return Risks in \[0, 1), length n. A record alone in its pattern gets 0.
+#' @references Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399, sec. 2 and 3.
+#' @examples
+#' radius_risk(c(10, 11, 12, 40), radius = 0.2)
+#' @export
+radius_risk <- function(y, radius = 0.2, kind = "relative", pattern = NULL) {
+  by_pattern(y, radius, kind, pattern, function(balls) 1 - balls$size / balls$n)
+}
+
+#' @rdname radius_risk
+#' @export
+pairwise_risk <- function(y, radius = 0.2, kind = "relative", pattern = NULL) {
+  by_pattern(y, radius, kind, pattern, pairwise_in_group)
+}
+
+by_pattern <- function(y, radius, kind, pattern, risk) {
+  y <- check_vector(y, "y")
+  wrong <- which(!is.finite(y))
+  if (length(wrong) > 0) {
+    invalid_input("y must be finite: record ", wrong[1], " is ", short(y[wrong[1]]))
+  }
+  radius <- check_positive(radius, "radius")
+  check_choice(kind, "kind", c("relative", "absolute"))
+  group <- pattern_codes(pattern, length(y))
+  result <- lapply(split(y, group), function(part) risk(balls_of(part, radius, kind)))
+  unsplit(result, group)
+}
+
+# One whole number per distinct row of the pattern.
+pattern_codes <- function(pattern, n) {
+  if (is.null(pattern)) {
+    return(rep(1, n))
+  }
+  columns <- if (length(dim(pattern)) == 2) as.data.frame(pattern) else list(pattern)
+  if (length(dim(pattern)) > 2 || any(lengths(columns) != n)) {
+    invalid_input("pattern must have shape (n,) or (n, p), n = ", n, ": found ", show_shape(pattern))
+  }
+  code <- rep(1, n)
+  for (column in columns) {
+    level <- match(column, unique(column))
+    code <- code * (max(level) + 1) + level
+    code <- match(code, unique(code))
+  }
+  code
+}
+
+# Closed balls as ranges first..last of the sorted distinct values. Rounded subtraction is monotone,
+# so bisection on |y_j - y_i| <= r_i itself gives what a double loop over records would give.
+balls_of <- function(y, radius, kind) {
+  value <- sort(unique(y))
+  place <- match(y, value)
+  count <- tabulate(place, length(value))
+  reach <- if (kind == "relative") radius * abs(value) else rep(radius, length(value))
+  own <- seq_along(value)
+  first <- bisect(rep(1, length(value)), own, function(j) value - value[j] <= reach)
+  beyond <- bisect(own, rep(length(value) + 1, length(value)), function(j) {
+    !(value[pmin(j, length(value))] - value <= reach)
+  })
+  total <- c(0, cumsum(count))
+  list(
+    n = length(y), count = count, first = first[place], last = beyond[place] - 1,
+    size = (total[beyond] - total[first])[place]
+  )
+}
+
+# Smallest index in low..high at which `holds` is true, for many searches at once; `high` if none.
+bisect <- function(low, high, holds) {
+  while (any(low < high)) {
+    middle <- (low + high) %/% 2
+    found <- holds(middle) | low >= high
+    high <- ifelse(found, pmin(middle, high), high)
+    low <- ifelse(found, low, middle + 1)
+  }
+  high
+}
+
+pairwise_in_group <- function(balls) {
+  n <- balls$n
+  if (n == 1) {
+    return(0)
+  }
+  # cover[v]: how many of the n balls hold the distinct value v.
+  d <- length(balls$count)
+  cover <- cumsum(tabulate(balls$first, d) - c(0, tabulate(balls$last, d)[-d]))
+  overlap <- c(0, cumsum(balls$count * cover))
+  shared <- overlap[balls$last + 1] - overlap[balls$first] - balls$size
+  either <- (n - 1) * balls$size + (sum(balls$size) - balls$size) - shared
+  1 - either / (n * (n - 1))
+}

@@ -1,0 +1,4 @@
+library(testthat)
+library(pyhybrid)
+
+test_check("pyhybrid")
