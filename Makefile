@@ -1,0 +1,45 @@
+# make demo | test | check | bench: each sets up what it needs, in .venv, on a fresh machine.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXTRAS ?= dev
+HAVE_R = command -v Rscript >/dev/null 2>&1
+
+.PHONY: demo test check bench format r-packages clean
+
+# One venv; the stamp is newer than pyproject.toml when everything in it is installed.
+$(VENV)/.core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable ".[dev,report,dp]"
+	touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/pyhybrid demo --out pyhybrid-demo --overwrite
+
+test: $(VENV)/.dev r-packages
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check pyhybrid tests benchmarks
+	$(BIN)/ruff check pyhybrid tests benchmarks
+	$(BIN)/mypy pyhybrid
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format pyhybrid tests benchmarks
+	$(BIN)/ruff check --fix pyhybrid tests benchmarks
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+# R and rstan through apt where there is apt and root; else the R tests skip and say so.
+r-packages: $(VENV)/.dev
+	@bash tests/install_r.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) pyhybrid-demo build dist .pytest_cache .mypy_cache .ruff_cache

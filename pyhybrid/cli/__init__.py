@@ -1,0 +1,63 @@
+"""The command line. `main` turns errors into one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from types import FrameType
+from typing import Any, TextIO
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the `pyhybrid` command."""
+    from pyhybrid.errors import PyhybridError
+
+    warnings.showwarning = _show_warning
+    _stop_on_sigterm()
+    try:
+        from pyhybrid.cli.app import run
+
+        code = run(sys.argv[1:])
+    except PyhybridError as error:
+        print(f"pyhybrid: {_one_line(error)}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("pyhybrid: interrupted; nothing was written", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    sys.exit(code)
+
+
+def _one_line(error: Exception) -> str:
+    """Messages are one line; only a compiler's keeps its lines, with the caret in its place."""
+    from pyhybrid.errors import SamplingError
+
+    text = str(error)
+    return text if isinstance(error, SamplingError) else " ".join(text.split())
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, (FutureWarning, DeprecationWarning, ImportWarning)):
+        return
+    print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _stop_on_sigterm() -> None:
+    """Treat SIGTERM as Ctrl-C, which engines know how to stop for, so that folders are removed."""
+
+    def handler(_signum: int, _frame: FrameType | None) -> Any:
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, handler)

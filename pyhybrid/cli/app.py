@@ -1,0 +1,146 @@
+"""The commands and their options; each calls one function of its own module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pyhybrid
+from pyhybrid.cli.options import build_mechanism, build_model, sampler_settings
+
+__all__ = ["run"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Synthetic microdata from Bayesian models with a formal privacy guarantee.",
+)
+
+Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="For tests and papers; a release seed must stay secret."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code. Usage errors are one line and exit code 2."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
+    except Exception as error:
+        # typer's usage errors; their class has moved between its versions, this method has not.
+        explain = getattr(error, "format_message", None)
+        if explain is None:
+            raise
+        print(f"pyhybrid: {explain()}", file=sys.stderr)
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        print(f"pyhybrid {pyhybrid.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def synthesize(
+    data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
+    formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
+    out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
+    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    mechanism: Annotated[str, typer.Option(help="lipschitz or unweighted.")] = "lipschitz",
+    scale: Annotated[
+        float | None, typer.Option(help="c: lowers all weights when below 1. [default: 1]")
+    ] = None,
+    shift: Annotated[
+        float | None, typer.Option(help="g: lowers all weights when negative. [default: 0]")
+    ] = None,
+    transform: Annotated[
+        str | None,
+        typer.Option(help="linear, reciprocal, threshold, logistic, softmax. [default: linear]"),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="f* in nats, for --transform threshold.")
+    ] = None,
+    draw_quantile: Annotated[
+        float | None, typer.Option(help="Drop draws above this quantile. [default: 1]")
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Neighbours: remove or replace a record. [default: remove]")
+    ] = None,
+    safety_factor: Annotated[
+        float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
+    ] = None,
+    n_synthetic: Annotated[int, typer.Option(help="m, the number of synthetic data sets.")] = 1,
+    one_draw: Annotated[
+        bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
+    ] = False,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    draws: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    adapt_delta: Annotated[float | None, typer.Option(help="[default: 0.9]")] = None,
+    on_not_converged: Annotated[str, typer.Option(help="raise or warn.")] = "raise",
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Release synthetic data: one column replaced, the others kept."""
+    from pyhybrid.cli.synthesize import synthesize as command
+
+    options = {
+        "scale": scale,
+        "shift": shift,
+        "transform": transform,
+        "threshold": threshold,
+        "draw_quantile": draw_quantile,
+        "relation": relation,
+        "safety_factor": safety_factor,
+    }
+    command(
+        data,
+        build_mechanism(mechanism, build_model(model, formula), options),
+        out=out,
+        n_synthetic=n_synthetic,
+        one_draw=one_draw,
+        seed=seed,
+        engine=engine,
+        settings=sampler_settings(chains, warmup, draws, adapt_delta),
+        on_not_converged=on_not_converged,
+        overwrite=overwrite,
+        file_format=file_format,
+    )
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the release.")] = Path("pyhybrid-demo"),
+    engine: Engine = "auto",
+    seed: Seed = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """A release of real data: outpatient visits of the RAND Health Insurance Experiment."""
+    from pyhybrid.cli.synthesize import demo as command
+
+    command(out=out, engine=engine, seed=seed, overwrite=overwrite)
+
+
+@app.command()
+def doctor() -> None:
+    """Which engines can run here, what is missing, and the command that mends it."""
+    from pyhybrid.cli.doctor import doctor as command
+
+    raise typer.Exit(command())

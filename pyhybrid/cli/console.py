@@ -1,0 +1,90 @@
+"""What a command shows: tables on standard output, progress and messages on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from pyhybrid.fitting import FitProgress
+from pyhybrid.release import Release
+from pyhybrid.validation import FloatArray
+
+__all__ = ["progress_bars", "release_table", "show", "summary_table"]
+
+STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
+    "mean": np.mean,
+    "15th percentile": lambda y: np.quantile(y, 0.15),
+    "median": np.median,
+    "90th percentile": lambda y: np.quantile(y, 0.9),
+}
+
+
+@contextlib.contextmanager
+def progress_bars(*, quiet: bool = False) -> Iterator[FitProgress | None]:
+    """Yield a progress callback that draws bars; None when standard error is no terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = int(bars.add_task(label, total=total))
+            bars.update(tasks[label], completed=done)  # type: ignore[arg-type]
+
+        yield report
+
+
+def show(*tables: Table | str) -> None:
+    """Print tables and lines to standard output."""
+    console = Console(highlight=False, soft_wrap=True)
+    for table in tables:
+        console.print(table)
+
+
+def release_table(releases: Mapping[str, Release]) -> Table:
+    """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
+    table = Table(title="Privacy and convergence", title_justify="left")
+    table.add_column("")
+    for name in releases:
+        table.add_column(name, justify="right")
+    rows: Mapping[str, Callable[[Release], str]] = {
+        "epsilon, all sets": lambda r: f"{r.charge.epsilon:g}",
+        "kind": lambda r: r.charge.kind,
+        "neighbour relation": lambda r: f"{r.charge.relation} one record",
+        "synthetic sets m": lambda r: str(r.charge.n_synthetic),
+        "posterior draws released": lambda r: str(r.charge.n_draws_released),
+        "Lipschitz bound of a draw (confidential)": lambda r: f"{r.charge.bound:.4g}",
+        "mean weight (confidential)": lambda r: f"{r.confidential.alpha.mean():.3f}",
+        "R-hat, worst": lambda r: f"{r.diagnostics.max_rhat:.3f}",
+        "effective sample size, worst": lambda r: f"{r.diagnostics.min_ess_bulk:.0f}",
+        "divergent transitions": lambda r: str(r.diagnostics.n_divergent),
+        "engine": lambda r: f"{r.provenance.engine} {r.provenance.engine_version}",
+        "seconds in the released fit": lambda r: f"{r.provenance.seconds:.2f}",
+    }
+    for label, cell in rows.items():
+        table.add_row(label, *(cell(release) for release in releases.values()))
+    return table
+
+
+def summary_table(
+    outcome: str, data: FloatArray, synthetic: Mapping[str, Sequence[FloatArray]]
+) -> Table:
+    """Mean and percentiles of the data and, averaged over sets, of synthetic outcomes."""
+    table = Table(title=f"{outcome}: data against synthetic data", title_justify="left")
+    for name in ("", "data (confidential)", *synthetic):
+        table.add_column(name, justify="right" if name else "left")
+    for label, statistic in STATISTICS.items():
+        own = [float(np.mean([statistic(y) for y in sets])) for sets in synthetic.values()]
+        table.add_row(label, *(f"{value:.4g}" for value in (float(statistic(data)), *own)))
+    return table

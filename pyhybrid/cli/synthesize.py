@@ -1,0 +1,130 @@
+"""`pyhybrid synthesize` and `pyhybrid demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.cli.console import progress_bars, release_table, show, summary_table
+from pyhybrid.cli.tables import SourceTable, read_table
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting import FitSession, open_session
+from pyhybrid.mechanisms import LipschitzWeighted, PseudoPosteriorMechanism, Unweighted
+from pyhybrid.models import Model, NegativeBinomial
+from pyhybrid.release import Release
+from pyhybrid.storage import FORMATS
+from pyhybrid.validation import FloatArray, check_choice, check_count, check_output_folder
+
+__all__ = ["demo", "synthesize"]
+
+
+def synthesize(
+    data: Path,
+    mechanism: PseudoPosteriorMechanism,
+    *,
+    out: Path,
+    n_synthetic: int,
+    one_draw: bool,
+    seed: int | None,
+    engine: str,
+    settings: SamplerSettings,
+    on_not_converged: str,
+    overwrite: bool,
+    file_format: str | None,
+) -> None:
+    """Release synthetic data from a file into a folder; nothing is written on any error."""
+    check_output_folder(out, overwrite=overwrite)
+    m = check_count(n_synthetic, "--n-synthetic")
+    if file_format is not None:
+        check_choice(file_format, "--format", FORMATS)
+    source = read_table(data)
+    with progress_bars() as progress:
+        session = open_session(
+            mechanism.model.bind(source.frame),
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        release = mechanism.release_from(
+            session, n_synthetic=m, n_draws_released=1 if one_draw else m
+        )
+        baseline = _baseline(session, mechanism.model, release)
+    _save(release, baseline, source, out, overwrite, file_format or source.file_format)
+    _show(source.frame, {release.charge.mechanism: release}, out)
+
+
+def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
+    """Outpatient visits of the RAND Health Insurance Experiment, Unweighted beside LW."""
+    check_output_folder(out, overwrite=overwrite)
+    visits = _rand_visits()
+    model = NegativeBinomial("mdvis ~ 1")
+    show(
+        f"RAND Health Insurance Experiment: {len(visits)} persons-years; 'mdvis', the number of "
+        "outpatient visits, is sensitive and is synthesised by a negative binomial model.\n"
+    )
+    with progress_bars() as progress:
+        session = open_session(model.bind(visits), seed=seed, engine=engine, progress=progress)
+        releases = {
+            mechanism.name: mechanism.release_from(session, n_synthetic=3, n_draws_released=3)
+            for mechanism in (Unweighted(model), LipschitzWeighted(model))
+        }
+    release = releases["LipschitzWeighted"]
+    source = SourceTable(frame=visits, text=None, file_format="csv")
+    _save(release, releases["Unweighted"], source, out, overwrite, "csv")
+    _show(visits, releases, out)
+
+
+def _baseline(session: FitSession, model: Model, release: Release) -> Release | None:
+    """The unweighted release beside the one made, where its fit was needed anyway."""
+    if release.charge.mechanism == "Unweighted" or session.n_fits < 2:
+        return None
+    return Unweighted(model).release_from(session, n_synthetic=1, n_draws_released=1)
+
+
+def _rand_visits() -> pd.DataFrame:
+    from statsmodels.datasets import randhie
+
+    frame: pd.DataFrame = randhie.load_pandas().data
+    return frame
+
+
+def _save(
+    release: Release,
+    baseline: Release | None,
+    source: SourceTable,
+    out: Path,
+    overwrite: bool,
+    file_format: str,
+) -> None:
+    from pyhybrid.report import release_report
+
+    report = release_report(release, source.frame, baseline=baseline)
+    source.restore(release).save(
+        out, overwrite=overwrite, file_format=file_format, attachments={"report.html": report}
+    )
+
+
+def _show(data: pd.DataFrame, releases: Mapping[str, Release], out: Path) -> None:
+    last = list(releases.values())[-1]
+    show(release_table(releases))
+    for column in last.synthesized:
+        sets = {name: _columns(release, column) for name, release in releases.items()}
+        show(summary_table(column, data[column].to_numpy(dtype=float), sets))
+    show(
+        f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
+        f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
+        f"\n{_first_paragraph(last.statement)}",
+    )
+
+
+def _columns(release: Release, column: str) -> list[FloatArray]:
+    return [np.asarray(table[column], dtype=np.float64) for table in release.synthetic]
+
+
+def _first_paragraph(statement: str) -> str:
+    return statement.split("\n\n")[1].replace("**", "")

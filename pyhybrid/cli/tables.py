@@ -1,0 +1,100 @@
+"""Tables from and to files: CSV with its text preserved, Parquet with its dtypes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.release import Release
+
+__all__ = ["SourceTable", "read_table"]
+
+_MISSING_NUMBER = ("", "NA", "NaN", "nan")
+_MISSING_TEXT = ("", "NA")
+_SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourceTable:
+    """A table read from a file.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Numbers as numbers, text as text.
+    text : DataFrame or None
+        Every cell as it stands in a CSV file; None for Parquet.
+    file_format : {"csv", "parquet"}
+    """
+
+    frame: pd.DataFrame
+    text: pd.DataFrame | None
+    file_format: str
+
+    def restore(self, release: Release) -> Release:
+        """The release with unsynthesised columns letter by letter as they stand in the file."""
+        return release if self.text is None else release.with_unsynthesized(self.text)
+
+
+def read_table(path: str | Path) -> SourceTable:
+    """Read a CSV (UTF-8, header line, commas) or Parquet file.
+
+    In number columns empty cells, NA and NaN are missing; in text columns empty cells and NA.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is missing, cannot be read, is empty, or names a column twice.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise InvalidInput(f"data file {path} must exist and be a file: it does not")
+    kind = _SUFFIXES.get(source.suffix.lower())
+    if kind is None:
+        raise InvalidInput(f"data file {path} must end in .csv or .parquet")
+    try:
+        frame = pd.read_parquet(source) if kind == "parquet" else _read_text(source)
+    except InvalidInput:
+        raise
+    except (OSError, ValueError, pd.errors.ParserWarning, UnicodeError) as error:
+        reason = str(error).split("\n")[0]
+        raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
+    if kind == "parquet":
+        return SourceTable(frame=frame, text=None, file_format=kind)
+    typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
+    return SourceTable(frame=typed, text=frame, file_format=kind)
+
+
+def _read_text(path: Path) -> pd.DataFrame:
+    options: dict[str, Any] = {
+        "dtype": str,
+        "keep_default_na": False,
+        "encoding": "utf-8-sig",
+        "index_col": False,
+    }
+    header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    with warnings.catch_warnings():
+        # Rows longer than the header lose cells with no more than a warning.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        table: pd.DataFrame = pd.read_csv(path, **options).fillna("")
+    return table
+
+
+def _typed(text: pd.Series) -> pd.Series:
+    """Numbers if every cell that is not missing is one, else text."""
+    typed: pd.Series
+    try:
+        typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
+    except (ValueError, TypeError):
+        typed = text.where(~text.isin(_MISSING_TEXT))
+    return typed
