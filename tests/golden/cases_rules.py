@@ -1,0 +1,249 @@
+"""Cases of histograms, accounting and combining rules."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+from cases_risk import bad
+from formulas import DECIMALS, Case, Matrix
+
+INF, NAN = math.inf, math.nan
+
+
+def histogram_cases(rng: random.Random) -> list[Case]:
+    y = [round(rng.random(), 3) for _ in range(40)]
+    unit = {"lower": 0.0, "upper": 1.0}
+    return [
+        {"name": "regular", "args": {"y": y, **unit, "n_bins": 7}},
+        {"name": "edges", "args": {"y": [0.0, 0.25, 0.5, 0.75, 1.0], **unit, "n_bins": 4}},
+        {"name": "all in one", "args": {"y": [0.1, 0.1], **unit, "n_bins": 2}},
+        {
+            "name": "wide",
+            "args": {"y": [-3.5, 12.0, 100.0], "lower": -10, "upper": 100, "n_bins": 11},
+        },
+        bad(
+            "outside",
+            {"y": [0.5, 1.5], **unit, "n_bins": 2},
+            "y must lie in [lower, upper]: {record 1} does not",
+        ),
+        bad("NaN", {"y": [NAN], **unit, "n_bins": 2}, "y must lie in [lower, upper]: {record 0}"),
+        bad(
+            "bounds turned",
+            {"y": [0.5], "lower": 1, "upper": 0, "n_bins": 2},
+            "lower must be below upper: found 1 and 0",
+        ),
+        bad(
+            "one bin",
+            {"y": [0.5], **unit, "n_bins": 1},
+            "n_bins must be a whole number >= 2: found 1",
+        ),
+    ]
+
+
+def probability_cases(_: random.Random) -> list[Case]:
+    return [
+        {"name": "regular", "args": {"counts": [3, 0, 5, 1], "noise": [0.5, -0.25, -1.125, 0.3]}},
+        {"name": "negative to 0", "args": {"counts": [1, 2], "noise": [-3.5, 0.1]}},
+        {"name": "nothing left", "args": {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}},
+        bad(
+            "unlike lengths",
+            {"counts": [1, 2], "noise": [0.5]},
+            "noise must have 2 elements: found 1",
+        ),
+    ]
+
+
+def epsilon_cases(rng: random.Random) -> list[Case]:
+    cases: list[Case] = []
+    for bound in (
+        0,
+        0.15,
+        0.1501,
+        1 / 3,
+        2.5,
+        0.005,
+        0.0050000001,
+        4.999999,
+        1e-300,
+        5.79,
+        1e12,
+        0.1 + 0.2,
+        0.07,
+        0.29,
+        1.005,
+        1.115,
+        78.7,
+    ):
+        for kind in DECIMALS:
+            cases.append({"name": f"{bound!r}, {kind}", "args": {"bound": bound, "kind": kind}})
+    for number in range(25):
+        args: Case = {
+            "bound": round(rng.expovariate(0.2), rng.choice([2, 4, 15])),
+            "n_draws_released": rng.choice([1, 3, 20]),
+            "safety_factor": rng.choice([1.0, 1.05, 1.1]),
+            "relation": rng.choice(["remove", "replace"]),
+            "density_above_one": rng.choice([True, False]),
+            "kind": rng.choice(list(DECIMALS)),
+        }
+        cases.append({"name": f"random {number}", "args": args})
+    cases += [
+        bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
+        bad("infinite", {"bound": INF}, "bound must be a finite number"),
+        bad(
+            "factor below 1",
+            {"bound": 1, "safety_factor": 0.9},
+            "safety_factor must be >= 1: found 0.9",
+        ),
+        bad(
+            "no draws",
+            {"bound": 1, "n_draws_released": 0},
+            "n_draws_released must be a whole number >= 1: found 0",
+        ),
+        bad(
+            "unknown relation",
+            {"bound": 1, "relation": "swap"},
+            "relation must be one of remove, replace: found 'swap'",
+        ),
+        bad(
+            "unknown kind",
+            {"bound": 1, "kind": "global"},
+            "kind must be one of asymptotic local, strict: found 'global'",
+        ),
+    ]
+    return cases
+
+
+def round_up_cases(_: random.Random) -> list[Case]:
+    numbers = (0, 0.3, 0.1 + 0.2, 2.675, 1.0000001, 1.00000001, 15, 1e-9)
+    cases: list[Case] = [
+        {"name": f"{x!r}, {kind}", "args": {"epsilon": x, "kind": kind}}
+        for x in numbers
+        for kind in DECIMALS
+    ]
+    return [*cases, bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number")]
+
+
+def compose_cases(_: random.Random) -> list[Case]:
+    def charge(epsilon: float, kind: str = "asymptotic local", relation: str = "remove") -> Case:
+        return {"epsilon": epsilon, "kind": kind, "relation": relation}
+
+    unlike = [charge(5), charge(3, "strict", "replace")]
+    return [
+        {"name": "none", "args": {"charges": []}},
+        {"name": "one", "args": {"charges": [charge(4.99)]}},
+        {"name": "tenths", "args": {"charges": [charge(0.1)] * 3}},
+        {"name": "three", "args": {"charges": [charge(4.99), charge(0.01), charge(11.58)]}},
+        {"name": "strict", "args": {"charges": [charge(0.000001, "strict"), charge(2, "strict")]}},
+        {"name": "unlike, wanted", "args": {"charges": unlike, "allow_unlike": True}},
+        bad(
+            "unlike kinds",
+            {"charges": unlike},
+            "charges must be of one kind and relation: found asymptotic local, remove; "
+            "strict, replace",
+        ),
+        bad(
+            "unlike relations",
+            {"charges": [charge(1), charge(1, relation="replace")]},
+            "charges must be of one kind and relation: found asymptotic local, remove; "
+            "asymptotic local, replace",
+        ),
+    ]
+
+
+def rule_cases(rng: random.Random) -> list[Case]:
+    def sets(m: int, spread: float) -> list[float]:
+        return [round(rng.gauss(2, spread), 6) for _ in range(m)]
+
+    def variances(m: int, size: float) -> list[float]:
+        return [round(size * (0.5 + rng.random()), 6) for _ in range(m)]
+
+    table = [[round(rng.gauss(0, s), 6) for s in (1.0, 0.01, 10.0)] for _ in range(6)]
+    errors = [[round(0.5 + rng.random(), 6) for _ in range(3)] for _ in range(6)]
+    inputs = {
+        "wide": (sets(5, 1.0), variances(5, 0.1)),
+        "narrow": (sets(5, 0.01), variances(5, 0.5)),
+        "two sets": ([1.0, 1.5], [0.04, 0.05]),
+        "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
+        "no spread": ([1.5, 1.5, 1.5], [0.25, 0.25, 0.25]),
+        "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]),
+        "vectors": (table, errors),
+    }
+    cases: list[Case] = [
+        {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
+    ]
+    finite = "estimates must be finite and variances finite and >= 0"
+    cases += [
+        bad(
+            "unlike shapes",
+            {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
+            "estimates and variances must share a shape (m,) or (m, p): found (2,) and (3,)",
+        ),
+        bad("negative variance", {"estimates": [1.0, 2.0], "variances": [1.0, -2.0]}, finite),
+        bad("estimate NaN", {"estimates": [1.0, NAN], "variances": [1.0, 2.0]}, finite),
+        bad("variance infinite", {"estimates": [1.0, 2.0], "variances": [1.0, INF]}, finite),
+    ]
+    return cases
+
+
+def fully_cases(rng: random.Random) -> list[Case]:
+    narrow = {"estimates": [1.0, 1.01, 0.99], "variances": [0.3, 0.31, 0.29]}
+    return [
+        *rule_cases(rng),
+        {"name": "fix with a size ratio", "args": {**narrow, "size_ratio": 0.5}},
+        bad("ratio 0", {**narrow, "size_ratio": 0}, "size_ratio must be above 0: found 0"),
+    ]
+
+
+def nested_cases(rng: random.Random) -> list[Case]:
+    def table(m: int, r: int, nest: float, inner: float) -> Matrix:
+        centres = [rng.gauss(0, nest) for _ in range(m)]
+        return [[round(c + rng.gauss(0, inner), 6) for _ in range(r)] for c in centres]
+
+    def flat(m: int, r: int, value: float) -> Matrix:
+        return [[round(value * (0.5 + rng.random()), 6) for _ in range(r)] for _ in range(m)]
+
+    deep = [[[round(rng.gauss(k, 1), 6) for k in range(2)] for _ in range(3)] for _ in range(4)]
+    errors = [
+        [[round(0.5 + rng.random(), 6) for _ in range(2)] for _ in range(3)] for _ in range(4)
+    ]
+    inputs: dict[str, tuple[Any, Any]] = {
+        "wide nests": (table(5, 3, 2.0, 0.2), flat(5, 3, 0.1)),
+        "wide within": (table(4, 2, 0.1, 1.0), flat(4, 2, 0.9)),
+        "negative variance": ([[-3.0, 3.0], [3.0, -3.1], [-2.9, 3.0]], flat(3, 2, 0.01)),
+        "negative variance, no spread of nests": ([[-3.0, 3.0], [3.0, -3.0]], flat(2, 2, 0.01)),
+        "no spread": ([[1.0, 1.0], [1.0, 1.0]], [[0.25, 0.25], [0.25, 0.25]]),
+        "vectors": (deep, errors),
+    }
+    cases: list[Case] = [
+        {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
+    ]
+    one = [[1.0], [2.0]]
+    cases += [
+        bad(
+            "one synthesis",
+            {"estimates": one, "variances": one},
+            "the rule 'nested' needs at least 2 sets along (m, r) or (m, r, p): found shape (2, 1)",
+        ),
+        bad(
+            "a vector",
+            {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
+            "estimates and variances must share a shape (m, r) or (m, r, p): found (2,) and (2,)",
+        ),
+    ]
+    return cases
+
+
+RULE_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
+    "combine_fully_synthetic": fully_cases,
+    "combine_multiple_imputation": rule_cases,
+    "combine_nested": nested_cases,
+    "combine_partially_synthetic": rule_cases,
+    "compose": compose_cases,
+    "epsilon_of_bound": epsilon_cases,
+    "histogram_counts": histogram_cases,
+    "perturbed_probabilities": probability_cases,
+    "round_up": round_up_cases,
+}

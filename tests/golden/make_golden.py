@@ -1,0 +1,49 @@
+"""Write the golden cases: ``python tests/golden/make_golden.py``.
+
+Expected values come from `formulas`, never from the functions under test.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+from cases_risk import RISK_CASES
+from cases_rules import RULE_CASES
+from formulas import FORMULAS
+
+CASES = {**RISK_CASES, **RULE_CASES}
+
+
+def encoded(value: Any) -> Any:
+    """JSON has no Inf, -Inf and NaN: they are written as these strings."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"
+    if isinstance(value, dict):
+        return {name: encoded(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encoded(item) for item in value]
+    return value
+
+
+def golden(function: str) -> str:
+    cases = CASES[function](random.Random(f"pyhybrid {function}"))
+    for case in cases:
+        if "error" not in case:
+            case["expected"] = FORMULAS[function](**case["args"])
+    lines = [json.dumps(encoded(case), allow_nan=False) for case in cases]
+    body = ",\n".join(lines)
+    return f'{{"function": "{function}", "cases": [\n{body}\n]}}\n'
+
+
+def main() -> None:
+    folder = Path(__file__).resolve().parent
+    for function in CASES:
+        (folder / f"{function}.json").write_text(golden(function), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

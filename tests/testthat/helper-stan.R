@@ -1,0 +1,14 @@
+# The shared Stan programs: installed with the package, or beside it in a checkout.
+stan_folder <- function() {
+  installed <- system.file("stan", package = "pyhybrid")
+  if (nzchar(installed)) installed else testthat::test_path("..", "..", "stan")
+}
+
+poisson_data <- function(y) {
+  n <- length(y)
+  list(
+    n = n, K = 1, y = array(y, n), frequency = array(1, n), weights = array(1, n),
+    X = matrix(1, n, 1), center = array(log(mean(y)), 1),
+    factor = matrix(1 / sqrt(n * mean(y))), use_cap = 0, cap = 0, emit_log_lik = 1
+  )
+}

@@ -1,0 +1,36 @@
+test_that("twice a decimal is not rounded past itself", {
+  bounds <- seq_len(2000) / 100
+  expect_equal(vapply(bounds, epsilon_of_bound, 0), 2 * bounds, tolerance = 1e-15)
+})
+
+test_that("anything above a step is rounded up, never down", {
+  set.seed(3)
+  bounds <- runif(300, 0, 20)
+  epsilon <- vapply(bounds, epsilon_of_bound, 0)
+  expect_true(all(epsilon >= 2 * bounds & epsilon < 2 * bounds + 0.01 + 1e-12))
+  expect_equal(epsilon_of_bound(0.15 * (1 + 1e-15)), 0.31)
+})
+
+test_that("long products are exact", {
+  expect_equal(ceiling_at(times(as_decimal(99999), as_decimal(99999)), 2), 9999800001)
+  expect_equal(ceiling_at(times(as_decimal(1.005), as_decimal(1e-5)), 6), 1.1e-5)
+  expect_equal(epsilon_of_bound(1e30), 2e30)
+})
+
+test_that("charges must be charges", {
+  expect_error(compose(list(3)), "charges must be a list", class = "pyhybrid_invalid_input")
+})
+
+test_that("the interval is a t interval", {
+  one <- combine_multiple_imputation(c(1, 1.2, 0.9), c(0.04, 0.05, 0.04))
+  half <- stats::qt(0.95, one$df) * sqrt(one$variance)
+  expect_equal(interval(one, 0.9), c(lower = one$estimate - half, upper = one$estimate + half))
+  expect_error(interval(one, 1), "level must lie in (0, 1): found 1", fixed = TRUE)
+})
+
+test_that("noise that is not a number is refused", {
+  expect_error(
+    perturbed_probabilities(c(1, NaN), c(0, 0)), "bin 2 is not",
+    class = "pyhybrid_invalid_input"
+  )
+})
