@@ -47,9 +47,11 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   model <- compile_rstan(text, cache_folder)
   control <- list(adapt_delta = adapt_delta, max_treedepth = max_treedepth)
   control$stepsize <- step_size
+  # rstan looks for what a list lacks in the caller's variables; in an environment it does not.
+  sealed <- list2env(data, parent = emptyenv())
   fit <- as_sampling_error(rstan::sampling(
     model,
-    data = data, pars = if (is.null(variables)) NA else variables, chains = chains,
+    data = sealed, pars = if (is.null(variables)) NA else variables, chains = chains,
     iter = iter_warmup + iter_sampling, warmup = iter_warmup, seed = seed, init = init,
     cores = cores, refresh = refresh, open_progress = FALSE, show_messages = FALSE,
     control = control
