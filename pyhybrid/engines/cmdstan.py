@@ -276,7 +276,10 @@ def _quiet() -> Iterator[None]:
 def _reporting(
     progress: Progress | None, folder: Path, settings: SamplerSettings
 ) -> Iterator[None]:
-    """Follow the chains' console files and pass the iterations done on to `progress`."""
+    """Follow the chains' console files and pass the iterations done on to `progress`.
+
+    cmdstanpy buffers those files, so that short chains are seen when they end.
+    """
     if progress is None:
         yield
         return
@@ -294,6 +297,7 @@ def _reporting(
     finally:
         done.set()
         follower.join()
+    progress(total, total)
 
 
 def _iterations(output: Path) -> int:

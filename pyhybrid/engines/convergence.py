@@ -124,11 +124,12 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
     columns = {
         f"{name}[{place}]" if values.ndim > 2 else name: column
         for name, values in quantities.items()
+        if values.size
         for place, column in enumerate(np.moveaxis(values.reshape(*values.shape[:2], -1), 2, 0), 1)
     }
     rhat, bulk, tail, worst = 1.0, np.inf, np.inf, ""
     for name, column in columns.items():
-        if column.size and np.ptp(column) == 0:
+        if np.isfinite(column).all() and column.min() == column.max():
             continue
         own_rhat, own_bulk, own_tail = _column(column)
         if not own_rhat <= rhat:
