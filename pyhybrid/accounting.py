@@ -11,9 +11,11 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from pyhybrid.errors import InvalidInput
@@ -181,16 +183,20 @@ def epsilon_of_bound(
         raise InvalidInput(f"safety_factor must be >= 1: found {factor:g}")
     check_choice(kind, "kind", KINDS)
     sides = 4 if relation == "replace" and density_above_one else 2
-    # Decimal arithmetic on the shortest repr, so that 2 x 0.15 is 0.3 and not just above it.
-    exact = sides * draws * Decimal(repr(factor)) * Decimal(repr(bound))
-    return float(exact.quantize(Decimal(1).scaleb(-_DECIMALS[kind]), rounding=ROUND_CEILING))
+    # Exact arithmetic on the shortest repr, so that 2 x 0.15 is 0.3 and not just above it.
+    return _ceiling(sides * draws * Fraction(repr(factor)) * Fraction(repr(bound)), kind)
 
 
 def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
     """Round an epsilon (nats, >= 0) up as charges of this `kind` are rounded."""
-    value = Decimal(repr(check_finite(epsilon, "epsilon")))
-    places = _DECIMALS[check_choice(kind, "kind", KINDS)]
-    return float(value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
+    value = Fraction(repr(check_finite(epsilon, "epsilon")))
+    return _ceiling(value, check_choice(kind, "kind", KINDS))
+
+
+def _ceiling(value: Fraction, kind: str) -> float:
+    # Fractions, as a Decimal context would round half to even at 28 digits before the ceiling.
+    unit: int = 10 ** _DECIMALS[kind]
+    return math.ceil(value * unit) / unit
 
 
 def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:

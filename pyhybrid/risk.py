@@ -299,19 +299,33 @@ class _Balls:
 def _balls(y: FloatArray, radius: float, kind: str) -> _Balls:
     distinct, place, multiplicity = np.unique(y, return_inverse=True, return_counts=True)
     reach = radius * np.abs(distinct) if kind == "relative" else np.full(distinct.size, radius)
-    low = np.searchsorted(distinct, distinct - reach, side="left")
-    high = np.searchsorted(distinct, distinct + reach, side="right")
-    # distinct -+ reach is rounded; |y_j - y_i| <= r_i is the definition. Mend the edges by it.
-    for _ in range(2):
-        low -= (low > 0) & (distinct - distinct[np.maximum(low - 1, 0)] <= reach)
-        low += distinct - distinct[np.minimum(low, distinct.size - 1)] > reach
-        high += (high < distinct.size) & (
-            distinct[np.minimum(high, distinct.size - 1)] - distinct <= reach
-        )
-        high -= distinct[high - 1] - distinct > reach
+    # distinct -+ reach would be rounded; |y_j - y_i| <= r_i, as computed, is the definition, and it
+    # is monotone in y_j on either side of y_i.
+    own = np.arange(distinct.size)
+    low = _first(np.zeros_like(own), own, lambda j: distinct - distinct[j] <= reach)
+    last = distinct.size - 1
+    high = _first(
+        own + 1,
+        np.full_like(own, distinct.size),
+        lambda j: distinct[np.minimum(j, last)] - distinct > reach,
+    )
     before = np.concatenate(([0], np.cumsum(multiplicity)))
     sizes = before[high] - before[low]
     return _Balls(low=low[place], high=high[place], multiplicity=multiplicity, sizes=sizes[place])
+
+
+def _first(
+    low: IntArray, high: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]
+) -> IntArray:
+    """Smallest index in low .. high - 1 at which `holds` turns true, `high` if none; vectorised."""
+    while (low < high).any():
+        middle = (low + high) // 2
+        found = holds(middle) | (low >= high)
+        low, high = (
+            np.where(found, low, middle + 1),
+            np.where(found, np.minimum(middle, high), high),
+        )
+    return low
 
 
 def _pairwise_in_group(balls: _Balls) -> FloatArray:

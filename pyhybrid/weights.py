@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.risk import largest_abs, lipschitz_bounds, scaled_maxima
@@ -145,9 +146,10 @@ def _logistic(f: FloatArray, _: float | None) -> FloatArray:
 
 
 def _softmax(f: FloatArray, _: float | None) -> FloatArray:
-    spread = f.std(ddof=1) if f.size > 1 else 0.0
+    # Equal values have a rounded mean and so a standard deviation just above 0: compare them.
+    spread = f.std(ddof=1) if f.max() > f.min() else 0.0
     standard = (f - f.mean()) / spread if spread > 0 else np.zeros(f.size)
-    return np.asarray(1 - 1 / (1 + np.exp(-1.69897 * standard)))
+    return np.asarray(1 - expit(1.69897 * standard))
 
 
 TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
@@ -261,13 +263,15 @@ def reweight(
     weights = check_alpha(alpha, lipschitz.size)
     k = check_fraction(k, "k")
     if not np.isfinite(lipschitz).all():
-        where = int(np.flatnonzero(~np.isfinite(lipschitz))[0])
+        first = int(np.flatnonzero(~np.isfinite(lipschitz))[0])
         raise InvalidInput(
-            f"by_record must be finite: record {where} has no bound; give it weight 0"
+            f"by_record must be finite: record {first} has no bound; give it weight 0"
         )
     overall = float(lipschitz.max()) if bound is None else check_positive(bound, "bound")
     raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes to 1
-    np.divide(k * weights * overall, lipschitz, out=raised, where=(lipschitz > 0) & (weights > 0))
+    with np.errstate(over="ignore"):  # a bound next to 0 divides to infinity and is clipped to 1
+        where = (lipschitz > 0) & (weights > 0)
+        np.divide(k * weights * overall, lipschitz, out=raised, where=where)
     return np.clip(raised, 0, 1)
 
 
