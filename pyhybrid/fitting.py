@@ -135,7 +135,8 @@ class FitSession:
                 warm_start=warm_start,
                 progress=self._steps_of(label if attempt == 1 else f"{label}, again"),
             )
-            diagnostics = replace(diagnose(draws, self.rule), attempts=attempt)
+            quantities = self.bound.monitored(draws)
+            diagnostics = replace(diagnose(draws, self.rule, quantities), attempts=attempt)
             if diagnostics.converged:
                 return draws, diagnostics
             settings, warm_start = settings.longer(), None

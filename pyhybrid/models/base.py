@@ -5,7 +5,7 @@ A `Model` is a description; `bind` joins it to a table. The bound model is confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +64,10 @@ class BoundModel(Protocol):
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood in blocks of shape (S, b), nats, one column per row."""
+
+    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+        """What must have converged, shape (chains, draws, *dims) each: all that the likelihood
+        reads, in a form that does not depend on labels."""
 
     def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
         """The table with its synthesised columns drawn anew from posterior draw `draw`."""

@@ -84,7 +84,7 @@ def _parse(formula: str, df: pd.DataFrame) -> tuple[Any, str]:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
-    if not isinstance(formula, str) or "~" not in formula:
+    if not isinstance(formula, str) or formula.count("~") != 1:
         raise InvalidInput(f"formula must be of the form 'outcome ~ predictors': found {formula!r}")
     left, _, right = formula.partition("~")
     outcome = left.strip().strip("`")
@@ -136,11 +136,12 @@ def _matrix(
             label = row_label(df.index, where)
             raise InvalidInput(f"predictor {name!r} must not be missing: {label} is")
     try:
-        table = _as_r_codes(rhs, df).get_model_matrix(df, na_action="raise")
+        with np.errstate(all="ignore"):  # log(-1) and the like are found below, with their row
+            table = _as_r_codes(rhs, df).get_model_matrix(df, na_action="ignore")
     except Exception as error:  # a formula may call anything; whatever it raises is bad input
         reason = str(error).split("\n")[0]
         raise InvalidInput(f"formula {formula!r} cannot be evaluated: {reason}") from None
-    X = np.ascontiguousarray(np.asarray(table), dtype=np.float64)
+    X = np.array(table, dtype=np.float64, order="C")
     columns = tuple(str(column) for column in table.columns)
     if X.shape[0] != len(df) or X.shape[1] == 0:
         raise InvalidInput(f"formula {formula!r} must give a row per record and a column or more")

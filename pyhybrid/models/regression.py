@@ -165,6 +165,14 @@ class BoundRegression:
             chosen = slice(start, start + size)
             yield self.model.log_lik(parameters, y[chosen], X[chosen])
 
+    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+        """Parameters of the likelihood and the prior scales of the coefficients.
+
+        Left out: what they are made of (z, shrink) and the prior correlations (L_beta), which the
+        likelihood does not read and of which there are K (K - 1) / 2.
+        """
+        return {name: draws.variables[name] for name in (*self.model.parameters, "sigma_beta")}
+
     def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
         """The table with its outcome drawn anew from posterior draw `draw`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
