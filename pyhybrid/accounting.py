@@ -107,7 +107,7 @@ class PrivacyCharge:
             safety_factor=self.safety_factor,
             kind=self.kind,
         )
-        if self.epsilon < due:
+        if check_finite(self.epsilon, "epsilon") < due:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )

@@ -1,0 +1,85 @@
+"""Named random streams: functions of (seed, name), independent of one another."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.randomness import Streams, streams
+
+N = 20_000
+
+
+@given(st.integers(0, 2**130), st.text(max_size=20))
+def test_same_seed_and_name_give_the_same_stream(seed: int, name: str) -> None:
+    first, second = streams(seed), streams(seed)
+    first.generator("another").random(7)  # using one stream does not move another
+    np.testing.assert_array_equal(first.generator(name).random(9), second.generator(name).random(9))
+    assert first.engine_seed(name) == second.engine_seed(name)
+
+
+def test_a_stream_starts_at_its_start_each_time() -> None:
+    source = streams(1)
+    assert source.generator("a").random() == source.generator("a").random()
+
+
+def test_streams_of_different_name_or_seed_are_uncorrelated() -> None:
+    names = ["unweighted fit", "weighted fit", "synthesis", "synthesis/1", "synthesis/2", ""]
+    pairs = [(seed, name) for seed in (0, 1, 2**64) for name in names]
+    draws = np.array([streams(seed).generator(name).standard_normal(N) for seed, name in pairs])
+    correlation = np.corrcoef(draws)[np.triu_indices(len(pairs), 1)]
+    assert np.abs(correlation).max() < 5 / np.sqrt(N)
+    assert len(np.unique(draws[:, 0])) == len(pairs)
+
+
+def test_the_correlation_check_catches_a_shifted_copy_of_one_stream() -> None:
+    a = streams(3).generator("a").standard_normal(N)
+    b = 0.05 * a + streams(3).generator("b").standard_normal(N)
+    assert abs(np.corrcoef(a, b)[0, 1]) > 5 / np.sqrt(N)
+
+
+def test_without_a_seed_two_sources_differ() -> None:
+    a, b = streams(), streams()
+    assert a.entropy != b.entropy
+    assert a.entropy.bit_length() > 64, "128 bits from the system, not a clock"
+    assert (a.seeded, streams(0).seeded) == (False, True)
+    assert a.generator("x").random() != b.generator("x").random()
+
+
+@given(st.integers(0, 2**64), st.text(max_size=8))
+def test_engine_seeds_are_in_range(seed: int, name: str) -> None:
+    value = streams(seed).engine_seed(name)
+    assert isinstance(value, int)
+    assert 1 <= value <= 2**31 - 2
+
+
+def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:
+    source = streams(8)
+    values = [source.engine_seed(f"fit {i}") for i in range(2000)]
+    assert len({*values}) == 2000
+    # The mean of 2000 uniforms on the range has standard error range / sqrt(12 * 2000).
+    assert abs(np.mean(values) / 2**31 - 0.5) < 5 / np.sqrt(12 * 2000)
+
+
+@pytest.mark.parametrize("text", [repr, str, "{}".format])
+def test_no_text_form_shows_the_entropy(text) -> None:
+    source = streams(987654321)
+    assert "987654321" not in text(source)
+    assert "confidential" in text(source)
+    assert "987654321" in str(source.entropy), "the number is there for the private record"
+
+
+def test_numpy_integers_are_seeds_too() -> None:
+    for kind, seed in itertools.product((np.int64, np.uint32), (0, 41)):
+        assert streams(kind(seed)) == Streams(entropy=seed, seeded=True)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, "1", True, np.float64(3), [1]])
+def test_bad_seed(seed: object) -> None:
+    with pytest.raises(InvalidInput, match="seed must be a whole number >= 0"):
+        streams(seed)
