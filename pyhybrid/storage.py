@@ -173,21 +173,31 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
-    columns = []
-    for name, dtype in table.dtypes.items():
-        entry: dict[str, Any] = {"name": str(name), "dtype": str(dtype)}
-        if isinstance(dtype, pd.CategoricalDtype):
-            entry["levels"] = dtype.categories.tolist()
-            entry["ordered"] = bool(dtype.ordered)
-        columns.append(entry)
-    default_index = isinstance(table.index, pd.RangeIndex) and table.index.name is None
-    return {"file_format": file_format, "index": not default_index, "columns": columns}
+    """What CSV cannot say: dtype and levels of the columns, and of the index if it is written."""
+    index = table.index.to_frame(index=False) if _index_is_written(table) else pd.DataFrame()
+    return {
+        "file_format": file_format,
+        "index_names": list(table.index.names) if index.shape[1] else [],
+        "index": [_column_schema(str(name), index[name]) for name in index.columns],
+        "columns": [_column_schema(str(name), table[name]) for name in table.columns],
+    }
+
+
+def _index_is_written(table: pd.DataFrame) -> bool:
+    return not table.index.equals(pd.RangeIndex(len(table))) or table.index.name is not None
+
+
+def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "dtype": str(values.dtype)}
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        entry["levels"] = values.dtype.categories.tolist()
+        entry["ordered"] = bool(values.dtype.ordered)
+    return entry
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:
-    default_index = isinstance(table.index, pd.RangeIndex) and table.index.name is None
     if path.suffix == ".csv":
-        table.to_csv(path, index=not default_index)
+        table.to_csv(path, index=_index_is_written(table))
     else:
         table.to_parquet(path)
 
@@ -199,12 +209,22 @@ def _read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
         text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
-    if schema["index"]:
-        text = text.set_index(text.columns[0])
-        text.index.name = None
-    for column in schema["columns"]:
-        text[column["name"]] = _typed(text[column["name"]], column)
-    return text
+    entries = [*schema["index"], *schema["columns"]]
+    if text.shape[1] != len(entries):
+        raise InvalidInput(f"{path} must have {len(entries)} columns: found {text.shape[1]}")
+    typed = [_typed(text.iloc[:, place], entry) for place, entry in enumerate(entries)]
+    levels = len(schema["index"])
+    table = pd.concat(typed[levels:], axis=1)
+    table.columns = pd.Index([entry["name"] for entry in schema["columns"]])
+    if levels:
+        arrays = [level.array for level in typed[:levels]]
+        names = schema["index_names"]
+        table.index = (
+            pd.Index(arrays[0], name=names[0])
+            if levels == 1
+            else pd.MultiIndex.from_arrays(arrays, names=names)
+        )
+    return table
 
 
 def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
