@@ -2,15 +2,11 @@
 
 Every function takes arrays and returns a `matplotlib.figure.Figure`; none touches pyplot, a
 backend or any other global state, and equal input gives equal figures. Colours are Okabe and
-Ito's; line styles and markers differ as well. Figures of weights and bounds are confidential.
+Ito's (2008, Color universal design); line styles and markers differ as well.
 
-An argument `groups` maps names of mechanisms to arrays, in the order of drawing. All functions
-raise `InvalidInput` for no group, a wrong shape, or values that are not as stated. Points that
-coincide are drawn as one whose area grows with the number of its records.
-
-References
-----------
-[V25] figs 2, 3, 6; [S22] sec. 5. Okabe, Ito (2008), Color universal design.
+An argument `groups` maps names of mechanisms to arrays, in the order of drawing; `label` names an
+axis. All functions raise `InvalidInput` for no group, a wrong shape, or values that are not as
+stated. Records that coincide are one point of larger area. Bounds and weights are confidential.
 """
 
 from __future__ import annotations
@@ -38,28 +34,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "figure_data_uri",
-    "figure_png",
-    "plot_bound_against_weight",
-    "plot_bounds",
-    "plot_distributions",
-    "plot_intervals",
-    "plot_mean_density",
-    "plot_weights",
+    "figure_data_uri", "figure_png", "plot_bound_against_weight", "plot_bounds",
+    "plot_distributions", "plot_intervals", "plot_mean_density", "plot_weights",
     "plot_weights_before_after",
-]
+]  # fmt: skip
 
-WeightedBounds = tuple[npt.ArrayLike, npt.ArrayLike, float]
-"""(alpha (n,), by_record (n,), overall) of one fit."""
+Groups = Mapping[str, npt.ArrayLike]
+Sets = Mapping[str, Sequence[npt.ArrayLike]]
+Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]
 
-_SCALES = ("log", "sqrt", "linear")
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_INK, _GREY, _PALE = "#222222", "#767676", "#C9C9C9"
+_STYLES = [{"color": c, "linestyle": s} for c, s in zip(_COLOURS, _LINES, strict=True)]
+_INK, _PALE, _TEXT, _GRID = "#222222", "#C9C9C9", 9, 256
 _RULE = {"color": _INK, "linestyle": "--", "linewidth": 1.4}
-_TEXT, _GRID = 9, 256
-_INTERVAL = ["statistic", "source", "estimate", "lower", "upper"]
+_NUMBER = {"va": "bottom", "fontsize": _TEXT - 1}
+_INTERVAL = ("lower", "estimate", "upper")
+_BY_RECORD = "by-record Lipschitz bound (nats)"
 
 
 def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
@@ -74,75 +66,62 @@ def figure_data_uri(figure: Figure, *, dpi: int = 144) -> str:
     return "data:image/png;base64," + base64.b64encode(figure_png(figure, dpi=dpi)).decode("ascii")
 
 
-def plot_bounds(
-    groups: Mapping[str, npt.ArrayLike], *, overall: Mapping[str, float] | None = None
-) -> Figure:
+def plot_bounds(groups: Groups, *, overall: Mapping[str, float] | None = None) -> Figure:
     """Violins of by-record Lipschitz bounds, one per mechanism [V25 fig. 3].
 
     Parameters
     ----------
     groups : mapping of str to array_like, shape (n,)
-        By-record bounds D_i in nats by mechanism. Infinite ones are not drawn but counted below
-        the violin; at least one must be finite.
+        By-record bounds in nats. Infinite ones are not drawn but counted below the violin.
     overall : mapping of str to float, optional
-        Overall bounds in nats, for some or all of the mechanisms, marked by a line.
+        Overall bounds in nats of some or all of the groups, marked by a line.
     """
     parts = {key: _finite(values, f"groups[{key!r}]") for key, values in _named(groups).items()}
-    marked = {key: check_finite(v, f"overall[{key!r}]") for key, v in (overall or {}).items()}
-    for key in marked:
-        check_choice(key, "a name in overall", parts)
+    marked = {
+        check_choice(key, "a name in overall", parts): check_finite(bound, f"overall[{key!r}]")
+        for key, bound in (overall or {}).items()
+    }
     ax = _panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
     labels = []
     for place, (key, values) in enumerate(parts.items()):
         _violin(ax, place, values)
         if key in marked:
-            ends, bound = [place - 0.42, place + 0.42], marked[key]
-            ax.plot(ends, [bound, bound], label="overall bound Δ", **_RULE)
-            _note(ax, ends[1], bound, f"{bound:.2f}", ha="right", va="top", offset=-3)
+            ends = [place - 0.42, place + 0.42]
+            ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **_RULE)
+            ax.text(ends[1], marked[key], f"{marked[key]:.2f}", ha="right", **_NUMBER)
         lost = np.size(groups[key]) - values.size
         labels.append(_plain(key) + (f"\n({lost:,} not finite)" if lost else ""))
     ax.set_xticks(range(len(parts)), labels)
-    ax.set_xlim(-0.6, len(parts) - 0.4)
-    ax.set_ylim(0, 1.06 * max([*marked.values(), *(v.max() for v in parts.values())]) or 1)
-    ax.set_ylabel("by-record Lipschitz bound (nats)")
+    ax.set(xlim=(-0.6, len(parts) - 0.4), ylim=(0, None), ylabel=_BY_RECORD)
     return _finish(ax)
 
 
-def plot_weights(groups: Mapping[str, npt.ArrayLike]) -> Figure:
+def plot_weights(groups: Groups) -> Figure:
     """Histograms of record weights, with the records at exactly 0 and exactly 1 set apart.
 
     Parameters
     ----------
     groups : mapping of str to array_like, shape (n,)
-        Record weights in [0, 1] by mechanism; one panel each.
+        Record weights in [0, 1]; one panel each.
     """
-    parts = _named(groups)
-    panels = _panels(7, 0.8 + 1.7 * len(parts), rows=len(parts), sharex=True)
-    for place, (ax, (key, values)) in enumerate(zip(panels, parts.items(), strict=True)):
+    k = len(_named(groups))
+    panels = _panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
+    for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
         alpha = check_alpha(values, np.size(values))
-        inside = alpha[(alpha > 0) & (alpha < 1)]
-        counts, edges = np.histogram(inside, bins=25, range=(0.0, 1.0))
+        counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
         ax.stairs(counts / alpha.size, edges, fill=True, color=_COLOURS[place % 6], alpha=0.6)
         for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
             ax.bar(x, mass / alpha.size, width=0.05, color=_INK)
-            _note(ax, x, mass / alpha.size, f"{mass:,}", ha="center", va="bottom", offset=2)
+            ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **_NUMBER)
         ax.set_title(f"{_plain(key)}, {alpha.size:,} records", loc="left", fontsize=_TEXT)
-        ax.set(ylabel="share of records")
-        ax.margins(y=0.18)
-        ax.set_ylim(bottom=0)
-    ticks = [-0.07, 0, 0.25, 0.5, 0.75, 1, 1.07]
-    panels[-1].set_xticks(ticks, ["= 0", "", "0.25", "0.5", "0.75", "", "= 1"])
-    panels[-1].set_xlabel("record weight α")
+        ax.set(ylabel="share of records", ymargin=0.18)
+    ax.set_xticks([-0.07, 0.25, 0.5, 0.75, 1.07], ["= 0", "0.25", "0.5", "0.75", "= 1"])
+    ax.set_xlabel("record weight α")
     return _finish(panels[0])
 
 
 def plot_distributions(
-    data: npt.ArrayLike,
-    synthetic: Mapping[str, Sequence[npt.ArrayLike]],
-    *,
-    discrete: bool,
-    scale: str = "log",
-    label: str = "outcome",
+    data: npt.ArrayLike, synthetic: Sets, *, discrete: bool, scale: str = "log", label: str = "y"
 ) -> Figure:
     """Distribution of the data against synthetic sets, with bands over the sets.
 
@@ -151,17 +130,14 @@ def plot_distributions(
     data : array_like, shape (n,)
         Confidential outcome. NaN and infinities are left out, here and below.
     synthetic : mapping of str to sequence of array_like
-        Synthetic outcomes by mechanism, one array for each of m sets. Lines are means over the
-        sets, bands run from the smallest to the largest set.
+        The m synthetic outcomes of each mechanism: lines are means over them, bands the range.
     discrete : bool
         True: relative frequencies of whole numbers, in some 60 equal bins if they span more than
         100. False: kernel density and distribution function of values that are not all equal.
-    scale : {"log", "sqrt", "linear"}
-        Of relative frequencies; "log" shows the tail. Frequencies of 0 are not drawn on it.
-    label : str
-        Name of the outcome, for the axis.
+    scale : {"log", "linear"}
+        Of relative frequencies; "log" shows the tail, and nothing where a frequency is 0.
     """
-    check_choice(scale, "scale", _SCALES)
+    check_choice(scale, "scale", ("log", "linear"))
     truth = _finite(data, "data")
     parts = {
         key: [_finite(values, f"synthetic[{key!r}][{i}]") for i, values in enumerate(sets)]
@@ -175,80 +151,57 @@ def plot_distributions(
 
 
 def plot_bound_against_weight(
-    alpha: npt.ArrayLike,
-    by_record: npt.ArrayLike,
-    *,
-    overall: float,
-    before: WeightedBounds | None = None,
+    alpha: npt.ArrayLike, by_record: npt.ArrayLike, *, overall: float, before: Fit | None = None
 ) -> Figure:
     """By-record bound against weight with a smooth and the overall bound [V25 figs 2, 6].
+
+    The smooth is a lowess curve through the mean bounds in 100 equal bins of the weight: ties
+    cannot break it and its cost does not grow with n. It needs 4 bins that hold records.
 
     Parameters
     ----------
     alpha, by_record : array_like, shape (n,)
-        Record weights in [0, 1] and by-record bounds in nats. Records that share both are one
-        point whose area grows with their number; infinite bounds are not drawn.
+        Record weights in [0, 1] and by-record bounds in nats; infinite ones are not drawn.
     overall : float
         Overall bound, nats.
     before : tuple of (alpha, by_record, overall), optional
         The same before re-weighting, drawn in a panel to the left on the same scale.
-
-    Notes
-    -----
-    The smooth is a lowess curve through the mean bounds in 100 equal bins of the weight: ties
-    cannot break it and its cost does not grow with n. It needs 4 bins that hold records.
     """
     fits = [*([] if before is None else [before]), (alpha, by_record, overall)]
     panels = _panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
-    top = 0.0
-    for ax, (weights, bounds, bound) in zip(panels, fits, strict=True):
-        top = max(top, _bound_panel(ax, weights, bounds, check_finite(bound, "overall")))
-    panels[0].set(ylim=(0, 1.1 * top or 1), ylabel="by-record Lipschitz bound (nats)")
-    if before is not None:
-        for ax, title in zip(panels, ("before re-weighting", "after re-weighting"), strict=True):
-            ax.set_title(title, loc="left", fontsize=_TEXT)
+    titles = [""] if before is None else ["before re-weighting", "after re-weighting"]
+    for ax, title, (weights, bounds, bound) in zip(panels, titles, fits, strict=True):
+        _bound_panel(ax, weights, bounds, check_finite(bound, "overall"))
+        ax.set_title(title, loc="left", fontsize=_TEXT)
+    panels[0].set(ylim=(0, None), ylabel=_BY_RECORD)
     return _finish(panels[0])
 
 
 def plot_weights_before_after(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
-    """Weights after re-weighting against those before it; on the line nothing changed.
-
-    Parameters
-    ----------
-    before, after : array_like, shape (n,)
-        Record weights in [0, 1] of the same records. Records that share both are one point whose
-        area grows with their number.
-    """
-    old = check_alpha(before, np.size(before))
-    new = check_alpha(after, old.size)
+    """Record weights (n,), in [0, 1], after re-weighting against those before it."""
+    old, new = (check_alpha(alpha, np.size(before)) for alpha in (before, after))
     ax = _panels(4.2, 4.4)[0]
-    ax.plot([0, 1], [0, 1], color=_GREY, linestyle="--", linewidth=1, label="unchanged")
+    ax.plot([0, 1], [0, 1], label="unchanged", **_RULE)
     _tied_scatter(ax, old, new)
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-    ax.set(xlabel="record weight α before", ylabel="record weight α after")
+    ax.set(aspect="equal", xlabel="record weight α before", ylabel="record weight α after")
     return _finish(ax)
 
 
-def plot_mean_density(
-    groups: Mapping[str, npt.ArrayLike], *, label: str = "posterior mean of the outcome"
-) -> Figure:
+def plot_mean_density(groups: Groups, *, label: str = "posterior mean of y") -> Figure:
     """Posterior densities of one parameter, one curve per mechanism.
 
     Parameters
     ----------
     groups : mapping of str to array_like, shape (S,)
-        Draws of the parameter by mechanism, not all equal.
-    label : str
-        Name of the parameter, for the axis.
+        Draws of the parameter, not all equal.
     """
     ax = _panels(5.6, 3.6)[0]
     for place, (key, draws) in enumerate(_named(groups).items()):
         values = _finite(draws, f"groups[{key!r}]")
         margin = 3 * _bandwidth(values)
         grid = np.linspace(values.min() - margin, values.max() + margin, _GRID)
-        ax.plot(grid, _density(values, grid), label=_plain(key), **_line(place))
-    ax.set(xlabel=_plain(label), ylabel="density")
-    ax.set_ylim(bottom=0)
+        ax.plot(grid, _density(values, grid), label=_plain(key), **_STYLES[place % 6])
+    ax.set(xlabel=_plain(label), ylabel="density", ylim=(0, None))
     return _finish(ax)
 
 
@@ -258,15 +211,13 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
     Parameters
     ----------
     table : DataFrame
-        One row per statistic and source with columns statistic, source, estimate, lower, upper,
-        lower <= estimate <= upper; drawn in order of appearance.
+        Columns statistic, source, estimate, lower, upper; drawn in order of appearance.
     reference : str, optional
         Source (such as the data) whose interval is shaded over the whole panel.
     """
     _check_intervals(table, reference)
     sources, statistics = list(table["source"].unique()), list(table["statistic"].unique())
-    columns = min(len(statistics), 4)
-    rows = -(-len(statistics) // columns)
+    rows, columns = -(-len(statistics) // 4), min(len(statistics), 4)
     panels = _panels(7, rows * (0.9 + 0.3 * len(sources)), rows, columns, sharey=True)
     for ax, statistic in zip(panels, statistics, strict=False):
         for row in table[table["statistic"] == statistic].itertuples(index=False):
@@ -278,7 +229,7 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
             ax.plot([row.estimate], [place], _MARKERS[place % 6], color=colour, markersize=5)
         ax.set_title(_plain(statistic), loc="left", fontsize=_TEXT)
         ax.locator_params(axis="x", nbins=4)
-    panels[0].set_yticks(range(len(sources)), [_plain(source) for source in sources])
+    panels[0].set_yticks(range(len(sources)), map(_plain, sources))
     panels[0].set_ylim(len(sources) - 0.5, -0.5)
     for ax in panels[len(statistics) :]:
         ax.set_visible(False)
@@ -287,71 +238,66 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
 
 def _violin(ax: Any, place: int, values: FloatArray) -> None:
     grid = np.linspace(values.min(), values.max(), _GRID)
-    height = _density(values, grid) if np.ptp(values) > 0 else np.ones(_GRID)
+    height = (
+        np.ones(_GRID) if np.ptp(values) <= 1e-9 * abs(values).max() else _density(values, grid)
+    )
     half = 0.4 * height / height.max()
     ax.fill_betweenx(grid, place - half, place + half, color=_COLOURS[place % 6], alpha=0.45)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     ax.plot([place, place], [low, high], color=_INK, linewidth=3, solid_capstyle="butt")
-    dot = {"color": "white", "markeredgecolor": _INK, "markersize": 5}
-    ax.plot([place], [middle], "o", label="median and quartiles", **dot)
+    ax.plot([place], [middle], "o", color="white", mec=_INK, ms=5, label="median and quartiles")
 
 
 def _draw_frequencies(
-    truth: FloatArray, parts: Mapping[str, list[FloatArray]], scale: str, label: str
+    truth: FloatArray, parts: dict[str, list[FloatArray]], scale: str, label: str
 ) -> Figure:
-    everything = [truth, *(values for sets in parts.values() for values in sets)]
-    if any((values != np.floor(values)).any() for values in everything):
+    pooled = np.concatenate([truth, *(values for sets in parts.values() for values in sets)])
+    if (pooled != np.floor(pooled)).any():
         raise InvalidInput("discrete outcomes must be whole numbers: pass discrete=False")
-    low, high = min(v.min() for v in everything), max(v.max() for v in everything)
+    low, high = pooled.min(), pooled.max()
     step = 1.0 if high - low <= 100 else np.ceil((high - low + 1) / 60)
     edges = np.arange(low, high + step + 1, step) - 0.5
-    floor = 0.5 / max(values.size for values in everything) if scale == "log" else 0.0
+    floor = 0.5 / truth.size if scale == "log" else 0.0
     ax = _panels(7, 3.9)[0]
-    ax.stairs(_shares(truth, edges), edges, baseline=floor, fill=True, color=_PALE, label="data")
+    share = np.histogram(truth, edges)[0] / truth.size
+    ax.stairs(share, edges, baseline=floor, fill=True, color=_PALE, label="data")
     for place, (key, sets) in enumerate(parts.items()):
-        shares = np.array([_shares(values, edges) for values in sets])
-        style = {**_line(place), "marker": _MARKERS[place % 6], "markersize": 3}
-        _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, style, floor)
-    if scale == "sqrt":
-        ax.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
-    else:
-        ax.set_yscale(scale)
-    ax.set_ylim(bottom=floor)
+        shares = np.array([np.histogram(values, edges)[0] / values.size for values in sets])
+        style = {**_STYLES[place % 6], "marker": _MARKERS[place % 6], "markersize": 3}
+        _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
     kind = "relative frequency" if step == 1 else f"share per {step:g} values"
-    ax.set(xlabel=label, ylabel=f"{kind}, {scale} scale")
+    ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
     return _finish(ax)
 
 
-def _draw_densities(truth: FloatArray, parts: Mapping[str, list[FloatArray]], label: str) -> Figure:
-    everything = [truth, *(values for sets in parts.values() for values in sets)]
-    low = min(values.min() for values in everything)
-    grid = np.linspace(low, max(values.max() for values in everything), _GRID)
+def _draw_densities(truth: FloatArray, parts: dict[str, list[FloatArray]], label: str) -> Figure:
+    pooled = np.concatenate([truth, *(v for sets in parts.values() for v in sets)])
+    grid = np.linspace(pooled.min(), pooled.max(), _GRID)
     panels = _panels(7, 3.6, columns=2)
-    curves = ((_density, "density"), (_ecdf, "distribution function"))
-    for ax, (curve, kind) in zip(panels, curves, strict=True):
+    for ax, kind in zip(panels, ("density", "distribution function"), strict=True):
+        curve = _density if kind == "density" else _distribution
         ax.plot(grid, curve(truth, grid), color=_INK, linewidth=2, label="data")
         for place, (key, sets) in enumerate(parts.items()):
-            _band(ax, grid, np.array([curve(v, grid) for v in sets]), key, _line(place), 0.0)
+            _band(
+                ax, grid, np.array([curve(v, grid) for v in sets]), key, 0.0, **_STYLES[place % 6]
+            )
         ax.set(xlabel=label, ylabel=kind)
-        ax.set_ylim(bottom=0)
     return _finish(panels[0])
 
 
-def _band(
-    ax: Any, x: FloatArray, curves: FloatArray, key: str, style: dict[str, Any], floor: float
-) -> None:
+def _band(ax: Any, x: FloatArray, curves: FloatArray, key: str, floor: float, **style: Any) -> None:
     """Mean of `curves` (m, len(x)) as a line, their range as a band; nothing below `floor`."""
-    m, mean = len(curves), curves.mean(axis=0)
-    sets = "1 set" if m == 1 else f"mean and range of {m} sets"
-    drawn = np.where(mean >= floor, mean, np.nan)
-    ax.plot(x, drawn, label=f"{_plain(key)}, {sets}", **style)
-    if m > 1:
-        low, high = np.maximum(curves.min(axis=0), floor), np.maximum(curves.max(axis=0), floor)
-        ax.fill_between(x, low, high, color=style["color"], alpha=0.25, linewidth=0)
+    mean, low, high = curves.mean(axis=0), curves.min(axis=0), curves.max(axis=0)
+    sets = "1 set" if len(curves) == 1 else f"mean and range of {len(curves)} sets"
+    ax.plot(x, np.where(mean >= floor, mean, np.nan), label=f"{_plain(key)}, {sets}", **style)
+    shade = {"color": style["color"], "alpha": 0.3}
+    if "marker" in style:
+        ax.vlines(x, np.maximum(low, floor), np.maximum(high, floor), linewidth=4, **shade)
+    else:
+        ax.fill_between(x, low, high, linewidth=0, **shade)
 
 
-def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> float:
-    """Draw one fit; return the largest value drawn."""
+def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> None:
     bounds = check_nonnegative_vector(by_record, "by_record")
     weights = check_alpha(alpha, bounds.size)[np.isfinite(bounds)]
     bounds = _finite(bounds, "by_record")
@@ -362,12 +308,11 @@ def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overal
         from statsmodels.nonparametric.smoothers_lowess import lowess
 
         x, y = (np.bincount(place, v)[counts > 0] / counts[counts > 0] for v in (weights, bounds))
-        curve = lowess(y, x, frac=max(0.3, 4 / x.size), it=0)
-        ax.plot(*curve.T, color=_COLOURS[1], linewidth=1.8, label="smooth")
+        curve = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
+        ax.plot(*curve, color=_COLOURS[1], linewidth=1.8, label="smooth")
     ax.axhline(overall, label="overall bound Δ", **_RULE)
-    _note(ax, 0, overall, f"{overall:.2f}", ha="left", va="bottom", offset=2)
-    ax.set(xlim=(-0.03, 1.03), xlabel="record weight α")
-    return max(overall, float(bounds.max()))
+    ax.text(0, overall, f"{overall:.2f}", **_NUMBER)
+    ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
 
 
 def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
@@ -382,23 +327,15 @@ def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
 
 
 def _check_intervals(table: pd.DataFrame, reference: str | None) -> None:
-    missing = [name for name in _INTERVAL if name not in table.columns]
-    if missing or table.empty:
-        found = f"no column {missing[0]!r}" if missing else "no row"
-        raise InvalidInput(f"table must have rows and columns {', '.join(_INTERVAL)}: {found}")
-    if table.duplicated(["statistic", "source"]).any():
-        raise InvalidInput("table must have one row per statistic and source: one is repeated")
-    low, middle, high = (check_vector(table[name], name) for name in ("lower", "estimate", "upper"))
-    wrong = np.flatnonzero(~((low <= middle) & (middle <= high) & np.isfinite(low + high)))
-    if wrong.size:
-        raise InvalidInput(f"lower <= estimate <= upper must hold: not so in row {wrong[0]}")
-    if reference is not None:
-        check_choice(reference, "reference", table["source"].astype(str).unique())
+    if table.empty or not {"statistic", "source", *_INTERVAL} <= set(table.columns):
+        raise InvalidInput("table must have rows and statistic, source, estimate, lower, upper")
+    low, middle, high = (check_vector(table[name], name) for name in _INTERVAL)
+    if not ((low <= middle) & (middle <= high) & np.isfinite(low + high)).all():
+        raise InvalidInput("lower <= estimate <= upper must hold in every row, all finite")
+    check_choice(reference or table["source"].iloc[0], "reference", table["source"].unique())
 
 
-def _panels(
-    width: float, height: float, rows: int = 1, columns: int = 1, **share: Any
-) -> list[Any]:
+def _panels(width: float, height: float, rows: int = 1, columns: int = 1, **share: Any) -> Any:
     """Axes in row order, on a new figure of `width` x `height` inches."""
     from matplotlib.figure import Figure
 
@@ -407,7 +344,7 @@ def _panels(
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=_TEXT)
-    return list(grid.flat)
+    return grid.ravel()
 
 
 def _finish(ax: Any) -> Figure:
@@ -416,33 +353,24 @@ def _finish(ax: Any) -> Figure:
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))
-        style: dict[str, Any] = {"frameon": False, "fontsize": _TEXT, "handlelength": 2.2}
-        columns = max(1, min(len(handles), int(room)))
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside upper left", ncols=columns, **style
-        )
+        style: dict[str, Any] = {"frameon": False, "fontsize": _TEXT, "ncols": int(max(1, room))}
+        figure.legend(handles.values(), handles.keys(), loc="outside upper left", **style)
     return figure
-
-
-def _note(ax: Any, x: float, y: float, text: str, *, ha: str, va: str, offset: float) -> None:
-    shift = {"xytext": (0, offset), "textcoords": "offset points"}
-    ax.annotate(text, (x, y), ha=ha, va=va, fontsize=_TEXT - 1, **shift)
-
-
-def _line(place: int) -> dict[str, Any]:
-    style = {"color": _COLOURS[place % 6], "linestyle": _LINES[place % 6]}
-    return {**style, "linewidth": 1.6}
 
 
 def _density(values: FloatArray, grid: FloatArray) -> FloatArray:
     """Gaussian kernel density on `grid` from 2048 bin counts: its cost does not grow with n."""
-    if np.ptp(values) == 0:
+    if np.ptp(values) <= 1e-9 * abs(values).max():
         raise InvalidInput("a density needs at least two distinct values: found one")
     counts, edges = np.histogram(values, bins=2048)
-    width = _bandwidth(values)
+    width = max(_bandwidth(values), grid[1] - grid[0])  # no narrower than the grid can show
     distance = (grid[:, None] - (edges[1:] + edges[:-1]) / 2) / width
     kernel = np.exp(-0.5 * distance**2) / (width * np.sqrt(2 * np.pi))
     return np.asarray(kernel @ counts / values.size)
+
+
+def _distribution(values: FloatArray, grid: FloatArray) -> FloatArray:
+    return np.asarray(np.searchsorted(np.sort(values), grid, side="right") / values.size)
 
 
 def _bandwidth(values: FloatArray) -> float:
@@ -450,10 +378,6 @@ def _bandwidth(values: FloatArray) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     spread = min(values.std(), (high - low) / 1.34) or values.std()
     return float(0.9 * spread * values.size**-0.2)
-
-
-def _ecdf(values: FloatArray, grid: FloatArray) -> FloatArray:
-    return np.asarray(np.searchsorted(np.sort(values), grid, side="right") / values.size)
 
 
 def _named(groups: Mapping[str, Any]) -> Mapping[str, Any]:
