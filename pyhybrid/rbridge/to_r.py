@@ -105,6 +105,13 @@ def _doubles(values: npt.NDArray[np.float64]) -> Any:
     return ri.FloatSexpVector.from_memoryview(np.ascontiguousarray(values).data)
 
 
+def _classed(value: Any, *classes: str) -> Any:
+    """Through R itself: a class that is only an attribute does not dispatch."""
+    import rpy2.rinterface as ri
+
+    return ri.baseenv["oldClass<-"](value, ri.StrSexpVector(classes))
+
+
 def _strings(values: list[Any]) -> Any:
     import rpy2.rinterface as ri
 
@@ -123,9 +130,7 @@ def _integers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], what: st
     if low <= NA_INT64 or high >= 2**63:
         raise InvalidInput(f"{what} must fit a signed 64-bit integer, as R has no wider; {_ANSWER}")
     wide = np.where(missing, np.int64(NA_INT64), values.astype(np.int64))
-    result = _doubles(wide.view(np.float64))
-    result.do_slot_assign("class", ri.StrSexpVector(["integer64"]))
-    return result
+    return _classed(_doubles(wide.view(np.float64)), "integer64")
 
 
 def _frame(table: pd.DataFrame) -> Any:
@@ -137,7 +142,6 @@ def _frame(table: pd.DataFrame) -> Any:
         raise InvalidInput(f"column names must be strings, each once: found {names!r}")
     columns = [_column(table[name], f"column {name!r}") for name in names]
     result = _named(names, columns)
-    result.do_slot_assign("class", ri.StrSexpVector(["data.frame"]))
     # The compact form of automatic row names.
     result.do_slot_assign("row.names", ri.IntSexpVector([ri.NA_Integer, -len(table)]))
     index = table.index
@@ -146,7 +150,7 @@ def _frame(table: pd.DataFrame) -> Any:
     if not (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(table)))):
         labels = _column(index.to_series(), "the index")
         result.do_slot_assign(INDEX, _named(["labels", "name"], [labels, to_r(index.name)]))
-    return result
+    return _classed(result, "data.frame")
 
 
 def _column(column: Any, what: str) -> Any:
@@ -206,15 +210,11 @@ def _objects(column: Any, missing: npt.NDArray[np.bool_], what: str) -> Any:
 
 
 def _dates(items: list[datetime.date | None]) -> Any:
-    import rpy2.rinterface as ri
-
     epoch = datetime.date(1970, 1, 1).toordinal()
     days = np.array([0 if d is None else d.toordinal() - epoch for d in items], dtype=np.float64)
     bits = days.view(np.uint64)
     bits[[d is None for d in items]] = NA_REAL_BITS
-    result = _doubles(bits.view(np.float64))
-    result.do_slot_assign("class", ri.StrSexpVector(["Date"]))
-    return result
+    return _classed(_doubles(bits.view(np.float64)), "Date")
 
 
 def _instants(column: Any, what: str) -> Any:
@@ -230,9 +230,8 @@ def _instants(column: Any, what: str) -> Any:
     bits = (nanoseconds // 1000 / 1e6).view(np.uint64)
     bits[missing] = NA_REAL_BITS
     result = _doubles(bits.view(np.float64))
-    result.do_slot_assign("class", ri.StrSexpVector(["POSIXct", "POSIXt"]))
     result.do_slot_assign("tzone", ri.StrSexpVector([str(zone) if zone is not None else "UTC"]))
-    return result
+    return _classed(result, "POSIXct", "POSIXt")
 
 
 def _factor(column: Any, what: str) -> Any:
@@ -247,9 +246,7 @@ def _factor(column: Any, what: str) -> Any:
         np.where(codes < 0, NA_INT, codes + 1).astype(np.int32).data
     )
     result.do_slot_assign("levels", ri.StrSexpVector(levels))
-    kind = ["ordered", "factor"] if column.cat.ordered else ["factor"]
-    result.do_slot_assign("class", ri.StrSexpVector(kind))
     if not all(isinstance(level, str) for level in categories):
         typed = _column(categories.to_series().reset_index(drop=True), f"the categories of {what}")
         result.do_slot_assign("pyhybrid_categories", typed)
-    return result
+    return _classed(result, *(["ordered"] if column.cat.ordered else []), "factor")
