@@ -305,10 +305,11 @@ def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
 
 
 def test_settings_of_matplotlib_are_left_alone():
-    before = matplotlib.rcParams.copy()
+    names = sorted(set(matplotlib.rcParams) - {"backend"})  # reading that one loads a backend
+    before = [matplotlib.rcParams[name] for name in names]
     for draw in EVERY.values():
         plots.figure_png(draw("LW"))
-    assert matplotlib.rcParams == before
+    assert [matplotlib.rcParams[name] for name in names] == before
 
 
 @pytest.mark.parametrize(
