@@ -1,6 +1,7 @@
 # Draws and the sampler's record, from what rstan and cmdstanr return.
 
 # Variables of an array (draws, chains, flat names such as "beta[1,2]") as arrays (chains, draws, ..).
+# Variables without elements have no flat name and are left out.
 by_variable <- function(flat) {
   flat <- aperm(flat, c(2, 1, 3))
   full <- dimnames(flat)[[3]]
@@ -19,7 +20,7 @@ by_variable <- function(flat) {
 
 new_fit <- function(draws, measures, sampler, engine, seed, program) {
   log_lik <- draws[["log_lik"]]
-  if (!is.null(log_lik) && length(dim(log_lik)) == 3) {
+  if (length(dim(log_lik)) == 3) {
     log_lik <- matrix(aperm(log_lik, c(2, 1, 3)), ncol = dim(log_lik)[3])
   }
   diagnostics <- worst_diagnostics(draws, measures)

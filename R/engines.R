@@ -79,9 +79,20 @@ write_compiled <- function(model, file) {
   if (is.null(file)) {
     return(invisible())
   }
-  dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE, mode = "0700")
-  part <- tempfile("part", tmpdir = dirname(file))
-  saveRDS(model, part)
-  file.rename(part, file)
+  folder <- dirname(file)
+  dir.create(folder, recursive = TRUE, showWarnings = FALSE, mode = "0700")
+  part <- tempfile("part", tmpdir = folder)
+  tryCatch(
+    {
+      saveRDS(model, part)
+      file.rename(part, file)
+    },
+    error = function(problem) {
+      engine_unavailable("the cache folder ", folder, " cannot be written: name a folder of yours")
+    },
+    warning = function(problem) {
+      engine_unavailable("the cache folder ", folder, " cannot be written: name a folder of yours")
+    }
+  )
   invisible()
 }

@@ -1,0 +1,206 @@
+"""The rstan engine: rstan in R, through `rbridge`; the papers' own workflow, for validation.
+
+R runs in this process and holds data and draws only while a call lasts: they live in the call's own
+environment, never in R's global one. Compiled programs hold no data and are kept in the user's
+cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pyhybrid import rbridge
+from pyhybrid.engines.base import (
+    Draws,
+    EngineStatus,
+    Progress,
+    Provenance,
+    SamplerSettings,
+    StanProgram,
+    WarmStart,
+)
+from pyhybrid.engines.private import cache_folder
+from pyhybrid.engines.programs import parameter_names
+from pyhybrid.errors import EngineUnavailable, SamplingError
+
+__all__ = ["RStanEngine"]
+
+
+class RStanEngine:
+    """Samples with rstan; version 2.21 (Debian's) and current ones."""
+
+    name = "rstan"
+
+    def status(self) -> EngineStatus:
+        """Available if R, rpy2, rstan and the headers of Boost are found."""
+        found = rbridge.r_status()
+        cause, remedy = found.cause, found.remedy
+        if not cause and not found.rstan_version:
+            cause = f"rstan must be installed: not found in R {found.r_version}"
+            remedy = _install("rstan", "r-cran-rstan")
+        elif not cause and not found.boost:
+            cause = "Boost headers must be found for rstan to compile: neither BH nor the system's"
+            remedy = _install("BH", "libboost-dev")
+        if cause:
+            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+        version = f"rstan {found.rstan_version}, R {found.r_version}"
+        return EngineStatus(name=self.name, available=True, version=version)
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample; see `pyhybrid.engines.base.Engine`.
+
+        Chains that run in parallel do so in R processes of their own and report no progress until
+        they end.
+        """
+        status = self.status()
+        if not status.available:
+            raise EngineUnavailable(f"{status.cause}; {status.remedy}")
+        started = time.perf_counter()
+        fit, notes = _fit(program, data, seed, settings, warm_start, progress)
+        if fit["program"] != program.text.rstrip("\n"):
+            notes = (*notes, "program text rewritten for rstan before 2.26: arrays, large phi")
+        provenance = Provenance(
+            engine=self.name,
+            engine_version=status.version,
+            program=program.name,
+            program_sha256=program.sha256,
+            seed=seed,
+            settings=settings,
+            seconds=time.perf_counter() - started,
+            notes=notes,
+        )
+        return _draws(fit, parameter_names(program), provenance)
+
+
+def _install(package: str, debian: str) -> str:
+    return (
+        f"Rscript -e 'install.packages(\"{package}\")', "
+        f"or on Debian and Ubuntu: apt-get install {debian}"
+    )
+
+
+def _fit(
+    program: StanProgram,
+    data: Mapping[str, Any],
+    seed: int,
+    settings: SamplerSettings,
+    warm_start: WarmStart | None,
+    progress: Progress | None,
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The value of R's fit_rstan, and what R warned of."""
+    iterations = settings.warmup + settings.draws
+    printed = _Printed(progress, settings.chains * iterations)
+    cores = settings.parallel_chains or os.cpu_count() or 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fit = rbridge.call_r(
+                "fit_rstan",
+                output=printed,
+                program=program.text.rstrip("\n"),
+                data={name: _plain(value) for name, value in data.items()},
+                chains=settings.chains,
+                iter_warmup=settings.warmup,
+                iter_sampling=settings.draws,
+                seed=seed,
+                adapt_delta=settings.adapt_delta,
+                max_treedepth=settings.max_treedepth,
+                cores=min(cores, settings.chains),
+                refresh=max(1, iterations // 20),
+                cache_folder=str(cache_folder() / "rstan"),
+                **_start(warm_start, settings.chains),
+            )
+        except (SamplingError, rbridge.RError) as error:
+            raise SamplingError(
+                f"the rstan engine failed on {program.name}: {error}{printed.complaints()}"
+            ) from None
+        finally:
+            rbridge.collect()
+    if progress is not None:
+        progress(settings.chains * iterations, settings.chains * iterations)
+    notes = [str(warning.message) for warning in caught]
+    if warm_start is not None and warm_start.inv_metric is not None:
+        notes.append("rstan takes no inverse metric: the warm start gave inits and step size")
+    return fit, tuple(notes)
+
+
+def _plain(value: Any) -> Any:
+    """Data as R has it: whole numbers in 32 bits, larger ones as doubles."""
+    array = np.asarray(value)
+    if array.dtype.kind in "iu" and array.size and np.abs(array.astype(float)).max() >= 2**31:
+        array = array.astype(np.float64)
+    return array if array.ndim else array.item()
+
+
+def _start(warm_start: WarmStart | None, chains: int) -> dict[str, Any]:
+    if warm_start is None:
+        return {}
+    inits = [
+        {name: _plain(value) for name, value in warm_start.inits[c % len(warm_start.inits)].items()}
+        for c in range(chains)
+    ]
+    return {"init": inits, "step_size": float(np.mean(warm_start.step_size))}
+
+
+class _Printed:
+    """Listens to R's console: passes progress on, keeps what else was said for an error."""
+
+    _LINE = re.compile(r"Chain (\d+): Iteration:\s*(\d+) / \d+")
+    _KEPT = 4000
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done: dict[str, int] = {}
+        self._rest = ""
+        self._said = ""
+
+    def __call__(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            found = self._LINE.search(line)
+            if found is None:
+                self._keep(line)
+                continue
+            self._done[found[1]] = int(found[2])
+            if self._progress is not None:
+                self._progress(sum(self._done.values()), self._total)
+
+    def _keep(self, line: str) -> None:
+        if not line.startswith("Chain ") and line.strip():
+            self._said = (self._said + "\n" + line)[-self._KEPT :]
+
+    def complaints(self) -> str:
+        """What R said besides progress, such as the compiler's words."""
+        return self._said
+
+
+def _draws(fit: Mapping[str, Any], parameters: tuple[str, ...], provenance: Provenance) -> Draws:
+    sampler = fit["sampler"]
+    metric = sampler["inv_metric"]
+    return Draws(
+        variables={name: values for name, values in fit["draws"].items() if name != "lp__"},
+        divergent=sampler["divergent"].astype(bool),
+        treedepth=sampler["treedepth"].astype(np.int64),
+        energy=sampler["energy"],
+        step_size=np.atleast_1d(sampler["step_size"]),
+        inv_metric=None if not metric else tuple(np.atleast_1d(row) for row in metric),
+        parameters=parameters,
+        provenance=provenance,
+    )

@@ -1,0 +1,186 @@
+"""The rstan engine against the embedded one, and R's numbers from Python's draws and back."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import rbridge
+from pyhybrid.engines import Draws, Engine, SamplerSettings, StanProgram
+from pyhybrid.engines import rstan as rstan_module
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.rstan import RStanEngine
+from pyhybrid.errors import EngineUnavailable, SamplingError
+from tests.conftest import require
+from tests.parity.golden import assert_same
+
+SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
+MODELS = {
+    "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),
+    "negative_binomial": (
+        ph.NegativeBinomial,
+        lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def engine(r: Any) -> Engine:
+    status = RStanEngine().status()
+    require(status.available, f"rstan cannot be used: {status.cause}")
+    return RStanEngine()
+
+
+@cache
+def _bound(model: str) -> Any:
+    rng = np.random.default_rng(5)
+    age = rng.uniform(-1, 1, 120)
+    make, outcome = MODELS[model]
+    table = pd.DataFrame({"y": outcome(rng, np.exp(3 + 0.5 * age)), "age": age})
+    return make("y ~ age").bind(table)
+
+
+@cache
+def _data(model: str) -> dict[str, Any]:
+    bound = _bound(model)
+    alpha = np.linspace(0, 1, bound.n)
+    return dict(bound.stan_data(alpha, emit_log_lik=True))
+
+
+@cache
+def _fit(model: str, engine: type[Engine]) -> Draws:
+    program = _bound(model).program
+    return engine().sample(program, _data(model), seed=9, settings=SETTINGS)
+
+
+def _error_of_mean(values: Any) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next major version on import
+        import arviz
+    return float(arviz.mcse(values, method="mean"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_posterior_means_agree_within_monte_carlo_error(model: str, engine: Engine) -> None:
+    one, two = _fit(model, EmbeddedEngine), _fit(model, RStanEngine)
+    assert list(one.variables) == list(two.variables)
+    assert one.parameters == two.parameters
+    for name in ("beta", "sigma_beta", "phi"):
+        if name not in one.variables:
+            continue
+        assert one.variables[name].shape == two.variables[name].shape
+        flat = [d.variables[name].reshape(4, 500, -1) for d in (one, two)]
+        for place in range(flat[0].shape[2]):
+            a, b = (values[:, :, place] for values in flat)
+            error = np.hypot(_error_of_mean(a), _error_of_mean(b))
+            assert abs(a.mean() - b.mean()) < 5 * error, (name, place)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("source", [EmbeddedEngine, RStanEngine])
+def test_each_language_reads_the_others_draws_alike(
+    model: str, source: type[Engine], engine: Engine, r: Callable[..., Any]
+) -> None:
+    log_lik = _fit(model, source).flat("log_lik")
+    alpha = np.linspace(0, 1, log_lik.shape[1])
+    for q in (1.0, 0.9):
+        bounds = ph.lipschitz_bounds(log_lik, alpha, draw_quantile=q)
+        in_r = r("lipschitz_bounds", log_lik=log_lik, alpha=alpha, draw_quantile=q)
+        assert_same(in_r["by_record"], bounds.by_record, relative=1e-10)
+        assert_same(in_r["overall"], bounds.overall, relative=1e-10)
+        assert_same(in_r["kept_draws"], bounds.kept_draws)
+        weights = ph.lipschitz_weights(log_lik, scale=0.9, shift=0.05, draw_quantile=q)
+        other = r("lipschitz_weights", log_lik=log_lik, scale=0.9, shift=0.05, draw_quantile=q)
+        assert_same(other, weights, relative=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_python_computes_the_log_lik_that_rstan_wrote(model: str, engine: Engine) -> None:
+    """The log_lik of the Stan program is the density of scipy at the same draws."""
+    from scipy import stats
+
+    draws, data = _fit(model, RStanEngine), _data(model)
+    mu = np.exp(draws.flat("beta") @ data["X"].T)
+    if model == "poisson":
+        expected = stats.poisson.logpmf(data["y"], mu)
+    else:
+        phi = draws.flat("phi")[:, None]
+        expected = stats.nbinom.logpmf(data["y"], phi, phi / (phi + mu))
+    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-7)
+
+
+def test_same_seed_same_draws_and_progress_to_the_end(engine: Engine) -> None:
+    seen: list[tuple[int, int]] = []
+    short = replace(SETTINGS, chains=2, warmup=100, draws=50)
+    program, data = _bound("poisson").program, _data("poisson")
+    one = engine.sample(
+        program, data, seed=3, settings=short, progress=lambda done, of: seen.append((done, of))
+    )
+    two = engine.sample(program, data, seed=3, settings=replace(short, parallel_chains=2))
+    np.testing.assert_array_equal(one.variables["beta"], two.variables["beta"])
+    assert one.divergent.shape == one.energy.shape == (2, 50)
+    assert len(seen) > 10
+    assert seen == sorted(seen)
+    assert seen[-1] == (300, 300)
+    warm = engine.sample(program, data, seed=4, settings=short, warm_start=one.warm_start())
+    assert any("takes no inverse metric" in note for note in warm.provenance.notes)
+    assert len(one.inv_metric or ()) == 2
+
+
+def test_nothing_confidential_stays_with_r(engine: Engine) -> None:
+    _fit("poisson", RStanEngine)
+    ri = rbridge.start_r()
+    folder = ri.evalr("tempdir()")[0]
+    before = set(os.listdir(folder))
+    short = replace(SETTINGS, chains=2, warmup=50, draws=50, parallel_chains=2)
+    engine.sample(_bound("poisson").program, _data("poisson"), seed=1, settings=short)
+    assert set(os.listdir(folder)) == before
+    assert list(ri.evalr("ls(globalenv())")) == []
+
+
+def test_what_fails_in_r_is_told_in_rs_words(engine: Engine) -> None:
+    bad = StanProgram(name="bad", text="parameters { real x; }\nmodel { x ~ normal(0, 1) }\n")
+    with pytest.raises(SamplingError, match=r"failed on bad: (?s:.)*PARSER EXPECTED: \";\""):
+        engine.sample(bad, {}, seed=1, settings=SETTINGS)
+    less = {name: value for name, value in _data("poisson").items() if name != "y"}
+    with pytest.raises(SamplingError, match=r"variable does not exist(?s:.)*name=y"):
+        engine.sample(_bound("poisson").program, less, seed=1, settings=SETTINGS)
+
+
+def test_ctrl_c_ends_sampling(engine: Engine) -> None:
+    def press(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.sample(
+            _bound("poisson").program, _data("poisson"), seed=1, settings=SETTINGS, progress=press
+        )
+
+
+@pytest.mark.parametrize(
+    ("rstan", "boost", "cause", "remedy"),
+    [
+        ("", True, "rstan must be installed", "apt-get install r-cran-rstan"),
+        ("2.21.7", False, "Boost headers must be found", "apt-get install libboost-dev"),
+    ],
+)
+def test_what_rstan_lacks_is_named(
+    rstan: str, boost: bool, cause: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = rbridge.RStatus(available=True, r_version="4.2.2", rstan_version=rstan, boost=boost)
+    monkeypatch.setattr(rstan_module.rbridge, "r_status", lambda: found)
+    status = RStanEngine().status()
+    assert not status.available
+    assert cause in status.cause
+    assert remedy in status.remedy
+    with pytest.raises(EngineUnavailable, match=cause):
+        RStanEngine().sample(StanProgram(name="x", text=""), {}, seed=1, settings=SETTINGS)
