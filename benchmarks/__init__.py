@@ -1,0 +1,1 @@
+"""Side-by-side measurements: `make bench`. Ratios within one run, never timed tests."""

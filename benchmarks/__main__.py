@@ -1,0 +1,25 @@
+"""`python -m benchmarks [NAME ...]`: run all benchmarks, or those named."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import bounds, fits, sizes
+
+BENCHMARKS = {"bounds": bounds.run, "fits": fits.run, "sizes": sizes.run}
+
+
+def main(names: list[str]) -> int:
+    """Run benchmarks by name; all without names."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"benchmarks are {', '.join(BENCHMARKS)}: found {unknown[0]}", file=sys.stderr)
+        return 2
+    for name in names or BENCHMARKS:
+        BENCHMARKS[name]()
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
