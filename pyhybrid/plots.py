@@ -317,13 +317,11 @@ def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overal
 
 def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
     """One point per distinct pair; above 5000 records, pairs to a 1000th of their range."""
-    pairs = np.column_stack([x, y])
-    if len(pairs) > 5000:
-        unit = np.maximum(pairs.max(axis=0), 1e-300) / 1000
-        pairs = np.round(pairs / unit) * unit
-    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-    area = 9 + 250 * (counts - 1) / len(pairs)
-    ax.scatter(*distinct.T, s=area, color=_COLOURS[0], alpha=0.5, linewidths=0, label="records")
+    if x.size > 5000:
+        x, y = (np.round(v / (v.max() or 1), 3) * v.max() for v in (x, y))
+    pairs, counts = np.unique(x + 1j * y, return_counts=True)  # many times faster than axis=0
+    style = {"color": _COLOURS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
+    ax.scatter(pairs.real, pairs.imag, s=9 + 250 * (counts - 1) / x.size, **style)
 
 
 def _check_intervals(table: pd.DataFrame, reference: str | None) -> None:
