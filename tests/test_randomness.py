@@ -58,6 +58,16 @@ def test_engine_seeds_are_in_range(seed: int, name: str) -> None:
     assert 1 <= value <= 2**31 - 2
 
 
+@pytest.mark.parametrize("state", [0, 2**31 - 2, 2**31 - 3, 2**64 - 1])
+def test_engine_seed_at_the_ends_of_its_range(state: int, monkeypatch) -> None:
+    class Sequence:
+        def generate_state(self, n_words: int, dtype: type) -> np.ndarray:
+            return np.array([state], dtype=dtype)
+
+    monkeypatch.setattr(Streams, "_sequence", lambda self, name: Sequence())
+    assert 1 <= streams(0).engine_seed("fit") <= 2**31 - 2
+
+
 def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:
     source = streams(8)
     values = [source.engine_seed(f"fit {i}") for i in range(2000)]
