@@ -209,8 +209,9 @@ def _statement(statement: str, *, level: int) -> list[_Section]:
 
 def _charge(releases: Mapping[str, Release]) -> _Section:
     charges = [release.charge for release in releases.values()][::-1]
+    show = {"epsilon": str}
     rows = [
-        [field, *(_shown(getattr(charge, field)) for charge in charges), meaning]
+        [field, *(show.get(field, _shown)(getattr(charge, field)) for charge in charges), meaning]
         for field, meaning in _CHARGE.items()
     ]
     table = _Table(
@@ -378,11 +379,11 @@ def _picture(figure: Figure, *, alt: str, caption: str) -> _Picture:
 
 
 def _shown(value: Any) -> str:
-    """A value as the tables show it; epsilon is rounded up already and must not be rounded here."""
+    """A value as the tables show it; not for epsilon, which was rounded up and stays as it is."""
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.10g}" if round(value, 2) == value else f"{value:.5g}"
+        return f"{value:.5g}" if abs(value) < 1e4 else f"{value:.1f}"
     return str(value)

@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.report import _numeric, public_report, release_report
+from pyhybrid.report import _numeric, _shown, public_report, release_report
 
 SEED = 918_273_645
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
@@ -138,10 +138,12 @@ def test_every_field_of_the_charge_with_its_meaning(html, releases):
     assert all(len(row) == 3 and len(row[2]) > 20 for name, row in rows.items() if name[0] != "Q")
 
 
-def test_large_epsilon_is_not_rounded_down(releases, data):
+@pytest.mark.parametrize("epsilon", [1_234_567.89, 5e4 + 0.01, 99.123457])
+def test_epsilon_is_never_rounded_down(releases, data, epsilon):
     release = releases[0]
-    charge = replace(release.charge, epsilon=1_234_567.89)
-    assert "1234567.89" in release_report(replace(release, charge=charge), data)
+    charge = replace(release.charge, epsilon=epsilon)
+    rows = cells(release_report(replace(release, charge=charge), data), "The privacy charge")
+    assert {row[0]: row[1] for row in rows}["epsilon"] == str(epsilon)
 
 
 def test_statement_is_whole(page, releases):
@@ -272,6 +274,14 @@ def test_numbers_are_taken_from_any_dtype(dtype):
     values = _numeric(pd.Series([1, 0, 1]).astype(dtype))
     np.testing.assert_array_equal(values, [1, 0, 1])
     assert values.dtype == float
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(107_609.25, "107609.2"), (2.86042, "2.8604"), (0.000012, "1.2e-05"), (1.0, "1"), (0.0, "0")],
+)
+def test_large_numbers_are_shown_without_exponents(value, text):
+    assert _shown(value) == text
 
 
 def test_missing_values_are_left_out():
