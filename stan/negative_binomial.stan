@@ -15,8 +15,11 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
-  vector[K] center;                            // see below: any values give the same posterior
-  matrix[K, K] factor;                         // lower triangular, positive diagonal
+  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  vector[K] center;                            // of beta
+  matrix[K, K] factor;                         // lower Cholesky factor of its covariance
+  real center_rphi;                            // of log(1/phi)
+  real<lower=0> spread_rphi;
   int<lower=0, upper=1> use_cap;
   real<lower=0> cap;                           // read only if use_cap = 1
   int<lower=0, upper=1> emit_log_lik;
@@ -25,9 +28,11 @@ parameters {
   vector[K] z;
   vector<lower=0>[K] sigma_beta;
   cholesky_factor_corr[K] L_beta;
-  real<lower=0> reciprocal_phi;                // bounded at 0; the published program leaves it free
+  real z_rphi;
 }
 transformed parameters {
+  // Above 0 by construction; the published program leaves it unbounded.
+  real reciprocal_phi = exp(center_rphi + spread_rphi * z_rphi);
   real phi = inv(reciprocal_phi);
   vector[K] shrink;
   vector[K] beta;
@@ -38,6 +43,7 @@ transformed parameters {
 }
 model {
   vector[n] eta = X * beta;
+  target += spread_rphi * z_rphi;              // Jacobian of z_rphi -> 1/phi, up to a constant
   reciprocal_phi ~ cauchy(0, 5);
   L_beta ~ lkj_corr_cholesky(6);
   sigma_beta ~ student_t(3, 0, 1);

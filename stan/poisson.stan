@@ -12,8 +12,9 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
-  vector[K] center;                            // see below: any values give the same posterior
-  matrix[K, K] factor;                         // lower triangular, positive diagonal
+  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  vector[K] center;                            // of beta
+  matrix[K, K] factor;                         // lower Cholesky factor of its covariance
   int<lower=0, upper=1> use_cap;
   real<lower=0> cap;                           // read only if use_cap = 1
   int<lower=0, upper=1> emit_log_lik;

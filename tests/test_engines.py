@@ -70,7 +70,7 @@ def test_warm_start_holds_parameters_metric_and_step_size(visits: pd.DataFrame) 
     data = bound.stan_data(np.ones(bound.n))
     first = EmbeddedEngine().sample(bound.program, data, seed=1, settings=SHORT)
     warm = first.warm_start()
-    assert set(warm.inits[0]) == {"z", "sigma_beta", "L_beta", "reciprocal_phi"}
+    assert set(warm.inits[0]) == {"z", "sigma_beta", "L_beta", "z_rphi"}
     assert warm.inv_metric is not None
     assert warm.inv_metric[0].shape == (4 + 4 + 6 + 1,)
     again = EmbeddedEngine().sample(bound.program, data, seed=2, settings=SHORT, warm_start=warm)
@@ -93,7 +93,7 @@ def test_unconstrained_warm_start_round_trips_a_cholesky_factor(visits: pd.DataF
         chains=2, seed=1, warmup=0, samples=1, inits=inits, step_size=1e-14,
         adapt_engaged=False, max_depth=1, refresh=0,
     )  # fmt: skip
-    for name in ("z", "sigma_beta", "L_beta", "reciprocal_phi"):
+    for name in ("z", "sigma_beta", "L_beta", "z_rphi"):
         np.testing.assert_allclose(
             still.draws(name)[:, 0], fit.variables[name][:, -1], rtol=1e-7, atol=1e-9
         )

@@ -19,6 +19,7 @@ from pyhybrid.models.design import read_design
 from pyhybrid.models.regression import in_dtype_of
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]
+HINTS = {"center", "factor", "center_rphi", "spread_rphi"}
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 
 
@@ -96,7 +97,7 @@ def test_target_moves_with_the_weights_as_it_should(
     def density(alpha: np.ndarray) -> np.ndarray:
         # The hints that the sampler starts from depend on the weights: hold them.
         own = bound.stan_data(alpha, cap=cap)
-        own |= {name: data[name] for name in ("center", "factor")}
+        own |= {name: data[name] for name in HINTS & set(data)}
         return _log_density(bound, own, points)
 
     difference = density(one) - density(two)
@@ -109,6 +110,8 @@ def test_center_and_factor_do_not_change_the_posterior(model: Any, visits: pd.Da
     bound = model("visits ~ age").bind(visits)
     data = bound.stan_data(np.ones(bound.n))
     other = data | {"center": np.array([0.3, -0.2]), "factor": np.array([[0.7, 0], [0.2, 1.1]])}
+    if "center_rphi" in data:
+        other |= {"center_rphi": -1.0, "spread_rphi": 3.0}
     rng = np.random.default_rng(8)
     sigma, beta = rng.uniform(0.3, 2, size=(4, 2)), rng.normal(size=(4, 2)) * 0.1
     values = []
@@ -133,7 +136,8 @@ def _at(bound: Any, data: dict[str, Any], z: np.ndarray, sigma: np.ndarray) -> n
             "L_beta": [1.0, 0.0, 0.0, 1.0],
         }
         if bound.model.name == "NegativeBinomial":
-            values["reciprocal_phi"] = 0.5
+            log_rphi = np.log(0.5)
+            values["z_rphi"] = (log_rphi - data["center_rphi"]) / data["spread_rphi"]
         found.append(model.log_prob_grad(model.unconstrain(values))[0])
     return np.array(found)
 
@@ -174,7 +178,8 @@ def test_log_linear_fit_is_a_quasi_poisson_fit(visits: pd.DataFrame) -> None:
 
     X = np.column_stack([np.ones(len(visits)), visits["age"] / 50.0])
     y = visits["visits"].to_numpy(dtype=float)
-    center, factor = log_linear_fit(y, X, np.ones(y.size))
+    hints = log_linear_fit(y, X, np.ones(y.size))
+    center, factor = hints["center"], hints["factor"]
     fit = sm.GLM(y, X, family=sm.families.Poisson()).fit(scale="X2")
     np.testing.assert_allclose(center, fit.params, atol=0.02)
     np.testing.assert_allclose(factor @ factor.T, fit.cov_params(), rtol=0.05)

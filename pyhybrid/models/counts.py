@@ -29,9 +29,7 @@ def check_counts(design: Design, index: pd.Index) -> None:
             raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
 
 
-def log_linear_fit(
-    y: FloatArray, X: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def log_linear_fit(y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, FloatArray]:
     """Ridge-penalised quasi-Poisson fit: where the sampler starts to look, not an estimate.
 
     Parameters
@@ -42,10 +40,10 @@ def log_linear_fit(
 
     Returns
     -------
-    center : ndarray, shape (K,)
-    factor : ndarray, shape (K, K)
-        Lower Cholesky factor of the approximate covariance. The Stan programs give the same
-        posterior for any center and factor; good ones make it nearly standard normal.
+    dict
+        ``center`` (K,) and ``factor`` (K, K), the lower Cholesky factor of the approximate
+        covariance. The Stan programs give the same posterior for any center and factor; good ones
+        make it nearly standard normal.
     """
     ridge = _RIDGE * np.eye(X.shape[1])
 
@@ -68,9 +66,10 @@ def log_linear_fit(
     pearson = weight @ ((y - fitted) ** 2 / fitted) / max(weight.sum(), 1.0)
     covariance = np.linalg.inv(curvature(center)) * max(1.0, float(pearson))
     try:
-        return center, np.linalg.cholesky(covariance)
+        factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
-        return center, np.diag(np.sqrt(np.maximum(np.diag(covariance), 1e-8)))
+        factor = np.diag(np.sqrt(np.maximum(np.diag(covariance), 1e-8)))
+    return {"center": center, "factor": factor}
 
 
 def draw_counts_error(error: Exception) -> SamplingError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -64,8 +64,13 @@ class NegativeBinomial(RegressionModel):
         except ValueError as error:
             raise draw_counts_error(error) from None
 
-    def center_and_factor(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Quasi-Poisson fit."""
-        return log_linear_fit(y, X, weight)
+    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+        """Quasi-Poisson fit of beta, and 1/phi by the method of moments."""
+        hints = log_linear_fit(y, X, weight)
+        mu = np.exp(np.clip(X @ hints["center"], -50, 50))
+        moment = weight @ ((y - mu) ** 2 - mu) / max(float(weight @ mu**2), 1e-300)
+        rphi = float(np.clip(moment, 1e-3, 1e3))
+        # Fisher information of 1/phi, roughly; on the log scale.
+        information = rphi**2 * float(weight @ (mu / (1 + rphi * mu)) ** 2) / 2
+        spread = float(np.clip(1 / np.sqrt(max(information, 1e-300)), 1e-4, 2.0))
+        return {**hints, "center_rphi": float(np.log(rphi)), "spread_rphi": spread}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -54,8 +54,6 @@ class Poisson(RegressionModel):
         except ValueError as error:
             raise draw_counts_error(error) from None
 
-    def center_and_factor(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Quasi-Poisson fit."""
+    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+        """Quasi-Poisson fit of beta."""
         return log_linear_fit(y, X, weight)

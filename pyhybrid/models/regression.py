@@ -80,10 +80,8 @@ class RegressionModel(ABC):
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def center_and_factor(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """A rough fit (beta (K,), Cholesky factor of its covariance (K, K)) for the sampler."""
+    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+        """Stan data that say where the sampler looks first; they do not move the posterior."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,16 +136,14 @@ class BoundRegression:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         rows = weighted_rows(self.rows, alpha)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
-        center, factor = self.model.center_and_factor(y, X, rows.frequency * weights)
         return {
+            **self.model.rough_fit(y, X, rows.frequency * weights),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),
             "frequency": rows.frequency,
             "weights": weights,
             "X": X,
-            "center": center,
-            "factor": factor,
             "use_cap": int(cap is not None),
             "cap": 0.0 if cap is None else cap,
             "emit_log_lik": int(emit_log_lik),
