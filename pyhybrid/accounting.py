@@ -23,6 +23,7 @@ from pyhybrid.validation import (
     check_choice,
     check_count,
     check_finite,
+    check_fraction,
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "PrivacyCharge",
     "compose",
     "epsilon_of_bound",
+    "epsilon_text",
     "round_up",
 ]
 
@@ -99,6 +101,9 @@ class PrivacyCharge:
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
         check_choice(self.relation, "relation", RELATIONS)
+        check_fraction(self.draw_quantile, "draw_quantile")
+        for name in ("n_synthetic", "n_draws_released", "n_draws"):
+            check_count(getattr(self, name), name)
         due = epsilon_of_bound(
             self.bound,
             n_draws_released=self.n_draws_released,
@@ -185,6 +190,11 @@ def epsilon_of_bound(
     sides = 4 if relation == "replace" and density_above_one else 2
     # Exact arithmetic on the shortest repr, so that 2 x 0.15 is 0.3 and not just above it.
     return _ceiling(sides * draws * Fraction(repr(factor)) * Fraction(repr(bound)), kind)
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Epsilon in full, never rounded down for display: 12345.64, 5, 0.000001."""
+    return format(Decimal(repr(epsilon)), "f").removesuffix(".0")
 
 
 def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:

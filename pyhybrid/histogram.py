@@ -58,6 +58,8 @@ def perturbed_probabilities(counts: Any, noise: Any) -> FloatArray:
     """
     noisy = check_vector(counts, "counts")
     noisy = noisy + check_vector(noise, "noise", length=noisy.size)
+    if not np.isfinite(noisy).all():
+        raise InvalidInput("counts and noise must be finite")
     kept = np.maximum(noisy, 0)
     total = kept.sum()
     return kept / total if total > 0 else np.full(kept.size, 1 / kept.size)

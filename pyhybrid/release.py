@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.accounting import PrivacyCharge, epsilon_text
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import PosteriorFit
@@ -88,7 +88,8 @@ class Release:
         c = self.charge
         return (
             f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
-            f"{c.mechanism}: epsilon = {c.epsilon:g} ({c.kind}, {c.relation} one record)>"
+            f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
+            f"({c.kind}, {c.relation} one record)>"
         )
 
     @property

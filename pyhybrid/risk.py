@@ -74,6 +74,8 @@ class LipschitzBounds:
     @property
     def efficiency(self) -> float:
         """Mean by-record bound over the overall bound; 1 means that no record has slack."""
+        if not np.isfinite(self.overall):
+            return 0.0
         return float(np.mean(self.by_record) / self.overall) if self.overall > 0 else 1.0
 
 
@@ -365,8 +367,10 @@ def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
         )
     code = np.zeros(n, dtype=np.intp)
     for column in columns.reshape(n, -1).T:
-        levels = {value: place for place, value in enumerate(dict.fromkeys(column.tolist()))}
-        own = np.array([levels[value] for value in column.tolist()], dtype=np.intp)
+        # A missing value is a value of its own, the same for all records that miss it.
+        values = ["missing" if value != value else (value,) for value in column.tolist()]
+        levels = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        own = np.array([levels[value] for value in values], dtype=np.intp)
         code = np.unique(code * len(levels) + own, return_inverse=True)[1]
     order = np.argsort(code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code))[:-1])

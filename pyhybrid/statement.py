@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyhybrid.accounting import STRICT, PrivacyCharge
+from pyhybrid.accounting import STRICT, PrivacyCharge, epsilon_text
 
 if TYPE_CHECKING:
     from pyhybrid.release import Release
@@ -56,9 +56,11 @@ def _summary(release: Release) -> str:
             "Each set was simulated from a posterior draw of its own, and the cost is the sum "
             "over the sets."
         )
-    columns = ", ".join(release.synthesized)
+    # A line break in a name could forge a heading.
+    columns = " ".join(", ".join(release.synthesized).split())
     return (
-        f"**epsilon = {charge.epsilon:g}** for {sets} together; kind: **{charge.kind}**; "
+        f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets} together; "
+        f"kind: **{charge.kind}**; "
         f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "
         f"drawn from a Bayesian model. {source}"
@@ -97,6 +99,7 @@ def _how(release: Release) -> list[str]:
         f"Program: stan/{p.program}.stan, sha256 {p.program_sha256}.",
         f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
         f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
+        f"Convergence was judged by: {release.diagnostics.rule.describe()}.",
     ]
     if release.charge.safety_factor > 1:
         lines.append(f"A safety factor of {release.charge.safety_factor:g} is included in epsilon.")

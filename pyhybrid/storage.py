@@ -26,7 +26,7 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.accounting import PrivacyCharge
-from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.release import Confidential, Release
 from pyhybrid.validation import check_choice, check_output_folder
@@ -82,10 +82,11 @@ def load_release(folder: str | os.PathLike[str]) -> Release:
     settings = SamplerSettings(**run["provenance"].pop("settings"))
     notes = tuple(run["provenance"].pop("notes"))
     problems = tuple(run["diagnostics"].pop("problems"))
+    rule = ConvergenceRule(**run["diagnostics"].pop("rule"))
     return Release(
         synthetic=tables,
         charge=charge,
-        diagnostics=Diagnostics(problems=problems, **run["diagnostics"]),
+        diagnostics=Diagnostics(problems=problems, rule=rule, **run["diagnostics"]),
         settings=run["settings"],
         synthesized=tuple(run["synthesized"]),
         predictors=tuple(run["predictors"]),

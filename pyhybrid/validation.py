@@ -36,7 +36,10 @@ def check_finite(value: Any, name: str) -> float:
     """Return `value` as a float; it must be one finite number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         raise InvalidInput(f"{name} must be a finite number: found {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise InvalidInput(f"{name} must be a finite number: found {number}")
     return number
@@ -76,10 +79,7 @@ def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
 
 def check_vector(values: Any, name: str, *, length: int | None = None) -> FloatArray:
     """Return `values` as a 1-d float array of at least one element, NaN and inf allowed."""
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be numeric: found {type(values).__name__}") from None
+    vector = _numeric(values, name)
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidInput(f"{name} must be a vector of shape (n,), n >= 1: found {vector.shape}")
     if length is not None and vector.size != length:
@@ -111,16 +111,24 @@ def check_alpha(alpha: Any, n: int) -> FloatArray:
 
 def check_log_lik(log_lik: Any) -> FloatArray:
     """Return a log-likelihood matrix of shape (S draws, n records), S >= 1 and n >= 1."""
-    try:
-        matrix = np.asarray(log_lik, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"log_lik must be numeric: found {type(log_lik).__name__}") from None
+    matrix = _numeric(log_lik, "log_lik")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(
             "log_lik must have shape (S draws, n records) with S >= 1 and n >= 1: "
             f"found {matrix.shape}"
         )
     return matrix
+
+
+def _numeric(values: Any, name: str) -> FloatArray:
+    """An array of floats; text is refused even where it could be read as numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "USO" and any(isinstance(v, (str, bytes)) for v in array.flat):
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numeric: found {type(values).__name__}") from None
 
 
 def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:

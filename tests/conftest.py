@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 
+import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+
+# No deadline per example: a loaded machine is not a failure.
+hypothesis.settings.register_profile("pyhybrid", deadline=None)
+hypothesis.settings.load_profile("pyhybrid")
 
 
 def require(available: bool, reason: str) -> None:

@@ -244,7 +244,7 @@ def test_doctor_fits_and_says_so(run: Run) -> None:
     code, out, _ = run("doctor")
     assert code == 0
     assert "embedded" in out
-    assert "engine='auto' would use" in out
+    assert "engine='auto' uses" in out
 
 
 def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     code, out, _ = run("doctor")
     assert code == 1
     assert "mend it so" in out
-    assert "it crashed" in " ".join(out.split())
+    assert "crashed" in out
 
 
 def test_version_and_help(run: Run) -> None:

@@ -39,8 +39,10 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        print(f"pyhybrid: {explain()}", file=sys.stderr)
+        print(f"pyhybrid: {' '.join(explain().split())}", file=sys.stderr)
         return 2
+    if result == 130:  # typer's way to say that it caught Ctrl-C
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
@@ -139,8 +141,12 @@ def demo(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    every_engine: Annotated[
+        bool, typer.Option("--all", help="Try rstan, too, which compiles for a minute.")
+    ] = False,
+) -> None:
     """Which engines can run here, what is missing, and the command that mends it."""
     from pyhybrid.cli.doctor import doctor as command
 
-    raise typer.Exit(command())
+    raise typer.Exit(command(every_engine=every_engine))

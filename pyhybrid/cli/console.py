@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from pyhybrid.accounting import epsilon_text
 from pyhybrid.fitting import FitProgress
 from pyhybrid.release import Release
 from pyhybrid.validation import FloatArray
@@ -59,7 +60,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
     for name in releases:
         table.add_column(name, justify="right")
     rows: Mapping[str, Callable[[Release], str]] = {
-        "epsilon, all sets": lambda r: f"{r.charge.epsilon:g}",
+        "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
         "kind": lambda r: r.charge.kind,
         "neighbour relation": lambda r: f"{r.charge.relation} one record",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),

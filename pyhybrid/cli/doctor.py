@@ -11,9 +11,10 @@ import pandas as pd
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.engines import ENGINES, Engine, SamplerSettings, engine_by_name
+from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.errors import PyhybridError
 from pyhybrid.models import Poisson
+from pyhybrid.rbridge import r_status
 
 __all__ = ["Finding", "doctor", "examine_engine"]
 
@@ -32,41 +33,54 @@ _PACKAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """State of one component: its version if it works, else the cause and the remedy."""
+    """State of one component (works, found, fails, missing): its version, or cause and remedy."""
 
     name: str
-    works: bool
+    state: str
     version: str = ""
     cause: str = ""
     remedy: str = ""
 
 
-def doctor() -> int:
-    """Print the findings; returns 0 if at least one engine can fit, else 1."""
+def doctor(*, every_engine: bool) -> int:
+    """Print the findings; returns 0 if at least one engine can fit, else 1.
+
+    rstan compiles for a minute or more: it is tried with `every_engine` only.
+    """
     engines = []
     with progress_bars() as progress:
         for name in ENGINES:
             if progress is not None:
                 progress(f"trying {name}", 0, 1)
-            engines.append(examine_engine(engine_by_name(name)))
+            try_it = every_engine or name in AUTOMATIC
+            engines.append(examine_engine(engine_by_name(name), fit=try_it))
             if progress is not None:
                 progress(f"trying {name}", 1, 1)
-    show(_table("Engines (each fits a small model)", engines))
+    show(_table("Engines", engines))
+    show(_table("R", [_r()]))
     show(_table("Packages", [_package(name) for name in ("pyhybrid", *_PACKAGES)]))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    able = [finding.name for finding in engines if finding.works]
+    able = [finding.name for finding in engines if finding.state == "works"]
+    automatic = [name for name in able if name in AUTOMATIC]
     if able:
-        show(f"engine='auto' would use: {able[0]}")
+        show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
         return 0
     show("No engine can fit: see the remedies above.")
     return 1
 
 
-def examine_engine(engine: Engine) -> Finding:
+def examine_engine(engine: Engine, *, fit: bool = True) -> Finding:
     """Ask an engine for its state and, if it says it can run, let it fit a small model."""
     status = engine.status()
     if not status.available:
-        return Finding(name=engine.name, works=False, cause=status.cause, remedy=status.remedy)
+        return Finding(name=engine.name, state="missing", cause=status.cause, remedy=status.remedy)
+    if not fit:
+        return Finding(
+            name=engine.name,
+            state="found",
+            version=f"{status.version}, not tried",
+            remedy="pyhybrid doctor --all tries it",
+        )
     bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
     try:
         draws = engine.sample(
@@ -77,16 +91,27 @@ def examine_engine(engine: Engine) -> Finding:
         )
     except PyhybridError as error:
         cause = f"{status.version} is there but fails: {error}"
-        return Finding(name=engine.name, works=False, cause=cause, remedy=status.remedy)
+        return Finding(name=engine.name, state="fails", cause=cause, remedy=status.remedy)
     seconds = draws.provenance.seconds
-    return Finding(name=engine.name, works=True, version=f"{status.version} ({seconds:.2f} s)")
+    version = f"{status.version}, small fit in {seconds:.2f} s"
+    return Finding(name=engine.name, state="works", version=version)
+
+
+def _r() -> Finding:
+    found = r_status()
+    version = f"R {found.r_version}, rstan {found.rstan_version or 'missing'}"
+    if found.available:
+        return Finding(name="R through rpy2", state="works", version=version)
+    return Finding(name="R through rpy2", state="missing", cause=found.cause, remedy=found.remedy)
 
 
 def _package(name: str) -> Finding:
     try:
-        return Finding(name=name, works=True, version=metadata.version(name))
+        return Finding(name=name, state="works", version=metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding(name=name, works=False, cause="not installed", remedy=f"pip install {name}")
+        return Finding(
+            name=name, state="missing", cause="not installed", remedy=f"pip install {name}"
+        )
 
 
 def _table(title: str, findings: list[Finding]) -> Table:
@@ -94,6 +119,5 @@ def _table(title: str, findings: list[Finding]) -> Table:
     for column in ("", "state", "version, or what is missing", "command that mends it"):
         table.add_column(column, overflow="fold")
     for f in findings:
-        state = "works" if f.works else "missing"
-        table.add_row(f.name, state, f.version if f.works else f.cause, f.remedy)
+        table.add_row(f.name, f.state, f.version or f.cause, f.remedy)
     return table

@@ -31,6 +31,7 @@ from pyhybrid.errors import EngineUnavailable
 from pyhybrid.validation import check_choice
 
 __all__ = [
+    "AUTOMATIC",
     "ENGINES",
     "ConvergenceRule",
     "Diagnostics",
@@ -53,8 +54,10 @@ __all__ = [
 ENGINES: Mapping[str, str] = {
     "cmdstan": "pyhybrid.engines.cmdstan:CmdStanEngine",
     "embedded": "pyhybrid.engines.embedded:EmbeddedEngine",
+    "rstan": "pyhybrid.engines.rstan:RStanEngine",
 }
-_AUTOMATIC = ("cmdstan", "embedded")
+AUTOMATIC = ("cmdstan", "embedded")
+"""Engines that engine="auto" chooses among, first one first."""
 
 
 def engine_by_name(name: str) -> Engine:
@@ -81,7 +84,7 @@ def resolve_engine(engine: str | Engine = "auto") -> Engine:
         return engine
     check_choice(engine, "engine", ["auto", *ENGINES])
     statuses = []
-    for name in _AUTOMATIC if engine == "auto" else (engine,):
+    for name in AUTOMATIC if engine == "auto" else (engine,):
         candidate = engine_by_name(name)
         status = candidate.status()
         if status.available:

@@ -39,6 +39,14 @@ class ConvergenceRule:
     ess_per_chain: float = 100.0
     divergent_share: float = 0.001
 
+    def describe(self) -> str:
+        """The rule in words."""
+        return (
+            f"rank-normalised split R-hat at most {self.rhat:g}, bulk and tail effective sample "
+            f"sizes at least {self.ess_per_chain:g} per chain, at most "
+            f"{100 * self.divergent_share:g} % of transitions divergent"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostics:
@@ -55,6 +63,8 @@ class Diagnostics:
     n_draws, n_chains : int
     problems : tuple of str
         What fails the rule, in plain words; empty if converged.
+    rule : ConvergenceRule
+        The rule they were judged by.
     attempts : int
         Fits made: 2 if the first did not converge and was repeated.
     """
@@ -68,6 +78,7 @@ class Diagnostics:
     n_draws: int
     n_chains: int
     problems: tuple[str, ...]
+    rule: ConvergenceRule
     attempts: int = 1
 
     @property
@@ -116,6 +127,7 @@ def diagnose(
         n_draws=draws.n_draws,
         n_chains=draws.n_chains,
         problems=tuple(problems),
+        rule=rule,
     )
 
 

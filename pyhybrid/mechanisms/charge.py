@@ -71,7 +71,7 @@ def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
         "weights of the others.",
     ]
     if fit.diagnostics.converged:
-        sentences.append("The sampler has converged; its diagnostics met the rule stated with it.")
+        sentences.append("The sampler has converged, by the rule stated below.")
     else:
         sentences.append(
             "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon "
@@ -87,11 +87,12 @@ def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
 
 
 def _not_covered(bound: BoundModel) -> tuple[str, ...]:
-    columns = ", ".join(bound.synthesized)
+    columns = " ".join(", ".join(bound.synthesized).split())
     return (
         f"Columns that were not synthesised: every column but {columns} is released as it is, and "
         "who is in the data is not hidden.",
-        "The epsilon stated here, which was computed from the confidential data.",
+        "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
+        "bound can be worked out from it.",
         "Choices made by looking at the confidential data: the model and its formula, scale, "
         "shift, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
