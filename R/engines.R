@@ -96,3 +96,18 @@ write_compiled <- function(model, file) {
   )
   invisible()
 }
+
+# What a call of rstan may leave behind: files of its chains' messages, and, when it is interrupted,
+# R's messages diverted into one of them.
+what_rstan_may_leave <- function() {
+  list(files = list.files(tempdir(), all.files = TRUE), sink = sink.number(type = "message"))
+}
+
+clear_after_rstan <- function(before) {
+  now <- what_rstan_may_leave()
+  if (now$sink != before$sink) {
+    sink(if (before$sink != 2) getConnection(before$sink), type = "message")
+    close(getConnection(now$sink))
+  }
+  unlink(file.path(tempdir(), setdiff(now$files, before$files)), recursive = TRUE)
+}

@@ -49,12 +49,8 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   control$stepsize <- step_size
   # rstan looks for what a list lacks in the caller's variables; in an environment it does not.
   sealed <- list2env(data, parent = emptyenv())
-  # What the chains leave on disk (logs of parallel ones) goes when the call ends.
-  before <- list.files(tempdir(), all.files = TRUE)
-  on.exit(unlink(
-    file.path(tempdir(), setdiff(list.files(tempdir(), all.files = TRUE), before)),
-    recursive = TRUE
-  ))
+  before <- what_rstan_may_leave()
+  on.exit(clear_after_rstan(before))
   fit <- as_sampling_error(rstan::sampling(
     model,
     data = sealed, pars = if (is.null(variables)) NA else variables, chains = chains,

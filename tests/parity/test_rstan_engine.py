@@ -160,10 +160,15 @@ def test_ctrl_c_ends_sampling(engine: Engine) -> None:
     def press(done: int, of: int) -> None:
         raise KeyboardInterrupt
 
+    ri = rbridge.start_r()
+    before = set(os.listdir(ri.evalr("tempdir()")[0]))
     with pytest.raises(KeyboardInterrupt):
         engine.sample(
             _bound("poisson").program, _data("poisson"), seed=1, settings=SETTINGS, progress=press
         )
+    # An interrupted rstan leaves R's messages diverted into a file of the chains' messages.
+    assert list(ri.evalr("sink.number(type = 'message')")) == [2]
+    assert set(os.listdir(ri.evalr("tempdir()")[0])) == before
 
 
 @pytest.mark.parametrize(
