@@ -48,6 +48,7 @@ def probability_cases(_: random.Random) -> list[Case]:
         {"name": "regular", "args": {"counts": [3, 0, 5, 1], "noise": [0.5, -0.25, -1.125, 0.3]}},
         {"name": "negative to 0", "args": {"counts": [1, 2], "noise": [-3.5, 0.1]}},
         {"name": "nothing left", "args": {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}},
+        bad("count NaN", {"counts": [1, NAN], "noise": [0, 0]}, "counts and noise must be finite"),
         bad(
             "unlike lengths",
             {"counts": [1, 2], "noise": [0.5]},
@@ -70,6 +71,7 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
         1e-300,
         5.79,
         1e12,
+        1e28,
         0.1 + 0.2,
         0.07,
         0.29,
