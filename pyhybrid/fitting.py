@@ -24,7 +24,7 @@ from pyhybrid.engines import (
     diagnose,
     resolve_engine,
 )
-from pyhybrid.errors import NotConverged
+from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.models.base import BoundModel
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.risk import LipschitzBounds, lipschitz_bounds_streamed
@@ -35,6 +35,7 @@ __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 FitProgress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
+_SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 ON_NOT_CONVERGED = ("raise", "warn")
 
 
@@ -97,6 +98,11 @@ class FitSession:
             adapt_delta, and the policy is "raise".
         """
         alpha = check_alpha(alpha, self.bound.n)
+        if not alpha.any():
+            raise InvalidInput(
+                f"weights must not all be 0: {label} would learn nothing from the data; raise "
+                "scale or shift"
+            )
         key = (alpha.tobytes(), cap)
         if key not in self._kept:
             self._kept[key] = self._sample(alpha, cap, label, warm_start)
@@ -126,6 +132,8 @@ class FitSession:
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
         settings, diagnostics, draws = self.settings, None, None
+        if warm_start is not None:  # metric and step size are nearly right already
+            settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
         for attempt in (1, 2):
             draws = self.engine.sample(
                 self.bound.program,
@@ -139,7 +147,7 @@ class FitSession:
             diagnostics = replace(diagnose(draws, self.rule, quantities), attempts=attempt)
             if diagnostics.converged:
                 return draws, diagnostics
-            settings, warm_start = settings.longer(), None
+            settings, warm_start = self.settings.longer(), None
         assert draws is not None
         assert diagnostics is not None
         self._report_not_converged(label, diagnostics)

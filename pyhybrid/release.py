@@ -13,6 +13,7 @@ from pyhybrid.accounting import PrivacyCharge, epsilon_text
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import PosteriorFit
+from pyhybrid.reweighting import Reweighted
 from pyhybrid.statement import privacy_statement
 from pyhybrid.validation import FloatArray
 
@@ -71,6 +72,8 @@ class Release:
         Weights, bounds, seed. Never publish.
     fit : PosteriorFit or None
         The released fit; not saved.
+    reweighted : Reweighted or None
+        The fit before re-weighting and all steps, if there was one; only the steps are saved.
     """
 
     synthetic: list[pd.DataFrame]
@@ -83,6 +86,7 @@ class Release:
     seeded: bool
     confidential: Confidential
     fit: PosteriorFit | None = field(default=None, repr=False)
+    reweighted: Reweighted | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         c = self.charge

@@ -130,6 +130,7 @@ def _write_confidential(release: Release, folder: Path, attachments: Mapping[str
         "predictors": release.predictors,
         "diagnostics": asdict(release.diagnostics),
         "provenance": asdict(release.provenance),
+        "reweighting_steps": _steps(release),
         "seeded": release.seeded,
         "seed": str(kept.entropy),
     }
@@ -139,6 +140,13 @@ def _write_confidential(release: Release, folder: Path, attachments: Mapping[str
         (folder / name).write_text(text, encoding="utf-8")
     for path in folder.iterdir():
         path.chmod(0o600)
+
+
+def _steps(release: Release) -> list[dict[str, Any]]:
+    """Re-weighting steps as JSON: numbers that were not computed are null."""
+    steps = release.reweighted.steps if release.reweighted is not None else ()
+    rows = (asdict(step) for step in steps)
+    return [{k: None if v != v else v for k, v in row.items()} for row in rows]
 
 
 def _swap(aside: Path, target: Path) -> None:

@@ -17,7 +17,8 @@ LAYERS = {
     1: {"accounting", "risk", "weights", "histogram", "utility", "disclosure", "combining",
         "primitives", "censoring"},
     2: {"models", "engines", "rbridge"},
-    3: {"mechanisms", "synthesis", "calibration", "fitting", "release", "statement", "storage"},
+    3: {"mechanisms", "synthesis", "calibration", "fitting", "release", "statement", "storage",
+        "reweighting", "solve", "compare", "curve"},
     4: {"studies", "masking"},
     5: {"cli", "report", "plots", "validate"},
 }  # fmt: skip

@@ -64,7 +64,7 @@ def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
     visits = _rand_visits()
     model = NegativeBinomial("mdvis ~ 1")
     show(
-        f"RAND Health Insurance Experiment: {len(visits)} persons-years; 'mdvis', the number of "
+        f"RAND Health Insurance Experiment: {len(visits)} person-years; 'mdvis', the number of "
         "outpatient visits, is sensitive and is synthesised by a negative binomial model.\n"
     )
     with progress_bars() as progress:

@@ -5,6 +5,10 @@ name               weights                          guarantee
 ================== ================================ ==========================================
 Unweighted         1                                asymptotic local, usually a large epsilon
 LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
+CountWeighted      fall as a record stands alone    asymptotic local
+ScalarWeighted     one weight for all records       asymptotic local
+Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
+GivenWeights       handed in by the user            asymptotic local
 ================== ================================ ==========================================
 """
 
@@ -13,13 +17,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.count_weighted import CountWeighted
+from pyhybrid.mechanisms.given_weights import GivenWeights
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.scalar_weighted import ScalarWeighted
+from pyhybrid.mechanisms.truncated import Truncated
 from pyhybrid.mechanisms.unweighted import Unweighted
 
-__all__ = ["MECHANISMS", "LipschitzWeighted", "PseudoPosteriorMechanism", "Unweighted"]
+__all__ = [
+    "MECHANISMS",
+    "CountWeighted",
+    "GivenWeights",
+    "LipschitzWeighted",
+    "PseudoPosteriorMechanism",
+    "ScalarWeighted",
+    "Truncated",
+    "Unweighted",
+]
 
 MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
     "unweighted": Unweighted,
     "lipschitz": LipschitzWeighted,
+    "count": CountWeighted,
+    "scalar": ScalarWeighted,
+    "truncated": Truncated,
 }
 """Mechanisms by their name on the command line."""

@@ -94,6 +94,6 @@ def _not_covered(bound: BoundModel) -> tuple[str, ...]:
         "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
         "bound can be worked out from it.",
         "Choices made by looking at the confidential data: the model and its formula, scale, "
-        "shift, and which of several releases was kept.",
+        "shift, k, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
     )

@@ -52,6 +52,14 @@ class BoundModel(Protocol):
         """Columns the model reads and leaves as they are."""
 
     @property
+    def table(self) -> pd.DataFrame:
+        """The confidential table."""
+
+    @property
+    def outcome(self) -> FloatArray:
+        """Sensitive values of the (first) synthesised column, shape (n,)."""
+
+    @property
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""
 

@@ -111,6 +111,11 @@ class BoundRegression:
         return (self.design.outcome,)
 
     @property
+    def outcome(self) -> FloatArray:
+        """Sensitive values, shape (n,)."""
+        return self.design.y
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         """Columns read by the right-hand side."""
         return self.design.predictors

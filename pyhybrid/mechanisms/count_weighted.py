@@ -1,0 +1,80 @@
+"""Count-weighted synthesis (CW): weights fall as a record stands alone among the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import FitSession
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.risk import pairwise_risk, radius_risk
+from pyhybrid.validation import FloatArray, check_choice, check_finite, check_positive
+from pyhybrid.weights import count_weights
+
+__all__ = ["CountWeighted"]
+
+
+@dataclass(frozen=True)
+class CountWeighted(PseudoPosteriorMechanism):
+    """Weights from the share of records outside a ball around each sensitive value.
+
+    Parameters
+    ----------
+    scale, shift : float, default 1 and 0
+        c and g of clip(c (1 - risk) + g, 0, 1).
+    radius : float, default 0.2
+        Of the ball, above 0: a share of the value or in its unit; see `pyhybrid.radius_risk`.
+    kind : {"relative", "absolute"}
+    pattern : tuple of str, default ()
+        Columns of the data that an intruder knows: risk is counted among records that share them.
+    pairwise : bool, default False
+        Use `pyhybrid.pairwise_risk` in place of the radius risk.
+
+    Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
+
+    References
+    ----------
+    [H22]; [V25] alg. 3.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0
+    radius: float = 0.2
+    kind: str = "relative"
+    pattern: tuple[str, ...] = ()
+    pairwise: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_finite(self.scale, "scale")
+        check_finite(self.shift, "shift")
+        check_positive(self.radius, "radius")
+        check_choice(self.kind, "kind", ("relative", "absolute"))
+        if isinstance(self.pattern, str):
+            raise InvalidInput(f"pattern must be a tuple of columns: found {self.pattern!r}")
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Count weights of the sensitive values, shape (n,); needs no fit."""
+        measure = pairwise_risk if self.pairwise else radius_risk
+        risk = measure(
+            session.bound.outcome,
+            radius=self.radius,
+            kind=self.kind,
+            pattern=self._known(session),
+        )
+        return count_weights(risk, scale=self.scale, shift=self.shift)
+
+    def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
+        if not self.pattern:
+            return None
+        table = session.bound.table
+        for column in self.pattern:
+            if column not in table.columns:
+                raise InvalidInput(f"pattern column {column!r} must be in the data: it is not")
+            if column in session.bound.synthesized:
+                raise InvalidInput(f"pattern column {column!r} must not be synthesised: it is")
+        known: npt.NDArray[np.object_] = table[list(self.pattern)].to_numpy(dtype=object)
+        return known

@@ -1,0 +1,45 @@
+"""Weights handed in by the user."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.fitting import FitSession
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.validation import FloatArray, check_alpha, check_vector
+
+__all__ = ["GivenWeights"]
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights(PseudoPosteriorMechanism):
+    """Synthesis under weights that were made elsewhere.
+
+    Parameters
+    ----------
+    alpha : array_like, shape (n,)
+        Record weights in [0, 1], in the order of the rows. Confidential; never shown.
+
+    Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
+    """
+
+    _: KW_ONLY
+    alpha: Any = field(repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vector = check_vector(self.alpha, "alpha")
+        object.__setattr__(self, "alpha", np.array(check_alpha(vector, vector.size)))
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings: everything but the weights."""
+        settings = super().describe()
+        del settings["alpha"]
+        return settings
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """The weights given, shape (n,); there must be one for each record."""
+        return check_alpha(self.alpha, session.bound.n)

@@ -1,0 +1,69 @@
+"""Truncated weights (Weighted-M, Weighted-e): no weight for records beyond a cap."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import FitSession
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.validation import FloatArray, check_positive
+from pyhybrid.weights import truncate_weights
+
+__all__ = ["Truncated"]
+
+
+@dataclass(frozen=True)
+class Truncated(PseudoPosteriorMechanism):
+    """The weights of another mechanism, set to 0 where alpha_i f_i exceeds a cap M.
+
+    f_i is the by-record bound of the unweighted fit. Local bounds contract onto M faster than
+    without the cap as n grows.
+
+    Parameters
+    ----------
+    cap : float, optional
+        M in nats, above 0.
+    epsilon : float, optional
+        Of one released draw, above 0, nats; M = epsilon / 2. Exactly one of the two.
+    inner : PseudoPosteriorMechanism, optional
+        Whose weights are truncated; `LipschitzWeighted` of the same model if omitted.
+
+    Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
+
+    References
+    ----------
+    [S22] sec. 4.4; [C25] sec. 2.2.
+    """
+
+    _: KW_ONLY
+    cap: float | None = None
+    epsilon: float | None = None
+    inner: PseudoPosteriorMechanism | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.cap is None) == (self.epsilon is None):
+            raise InvalidInput("exactly one of cap and epsilon must be given")
+        if self.inner is not None and self.inner.model != self.model:
+            raise InvalidInput("inner must be a mechanism over the same model")
+        self._cap()
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with those of the inner mechanism."""
+        return {**super().describe(), "inner": self._inner().describe()}
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Truncated weights, shape (n,)."""
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        return truncate_weights(self._inner().weights(session), f, cap=self._cap())
+
+    def _inner(self) -> PseudoPosteriorMechanism:
+        return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)
+
+    def _cap(self) -> float:
+        if self.cap is not None:
+            return check_positive(self.cap, "cap")
+        return check_positive(self.epsilon, "epsilon") / 2
