@@ -49,6 +49,8 @@ _HOME = {
     "radius_risk": "risk",
     "reweight": "weights",
     "scalar_weights": "weights",
+    "solve_scale": "solve",
+    "solve_shift": "solve",
     "truncate_weights": "weights",
     "weights_from_lipschitz": "weights",
 }

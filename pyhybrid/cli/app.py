@@ -10,7 +10,12 @@ from typing import Annotated
 import typer
 
 import pyhybrid
-from pyhybrid.cli.options import build_mechanism, build_model, sampler_settings
+from pyhybrid.cli.options import (
+    build_mechanism,
+    build_model,
+    reweighting_of,
+    sampler_settings,
+)
 
 __all__ = ["run"]
 
@@ -61,7 +66,13 @@ def synthesize(
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
     out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
     model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
-    mechanism: Annotated[str, typer.Option(help="lipschitz or unweighted.")] = "lipschitz",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="unweighted, lipschitz, count, scalar or truncated; with options of its own as "
+            "NAME:key=value,..., e.g. count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5"
+        ),
+    ] = "lipschitz",
     scale: Annotated[
         float | None, typer.Option(help="c: lowers all weights when below 1. [default: 1]")
     ] = None,
@@ -84,6 +95,13 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
+    reweight: Annotated[
+        bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
+    ] = False,
+    k: Annotated[float | None, typer.Option("--k", help="With --reweight. [default: 0.95]")] = None,
+    single_step: Annotated[
+        bool, typer.Option("--single-step", help="With --reweight: one round only, as published.")
+    ] = False,
     n_synthetic: Annotated[int, typer.Option(help="m, the number of synthetic data sets.")] = 1,
     one_draw: Annotated[
         bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
@@ -111,6 +129,7 @@ def synthesize(
         "draw_quantile": draw_quantile,
         "relation": relation,
         "safety_factor": safety_factor,
+        "reweighting": reweighting_of(reweight, k, single_step),
     }
     command(
         data,
