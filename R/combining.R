@@ -154,8 +154,11 @@ over <- function(numerator, denominator) {
 }
 
 check_estimates <- function(estimates, variances, sets, rule) {
-  if (!is.numeric(estimates) || !is.numeric(variances)) {
-    invalid_input("estimates and variances must be numeric")
+  given <- list(estimates = estimates, variances = variances)
+  for (name in names(given)) {
+    if (!is.numeric(given[[name]])) {
+      invalid_input(name, " must be numeric: found ", class(given[[name]])[1])
+    }
   }
   axes <- if (sets == 1) "(m,) or (m, p)" else "(m, r) or (m, r, p)"
   size <- if (is.null(dim(estimates))) length(estimates) else dim(estimates)

@@ -23,6 +23,7 @@ from pyhybrid.validation import (
     check_choice,
     check_count,
     check_finite,
+    check_flag,
     check_fraction,
 )
 
@@ -183,6 +184,7 @@ def epsilon_of_bound(
         raise InvalidInput(f"bound must be >= 0: found {bound:g}")
     draws = check_count(n_draws_released, "n_draws_released")
     check_choice(relation, "relation", RELATIONS)
+    check_flag(density_above_one, "density_above_one")
     factor = check_finite(safety_factor, "safety_factor")
     if factor < 1:
         raise InvalidInput(f"safety_factor must be >= 1: found {factor:g}")
@@ -199,8 +201,11 @@ def epsilon_text(epsilon: float) -> str:
 
 def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
     """Round an epsilon (nats, >= 0) up as charges of this `kind` are rounded."""
-    value = Fraction(repr(check_finite(epsilon, "epsilon")))
-    return _ceiling(value, check_choice(kind, "kind", KINDS))
+    epsilon = check_finite(epsilon, "epsilon")
+    check_choice(kind, "kind", KINDS)
+    if epsilon < 0:
+        raise InvalidInput(f"epsilon must be >= 0: found {epsilon:g}")
+    return _ceiling(Fraction(repr(epsilon)), kind)
 
 
 def _ceiling(value: Fraction, kind: str) -> float:

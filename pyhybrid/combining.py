@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray, check_finite, check_positive
+from pyhybrid.validation import FloatArray, check_finite, check_numeric, check_positive
 
 __all__ = [
     "Combined",
@@ -81,7 +81,8 @@ def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
     Raises
     ------
     InvalidInput
-        For m < 2, unlike shapes, values that are not finite, negative variances.
+        For m < 2, text, rows of unlike length, unlike shapes, values that are not finite,
+        negative variances.
     """
     q, v = _checked(estimates, variances, ndim=1, rule="partially synthetic")
     m = q.shape[0]
@@ -195,7 +196,7 @@ def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _checked(
     estimates: Any, variances: Any, *, ndim: int, rule: str
 ) -> tuple[FloatArray, FloatArray]:
-    q, v = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    q, v = check_numeric(estimates, "estimates"), check_numeric(variances, "variances")
     axes = "(m,) or (m, p)" if ndim == 1 else "(m, r) or (m, r, p)"
     if q.ndim not in (ndim, ndim + 1) or q.shape != v.shape:
         raise InvalidInput(

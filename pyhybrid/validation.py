@@ -23,9 +23,11 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_finite",
+    "check_flag",
     "check_fraction",
     "check_log_lik",
     "check_nonnegative_vector",
+    "check_numeric",
     "check_output_folder",
     "check_positive",
     "check_vector",
@@ -34,7 +36,8 @@ __all__ = [
 
 def check_finite(value: Any, name: str) -> float:
     """Return `value` as a float; it must be one finite number."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+    real = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not real:
         raise InvalidInput(f"{name} must be a finite number: found {value!r}")
     try:
         number = float(value)
@@ -69,6 +72,13 @@ def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
     return int(number)
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """Return `value` as a bool; it must be True or False, and not what stands for it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False: found {value!r}")
+    return bool(value)
+
+
 def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
     """Return `value`; it must be one of `known`, which the message lists."""
     options = list(known)
@@ -79,7 +89,7 @@ def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
 
 def check_vector(values: Any, name: str, *, length: int | None = None) -> FloatArray:
     """Return `values` as a 1-d float array of at least one element, NaN and inf allowed."""
-    vector = _numeric(values, name)
+    vector = check_numeric(values, name)
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidInput(f"{name} must be a vector of shape (n,), n >= 1: found {vector.shape}")
     if length is not None and vector.size != length:
@@ -111,7 +121,7 @@ def check_alpha(alpha: Any, n: int) -> FloatArray:
 
 def check_log_lik(log_lik: Any) -> FloatArray:
     """Return a log-likelihood matrix of shape (S draws, n records), S >= 1 and n >= 1."""
-    matrix = _numeric(log_lik, "log_lik")
+    matrix = check_numeric(log_lik, "log_lik")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(
             "log_lik must have shape (S draws, n records) with S >= 1 and n >= 1: "
@@ -120,15 +130,18 @@ def check_log_lik(log_lik: Any) -> FloatArray:
     return matrix
 
 
-def _numeric(values: Any, name: str) -> FloatArray:
-    """An array of floats; text is refused even where it could be read as numbers."""
+def check_numeric(values: Any, name: str) -> FloatArray:
+    """Return `values` as an array of floats; text that could be read as numbers is refused, too."""
     try:
         array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
         if array.dtype.kind in "USO" and any(isinstance(v, (str, bytes)) for v in array.flat):
             raise TypeError
         return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be numeric: found {type(values).__name__}") from None
+    except (TypeError, ValueError) as error:
+        rows = ", with rows of one length" if "inhomogeneous" in str(error) else ""
+        raise InvalidInput(f"{name} must be numeric{rows}: found {type(values).__name__}") from None
 
 
 def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:

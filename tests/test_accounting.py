@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,3 +235,16 @@ def test_composition_equals_the_exact_sum(cents: list[int]) -> None:
     ]
     total = sum((Fraction(c, 100) for c in cents if c % 4 == 0), Fraction(0))
     assert exact(compose(charges)) == total
+
+
+@pytest.mark.parametrize("flag", [1, 0, "True", None, np.float64(1)])
+def test_a_flag_is_true_or_false(flag: Any) -> None:
+    with pytest.raises(InvalidInput, match="density_above_one must be True or False"):
+        epsilon_of_bound(1.0, relation="replace", density_above_one=flag)
+    assert epsilon_of_bound(1.0, relation="replace", density_above_one=np.True_) == 4.0
+
+
+def test_a_negative_epsilon_is_not_rounded() -> None:
+    with pytest.raises(InvalidInput, match=r"epsilon must be >= 0: found -0\.001"):
+        round_up(-0.001)
+    assert round_up(0.0) == 0.0

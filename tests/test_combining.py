@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -262,3 +263,25 @@ def test_bad_numbers() -> None:
     for level in (0.0, 1.0, -0.5, np.nan):
         with pytest.raises(InvalidInput, match="level"):
             combine_partially_synthetic(Q, V).interval(level)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "variances", "message"),
+    [
+        (["1", "2"], [1.0, 2.0], "estimates must be numeric: found list"),
+        ([[1.0, 2.0], [3.0]], [1.0, 2.0], "estimates must be numeric, with rows of one length"),
+        ([1.0, 2.0], "ab", "variances must be numeric: found str"),
+        ([1.0, 2.0], [1.0, 2j], "variances must be numeric"),
+    ],
+)
+def test_text_ragged_and_complex_input_is_refused(
+    estimates: Any, variances: Any, message: str
+) -> None:
+    for rule in (
+        combine_partially_synthetic,
+        combine_fully_synthetic,
+        combine_multiple_imputation,
+        combine_nested,
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            rule(estimates, variances)

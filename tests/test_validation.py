@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -166,3 +167,11 @@ def test_errors_share_one_base(name: str, builtin: type[Exception]) -> None:
     error = getattr(errors, name)
     assert issubclass(error, errors.PyhybridError)
     assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize("value", [1j, np.complex128(1), np.complex64(1 + 0j)])
+def test_complex_numbers_are_refused(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="x must be a finite number"):
+        validation.check_finite(value, "x")
+    with pytest.raises(InvalidInput, match="x must be numeric"):
+        validation.check_vector([1.0, value], "x")

@@ -95,6 +95,9 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
         bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
         bad("infinite", {"bound": INF}, "bound must be a finite number"),
         bad(
+            "a number for a flag", {"bound": 1, "density_above_one": 1}, "density_above_one must be"
+        ),
+        bad(
             "factor below 1",
             {"bound": 1, "safety_factor": 0.9},
             "safety_factor must be >= 1: found 0.9",
@@ -125,7 +128,11 @@ def round_up_cases(_: random.Random) -> list[Case]:
         for x in numbers
         for kind in DECIMALS
     ]
-    return [*cases, bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number")]
+    return [
+        *cases,
+        bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number"),
+        bad("negative", {"epsilon": -0.5}, "epsilon must be >= 0: found -0.5"),
+    ]
 
 
 def compose_cases(_: random.Random) -> list[Case]:
@@ -182,6 +189,11 @@ def rule_cases(rng: random.Random) -> list[Case]:
             "unlike shapes",
             {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
             "estimates and variances must share a shape (m,) or (m, p): found (2,) and (3,)",
+        ),
+        bad(
+            "text",
+            {"estimates": ["a", "b"], "variances": [1.0, 2.0]},
+            "estimates must be numeric: found",
         ),
         bad("negative variance", {"estimates": [1.0, 2.0], "variances": [1.0, -2.0]}, finite),
         bad("estimate NaN", {"estimates": [1.0, NAN], "variances": [1.0, 2.0]}, finite),
