@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from importlib.resources import files
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.errors import InvalidInput
+from pyhybrid.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.plots import (
-    figure_data_uri,
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
@@ -73,34 +72,6 @@ _DIAGNOSTICS = {
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Picture:
-    source: str
-    width: int
-    alt: str
-    caption: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Section:
-    """Heading, then paragraphs (odd runs of each are bold), bullets, pictures, tables."""
-
-    heading: str = ""
-    level: int = 2
-    paragraphs: Sequence[Sequence[str]] = ()
-    bullets: Sequence[str] = ()
-    pictures: Sequence[_Picture] = ()
-    tables: Sequence[_Table] = ()
-
-
 def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | None = None) -> str:
     """Return the owner's report as one HTML file. CONFIDENTIAL: shows weights, bounds and data.
 
@@ -126,7 +97,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     _check_records(release, data, baseline)
     releases = _by_name(release, baseline)
     sections = [
-        _Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
+        Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
         *_statement(release.statement, level=3),
         _charge(releases),
         _bounds(release, releases),
@@ -135,7 +106,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         _convergence(release),
         _provenance(release),
     ]
-    return _render("Release report", sections, confidential=True)
+    return render_page("Release report", sections, confidential=True)
 
 
 def public_report(release: Release) -> str:
@@ -143,23 +114,14 @@ def public_report(release: Release) -> str:
 
     It is made of ``release.statement`` and nothing else: no weight, no bound, no seed.
     """
-    return _render("Privacy statement", _statement(release.statement, level=2), confidential=False)
+    return render_page(
+        "Privacy statement", _statement(release.statement, level=2), confidential=False
+    )
 
 
 _STATEMENT_NOTE = (
     "This part, and only this part, is also in public/privacy_statement.md and may be published."
 )
-
-
-def _render(title: str, sections: Sequence[_Section], *, confidential: bool) -> str:
-    import jinja2
-
-    text = files("pyhybrid").joinpath("report_template.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(text)
-    return template.render(title=title, sections=sections, confidential=confidential) + "\n"
 
 
 def _check_records(release: Release, data: pd.DataFrame, baseline: Release | None) -> None:
@@ -184,9 +146,9 @@ def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
     return {f"{other} (baseline)" if other == name else other: baseline, name: release}
 
 
-def _statement(statement: str, *, level: int) -> list[_Section]:
+def _statement(statement: str, *, level: int) -> list[Section]:
     """Sections of the statement's Markdown: headings, paragraphs, one level of bullets."""
-    found: list[_Section] = []
+    found: list[Section] = []
     heading = ""
     paragraphs: list[list[str]] = []
     bullets: list[str] = []
@@ -195,7 +157,7 @@ def _statement(statement: str, *, level: int) -> list[_Section]:
             continue
         if block.startswith("## "):
             found.append(
-                _Section(heading=heading, level=level, paragraphs=paragraphs, bullets=bullets)
+                Section(heading=heading, level=level, paragraphs=paragraphs, bullets=bullets)
             )
             heading, paragraphs, bullets = block[3:], [], []
         elif block.startswith("- "):
@@ -207,29 +169,29 @@ def _statement(statement: str, *, level: int) -> list[_Section]:
     return found
 
 
-def _charge(releases: Mapping[str, Release]) -> _Section:
+def _charge(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
     show = {"epsilon": str}
     rows = [
         [field, *(show.get(field, _shown)(getattr(charge, field)) for charge in charges), meaning]
         for field, meaning in _CHARGE.items()
     ]
-    table = _Table(
+    table = Table(
         caption="The privacy charge. Every number, its range and its direction.",
         header=["Quantity", *list(releases)[::-1], "What it is"],
         rows=rows,
     )
-    return _Section(heading="Privacy charge", tables=[table])
+    return Section(heading="Privacy charge", tables=[table])
 
 
-def _bounds(release: Release, releases: Mapping[str, Release]) -> _Section:
+def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = {name: each.confidential for name, each in releases.items()}
     bound = release.confidential.lipschitz_bound
     finite = release.confidential.lipschitz[np.isfinite(release.confidential.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     overall = {name: each.lipschitz_bound for name, each in kept.items()}
     marked = ", ".join(f"{name} {value:.2f}" for name, value in overall.items())
-    picture = _picture(
+    picture = picture_of(
         plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall),
         alt=f"Violin plot of by-record Lipschitz bounds. Overall bounds in nats: {marked}.",
         caption="Width shows how many records have a bound of that size. The overall bound, and "
@@ -240,15 +202,15 @@ def _bounds(release: Release, releases: Mapping[str, Release]) -> _Section:
         f"{efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves room to give "
         "records of weight below 1 more of it at the same epsilon, which is what re-weighting does."
     )
-    return _Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
+    return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
 
 
-def _weights(release: Release, releases: Mapping[str, Release]) -> _Section:
+def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = release.confidential
     zero, one = int((kept.alpha == 0).sum()), int((kept.alpha == 1).sum())
     masses = f"{zero:,} of weight exactly 0, {one:,} of weight exactly 1"
     pictures = [
-        _picture(
+        picture_of(
             plot_weights({name: each.confidential.alpha for name, each in releases.items()}),
             alt=f"Histogram of record weights of {release.charge.mechanism}: {masses}.",
             caption=f"{kept.alpha.size:,} records, {masses}; the mean weight is "
@@ -258,17 +220,17 @@ def _weights(release: Release, releases: Mapping[str, Release]) -> _Section:
     ]
     if np.ptp(kept.alpha) > 0:
         pictures.append(
-            _picture(
+            picture_of(
                 plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound),
                 alt="Scatter plot of by-record bound against record weight with the overall bound.",
                 caption="Records on the dashed line set epsilon. Those far below it, to the left "
                 "of weight 1, could carry more weight at the same epsilon.",
             )
         )
-    return _Section(heading="Record weights", pictures=pictures)
+    return Section(heading="Record weights", pictures=pictures)
 
 
-def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> _Section:
+def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
     """Figure and table of one synthesised column, data against synthetic sets."""
     heading = f"Data against synthetic data: {column}"
     truth = _numeric(data[column])
@@ -278,19 +240,19 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
     }
     everything = [truth, *(values for each in sets.values() for values in each)]
     if not all(values.size for values in everything):
-        return _Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
+        return Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
         scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
-    return _Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+    return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
 
 
-def _distribution_picture(figure: Figure, column: str, whole: bool) -> _Picture:
+def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
     kind = "Relative frequencies" if whole else "Density and distribution function"
-    return _picture(
+    return picture_of(
         figure,
         alt=f"{kind} of {column} in the data and in the synthetic sets.",
         caption="Where a line leaves the data, the synthetic sets distort the distribution; "
@@ -299,7 +261,7 @@ def _distribution_picture(figure: Figure, column: str, whole: bool) -> _Picture:
     )
 
 
-def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> _Table:
+def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
     *others, own = sets
     target = _summary(truth)
     rows = [["data", *_compared(target, None)]]
@@ -313,7 +275,7 @@ def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> 
         header += [name, f"{name.removesuffix(' percentile')} off by"]
     caption = "Summaries of data and synthetic sets. Off by: absolute difference from the data, "
     caption += "in the unit of the outcome; from 0, smaller is better."
-    return _Table(caption=caption, header=header, rows=rows, numbers=True)
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _summary(values: FloatArray) -> FloatArray:
@@ -340,19 +302,19 @@ def _numeric(column: pd.Series) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _convergence(release: Release) -> _Section:
+def _convergence(release: Release) -> Section:
     found = release.diagnostics
     verdict = "The chains converged." if found.converged else "THE CHAINS HAVE NOT CONVERGED."
-    table = _Table(
+    table = Table(
         caption="Worst values over all scalar quantities of the released fit.",
         header=["Diagnostic", "Value", "What it is"],
         rows=[[name, _shown(getattr(found, name)), text] for name, text in _DIAGNOSTICS.items()],
     )
     paragraphs = [[verdict], *([problem] for problem in found.problems)]
-    return _Section(heading="Convergence", paragraphs=paragraphs, tables=[table])
+    return Section(heading="Convergence", paragraphs=paragraphs, tables=[table])
 
 
-def _provenance(release: Release) -> _Section:
+def _provenance(release: Release) -> Section:
     made = release.provenance
     rows = {
         "engine": f"{made.engine} {made.engine_version}",
@@ -365,17 +327,10 @@ def _provenance(release: Release) -> _Section:
         "notes": "; ".join(made.notes) or "none",
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
-    table = _Table(
-        caption="What made the draws.", header=["What", "Value"], rows=list(rows.items())
-    )
+    table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
     text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
     text += "it can recompute the release from guesses of the data."
-    return _Section(heading="Provenance", paragraphs=[[text]], tables=[table])
-
-
-def _picture(figure: Figure, *, alt: str, caption: str) -> _Picture:
-    width = round(96 * figure.get_figwidth())
-    return _Picture(source=figure_data_uri(figure), width=width, alt=alt, caption=caption)
+    return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
 
 
 def _shown(value: Any) -> str:

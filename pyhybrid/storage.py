@@ -12,11 +12,12 @@ confidential/run.json                full charge, seed, diagnostics, provenance
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.release import Confidential, Release
 from pyhybrid.validation import check_choice, check_output_folder
 
-__all__ = ["FORMATS", "load_release", "save_release"]
+__all__ = ["FORMATS", "folder_aside", "load_release", "save_confidential", "save_release"]
 
 FORMATS = ("csv", "parquet")
 _VERSION = 1
@@ -47,20 +48,55 @@ def save_release(
 ) -> None:
     """Write `release`; see `Release.save`."""
     check_choice(file_format, "file_format", FORMATS)
+    with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
+        _write_public(release, aside / "public", file_format)
+        _write_confidential(release, aside / "confidential", attachments)
+
+
+@contextlib.contextmanager
+def folder_aside(folder: str | os.PathLike[str], *, overwrite: bool, mode: int) -> Iterator[Path]:
+    """A new folder to write into, which takes the place of `folder` if nothing is raised.
+
+    Parameters
+    ----------
+    folder : path
+        New or empty, unless `overwrite`.
+    overwrite : bool
+        Replace what is in `folder`.
+    mode : int
+        Permissions of the folder; until it is in place only its owner can read it.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder is not empty.
+    SaveFailed
+        On a disk error; nothing is left behind.
+    """
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()
     aside: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-        _write_public(release, aside / "public", file_format)
-        _write_confidential(release, aside / "confidential", attachments)
-        _swap(aside, target)
+        yield aside
+        _swap(aside, target, mode)
     except OSError as error:
-        raise SaveFailed(f"the release could not be saved to {folder}: {error}") from None
+        raise SaveFailed(f"{folder} could not be saved: {error}") from None
     finally:
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def save_confidential(
+    folder: str | os.PathLike[str], contents: Mapping[str, str | bytes], *, overwrite: bool
+) -> None:
+    """Write files by name into a folder that only its owner can read; see `folder_aside`."""
+    with folder_aside(folder, overwrite=overwrite, mode=0o700) as aside:
+        for name, content in contents.items():
+            data = content.encode() if isinstance(content, str) else content
+            (aside / name).write_bytes(data)
+            (aside / name).chmod(0o600)
 
 
 def load_release(folder: str | os.PathLike[str]) -> Release:
@@ -149,9 +185,9 @@ def _steps(release: Release) -> list[dict[str, Any]]:
     return [{k: None if v != v else v for k, v in row.items()} for row in rows]
 
 
-def _swap(aside: Path, target: Path) -> None:
+def _swap(aside: Path, target: Path, mode: int) -> None:
     """Put `aside` in the place of `target`; an older release is moved away first, then removed."""
-    aside.chmod(0o755)
+    aside.chmod(mode)
     if not target.exists():
         aside.rename(target)
         return

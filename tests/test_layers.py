@@ -20,7 +20,7 @@ LAYERS = {
     3: {"mechanisms", "synthesis", "calibration", "fitting", "release", "statement", "storage",
         "reweighting", "solve", "compare", "curve"},
     4: {"studies", "masking"},
-    5: {"cli", "report", "plots", "validate"},
+    5: {"cli", "report", "page", "plots", "plots_curve", "validate"},
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
 OWNERS = {
