@@ -12,6 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Beta": "models",
+    "BetaRegression": "models",
     "BudgetExceeded": "errors",
     "Combined": "combining",
     "CountWeighted": "mechanisms",
@@ -33,6 +35,7 @@ _HOME = {
     "ScalarWeighted": "mechanisms",
     "Truncated": "mechanisms",
     "Unweighted": "mechanisms",
+    "Validation": "agreement",
     "censor": "weights",
     "combine_fully_synthetic": "combining",
     "combine_multiple_imputation": "combining",
@@ -52,6 +55,7 @@ _HOME = {
     "solve_scale": "solve",
     "solve_shift": "solve",
     "truncate_weights": "weights",
+    "validate": "agreement",
     "weights_from_lipschitz": "weights",
 }
 

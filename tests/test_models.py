@@ -14,9 +14,9 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, _plain
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import distinct_rows, weighted_rows
-from pyhybrid.models.counts import log_linear_fit
 from pyhybrid.models.design import read_design
 from pyhybrid.models.regression import in_dtype_of
+from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]
 HINTS = {"center", "factor", "center_rphi", "spread_rphi"}
@@ -173,13 +173,13 @@ def test_distinct_rows() -> None:
     np.testing.assert_array_equal(split.row_of, [0, 1, 2, 3, 1])
 
 
-def test_log_linear_fit_is_a_quasi_poisson_fit(visits: pd.DataFrame) -> None:
+def test_rough_fit_is_a_quasi_poisson_fit(visits: pd.DataFrame) -> None:
     import statsmodels.api as sm
 
     X = np.column_stack([np.ones(len(visits)), visits["age"] / 50.0])
     y = visits["visits"].to_numpy(dtype=float)
-    hints = log_linear_fit(y, X, np.ones(y.size))
-    center, factor = hints["center"], hints["factor"]
+    rough = rough_fit(y, X, np.ones(y.size), LOG_LINEAR)
+    center, factor = rough.center, rough.factor
     fit = sm.GLM(y, X, family=sm.families.Poisson()).fit(scale="X2")
     np.testing.assert_allclose(center, fit.params, atol=0.02)
     np.testing.assert_allclose(factor @ factor.T, fit.cov_params(), rtol=0.05)

@@ -183,7 +183,7 @@ def test_diagnostics_and_provenance(html, releases):
     assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, rel=1e-4)
     assert rows["n_draws"] == "2000"
     assert set(rows) - {"Diagnostic"} == {
-        name for name in vars(release.diagnostics) if name != "problems"
+        name for name in vars(release.diagnostics) if name not in ("problems", "rule")
     }
     made = {row[0]: row[1] for row in cells(html, "What made")}
     assert made["program sha256"] == release.provenance.program_sha256

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.beta import Beta
+from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.poisson import Poisson
 
-__all__ = ["MODELS", "BoundModel", "Model", "NegativeBinomial", "Poisson"]
+__all__ = [
+    "MODELS",
+    "Beta",
+    "BetaRegression",
+    "BoundModel",
+    "Model",
+    "NegativeBinomial",
+    "Poisson",
+]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {
     "negative_binomial": NegativeBinomial,
     "poisson": Poisson,
+    "beta": Beta,
+    "beta_regression": BetaRegression,
 }
 """Models by their name on the command line; each takes a formula."""

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaln
 
-from pyhybrid.models.counts import check_counts, draw_counts_error, log_linear_fit
+from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
 from pyhybrid.models.regression import Parameters, RegressionModel
+from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 from pyhybrid.validation import FloatArray
 
 __all__ = ["NegativeBinomial"]
@@ -36,6 +37,7 @@ class NegativeBinomial(RegressionModel):
 
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
+    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "phi", "sigma_beta")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Counts: whole numbers from 0 to 2^31 - 1."""
@@ -66,11 +68,16 @@ class NegativeBinomial(RegressionModel):
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """Quasi-Poisson fit of beta, and 1/phi by the method of moments."""
-        hints = log_linear_fit(y, X, weight)
-        mu = np.exp(np.clip(X @ hints["center"], -50, 50))
+        fit = rough_fit(y, X, weight, LOG_LINEAR)
+        mu = fit.fitted
         moment = weight @ ((y - mu) ** 2 - mu) / max(float(weight @ mu**2), 1e-300)
         rphi = float(np.clip(moment, 1e-3, 1e3))
         # Fisher information of 1/phi, roughly; on the log scale.
         information = rphi**2 * float(weight @ (mu / (1 + rphi * mu)) ** 2) / 2
         spread = float(np.clip(1 / np.sqrt(max(information, 1e-300)), 1e-4, 2.0))
-        return {**hints, "center_rphi": float(np.log(rphi)), "spread_rphi": spread}
+        return {
+            "center": fit.center,
+            "factor": fit.factor,
+            "center_rphi": float(np.log(rphi)),
+            "spread_rphi": spread,
+        }

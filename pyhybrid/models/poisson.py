@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from pyhybrid.models.counts import check_counts, draw_counts_error, log_linear_fit
+from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
 from pyhybrid.models.regression import Parameters, RegressionModel
+from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 from pyhybrid.validation import FloatArray
 
 __all__ = ["Poisson"]
@@ -35,6 +36,7 @@ class Poisson(RegressionModel):
 
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma_beta")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Counts: whole numbers from 0 to 2^31 - 1."""
@@ -56,4 +58,5 @@ class Poisson(RegressionModel):
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """Quasi-Poisson fit of beta."""
-        return log_linear_fit(y, X, weight)
+        fit = rough_fit(y, X, weight, LOG_LINEAR)
+        return {"center": fit.center, "factor": fit.factor}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -42,6 +42,7 @@ class RegressionModel(ABC):
     formula: str
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
+    monitored_parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
 
     @property
@@ -63,7 +64,20 @@ class RegressionModel(ABC):
         """
         design = read_design(self.formula, df)
         self.check_outcome(design, df.index)
+        design = replace(design, y=self.to_support(design.y))
         return BoundRegression(model=self, table=df, design=design)
+
+    def to_support(self, y: FloatArray) -> FloatArray:
+        """Outcomes of the table on the scale of the likelihood, record by record."""
+        return y
+
+    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
+        """Replicates on the scale of the table, rounded as the outcomes `like` are."""
+        return values
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data block as the model's program takes it."""
+        return data
 
     @abstractmethod
     def check_outcome(self, design: Design, index: pd.Index) -> None:
@@ -112,8 +126,8 @@ class BoundRegression:
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
-        return self.design.y
+        """Sensitive values on the scale of the table, shape (n,)."""
+        return self.table[self.design.outcome].to_numpy(dtype=np.float64)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -141,7 +155,7 @@ class BoundRegression:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         rows = weighted_rows(self.rows, alpha)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
-        return {
+        data = {
             **self.model.rough_fit(y, X, rows.frequency * weights),
             "n": y.size,
             "K": X.shape[1],
@@ -153,6 +167,7 @@ class BoundRegression:
             "cap": 0.0 if cap is None else cap,
             "emit_log_lik": int(emit_log_lik),
         }
+        return self.model.shape_data(data)
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
@@ -172,7 +187,7 @@ class BoundRegression:
         Left out: what they are made of (z, shrink) and the prior correlations (L_beta), which the
         likelihood does not read and of which there are K (K - 1) / 2.
         """
-        return {name: draws.variables[name] for name in (*self.model.parameters, "sigma_beta")}
+        return {name: draws.variables[name] for name in self.model.monitored_parameters}
 
     def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
         """The table with its outcome drawn anew from posterior draw `draw`."""
@@ -180,6 +195,7 @@ class BoundRegression:
         values = self.model.draw_outcome(parameters, self.design.X, rng)
         if not np.isfinite(values).all():
             raise SamplingError("a replicate is not finite: the posterior has no finite mean")
+        values = self.model.from_support(values, self.outcome)
         synthetic: pd.DataFrame = self.table.copy()
         synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
         return synthetic

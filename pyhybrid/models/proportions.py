@@ -1,0 +1,91 @@
+"""What the models for outcomes in an interval share: scaling, edges, rounding.
+
+An outcome within given bounds is scaled to (0, 1). Bounds are part of the model, given by the user:
+read from the data they would be a function of the data that no guarantee covers. Exact 0 and 1
+have no finite beta density; values nearer to an end than `edge` (on the unit scale) are moved to
+`edge` from it. Both steps look at one record alone, so that a strict guarantee stays strict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.design import Design, row_label
+from pyhybrid.models.regression import RegressionModel
+from pyhybrid.validation import FloatArray, check_finite
+
+__all__ = ["ProportionModel", "decimals_of"]
+
+_MOST_DECIMALS = 8
+
+
+@dataclass(frozen=True)
+class ProportionModel(RegressionModel):
+    """A model of an outcome in [lower, upper].
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    lower, upper : float, default 0 and 1
+        Bounds of the outcome, finite, given and never read from the data. Log densities are those
+        of the scaled outcome: Lipschitz bounds and epsilon belong to this scale.
+    edge : float, default 1e-10
+        Distance from 0 and 1 to which values beyond it are moved, on the unit scale, in (0, 0.1).
+    """
+
+    _: KW_ONLY
+    lower: float = 0.0
+    upper: float = 1.0
+    edge: float = 1e-10
+    density_above_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "edge"):
+            check_finite(getattr(self, name), name)
+        if not self.lower < self.upper:
+            raise InvalidInput(
+                f"lower must be below upper: found {self.lower:g} and {self.upper:g}; give the "
+                "bounds, they are part of the model"
+            )
+        if not 0 < self.edge < 0.1:
+            raise InvalidInput(f"edge must lie in (0, 0.1): found {self.edge:g}")
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with the scale that densities belong to."""
+        scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
+        return {**super().describe(), **scale}
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes outside the bounds."""
+        outside = np.flatnonzero((design.y < self.lower) | (design.y > self.upper))
+        if outside.size:
+            raise InvalidInput(
+                f"outcome {design.outcome!r} must lie in [{self.lower:g}, {self.upper:g}]: "
+                f"{row_label(index, int(outside[0]))} does not; give lower and upper"
+            )
+
+    def to_support(self, y: FloatArray) -> FloatArray:
+        """Scaled to the unit interval, at least `edge` from its ends."""
+        unit = (y - self.lower) / (self.upper - self.lower)
+        return np.clip(unit, self.edge, 1 - self.edge)
+
+    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
+        """Back to [lower, upper], with as many decimals as `like` has."""
+        scaled = self.lower + (self.upper - self.lower) * values
+        decimals = decimals_of(like)
+        rounded = scaled if decimals is None else np.round(scaled, decimals)
+        return np.clip(rounded, self.lower, self.upper)
+
+
+def decimals_of(values: FloatArray) -> int | None:
+    """Smallest number of decimals, 0 to 8, that all values keep to; None if there is none."""
+    for decimals in range(_MOST_DECIMALS + 1):
+        if np.array_equal(np.round(values, decimals), values):
+            return decimals
+    return None

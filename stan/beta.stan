@@ -1,0 +1,58 @@
+// Beta distribution with record weights, for outcomes in (0, 1).          [C25, supplement 2]
+//
+//   y_i ~ Beta(beta1, beta2),   beta1 = lambda phi,  beta2 = lambda (1 - phi)
+//   phi ~ Beta(1, 1),   lambda ~ Pareto(0.1, 1.5)
+//
+// Pseudo posterior [S22, eq. 3] and cap [C25, sec. 3] as in negative_binomial.stan. Without a cap
+// the likelihood is read from three sums over the records (total_weight, sum_log, sum_log1m), so
+// that rows are needed only for a cap or for log_lik: n may be 0 otherwise.
+data {
+  int<lower=0> n;                              // rows
+  vector<lower=0, upper=1>[n] y;
+  vector<lower=0>[n] frequency;
+  vector<lower=0, upper=1>[n] weights;
+  real<lower=0> total_weight;                  // sum of frequency * weights
+  real sum_log;                                // sum of frequency * weights * log(y)
+  real sum_log1m;                              // sum of frequency * weights * log(1 - y)
+  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  vector[2] center;                            // of logit(phi), log(lambda - 0.1)
+  matrix[2, 2] factor;                         // lower Cholesky factor of their covariance
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;                           // read only if use_cap = 1
+  int<lower=0, upper=1> emit_log_lik;
+}
+transformed data {
+  vector[n] log_y = log(y);
+  vector[n] log1m_y = log1m(y);
+}
+parameters {
+  vector[2] z;
+}
+transformed parameters {
+  vector[2] u = center + factor * z;
+  real phi = inv_logit(u[1]);
+  real lambda = 0.1 + exp(u[2]);
+  real beta1 = lambda * phi;
+  real beta2 = lambda * (1 - phi);
+}
+model {
+  target += log(phi) + log1m(phi) + u[2];      // Jacobian of z -> phi, lambda, up to a constant
+  phi ~ beta(1, 1);
+  lambda ~ pareto(0.1, 1.5);
+  if (use_cap == 1) {
+    vector[n] f = (beta1 - 1) * log_y + (beta2 - 1) * log1m_y - lbeta(beta1, beta2);
+    for (i in 1:n) {
+      target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+    }
+  } else {
+    target += (beta1 - 1) * sum_log + (beta2 - 1) * sum_log1m - total_weight * lbeta(beta1, beta2);
+  }
+}
+generated quantities {
+  vector[emit_log_lik == 1 ? n : 0] log_lik;
+  if (emit_log_lik == 1) {
+    for (i in 1:n) {
+      log_lik[i] = beta_lpdf(y[i] | beta1, beta2);
+    }
+  }
+}
