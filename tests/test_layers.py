@@ -18,9 +18,10 @@ LAYERS = {
         "primitives", "censoring"},
     2: {"models", "engines", "rbridge"},
     3: {"mechanisms", "synthesis", "calibration", "fitting", "release", "statement", "storage",
-        "reweighting", "solve", "compare", "curve"},
+        "reweighting", "solve", "comparison", "curve"},
     4: {"studies", "masking"},
-    5: {"cli", "report", "page", "plots", "plots_curve", "validate"},
+    5: {"cli", "report", "page", "plots", "plots_curve", "comparison_report",
+        "curve_report", "validate"},
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
 OWNERS = {

@@ -147,6 +147,51 @@ def synthesize(
 
 
 @app.command()
+def compare(
+    data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
+    formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
+    out: Annotated[Path, typer.Option(help="Folder for the comparison, new or empty; private.")],
+    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME or NAME:key=value,..., e.g. lipschitz:scale=0.7,reweighting=true; as often "
+            "as there are candidates. [default: unweighted, lipschitz and count, and the last "
+            "two re-weighted]"
+        ),
+    ] = None,
+    n_synthetic: Annotated[int, typer.Option(help="m, of each mechanism.")] = 20,
+    one_draw: Annotated[
+        bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
+    ] = False,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    draws: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    adapt_delta: Annotated[float | None, typer.Option(help="[default: 0.9]")] = None,
+    on_not_converged: Annotated[str, typer.Option(help="raise or warn.")] = "raise",
+    overwrite: Overwrite = False,
+) -> None:
+    """Several mechanisms on one data set: bounds, epsilons, weights, estimates. Confidential."""
+    from pyhybrid.cli.compare import compare as command
+
+    command(
+        data,
+        build_model(model, formula),
+        mechanism or (),
+        out=out,
+        n_synthetic=n_synthetic,
+        one_draw=one_draw,
+        seed=seed,
+        engine=engine,
+        settings=sampler_settings(chains, warmup, draws, adapt_delta),
+        on_not_converged=on_not_converged,
+        overwrite=overwrite,
+    )
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the release.")] = Path("pyhybrid-demo"),
     engine: Engine = "auto",

@@ -1,0 +1,144 @@
+"""`pyhybrid compare`: several mechanisms on one data set, for the data owner's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.accounting import epsilon_text
+from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.options import build_mechanism
+from pyhybrid.cli.tables import read_table
+from pyhybrid.comparison import DATA, NOT_COVERED, Comparison
+from pyhybrid.comparison import compare as compare_mechanisms
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models import Model
+from pyhybrid.storage import save_confidential
+from pyhybrid.validation import check_count, check_output_folder
+
+__all__ = ["DEFAULT_SET", "build_mechanisms", "compare"]
+
+DEFAULT_SET = {
+    "Unweighted": "unweighted",
+    "LW": "lipschitz",
+    "LW_final": "lipschitz:reweighting=true",
+    "CW": "count",
+    "CW_final": "count:reweighting=true",
+}
+"""The papers' candidates, under the papers' names [V25 sec. 2]."""
+
+
+def compare(
+    data: Path,
+    model: Model,
+    mechanisms: Sequence[str],
+    *,
+    out: Path,
+    n_synthetic: int,
+    one_draw: bool,
+    seed: int | None,
+    engine: str,
+    settings: SamplerSettings,
+    on_not_converged: str,
+    overwrite: bool,
+) -> None:
+    """Compare and write table, estimates and report into a private folder; nothing on error."""
+    candidates = build_mechanisms(mechanisms, model)
+    check_output_folder(out, overwrite=overwrite)
+    m = check_count(n_synthetic, "--n-synthetic")
+    source = read_table(data)
+    with progress_bars() as progress:
+        found = compare_mechanisms(
+            candidates,
+            source.frame,
+            n_synthetic=m,
+            n_draws_released=1 if one_draw else m,
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+    _save(found, out, overwrite)
+    _show(found, out)
+
+
+def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
+    """Candidates by the text that names them; the papers' set if there is none.
+
+    Raises
+    ------
+    InvalidInput
+        For a text given twice, and as `pyhybrid.cli.options.build_mechanism`.
+    """
+    twice = [text for text in texts if list(texts).count(text) > 1]
+    if twice:
+        raise InvalidInput(f"each --mechanism must be given once: {twice[0]!r} is there twice")
+    named = {text: text for text in texts} or DEFAULT_SET
+    return {name: build_mechanism(text, model) for name, text in named.items()}
+
+
+def _save(found: Comparison, out: Path, overwrite: bool) -> None:
+    from pyhybrid.comparison_report import comparison_report
+
+    contents = {
+        "table.csv": found.table.to_csv(index=False),
+        "estimates.csv": found.estimates.to_csv(index=False),
+        "report.html": comparison_report(found),
+    }
+    save_confidential(out, contents, overwrite=overwrite)
+
+
+def _show(found: Comparison, out: Path) -> None:
+    show(_charges(found), _estimates(found))
+    show(
+        f"\n{found.fits_made} fits made, {found.fits_saved} saved by sharing them; re-weighting "
+        f"saved {found.table['refits_saved'].sum()} refits by importance estimates",
+        f"{out}/  CONFIDENTIAL, to keep: table.csv, estimates.csv, report.html",
+        f"\n{NOT_COVERED}",
+    )
+
+
+def _charges(found: Comparison) -> Table:
+    from pyhybrid.comparison_report import charges_title, in_lines
+
+    title = f"{charges_title(found)} (confidential)"
+    table = _table(title, "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
+    for _, row in found.table.iterrows():
+        table.add_row(
+            escape(in_lines(row["mechanism"])),
+            f"{row['lipschitz_bound']:.4g}",
+            epsilon_text(float(row["epsilon"])),
+            f"{row['efficiency']:.3f}",
+            f"{row['effective_sample_size']:.1f}",
+            str(row["refits"]),
+            str(row["refits_saved"]),
+        )
+    return table
+
+
+def _estimates(found: Comparison) -> Table:
+    from pyhybrid.comparison_report import STATISTIC_NAMES, in_lines, interval_text
+
+    title = f"{escape(found.outcome)}: estimates and 95 % intervals (confidential)"
+    table = _table(title, *STATISTIC_NAMES.values())
+    cells = found.estimates.set_index(["source", "statistic"])
+    for source in (DATA, *found.releases):
+        rows = (cells.loc[(source, statistic)] for statistic in STATISTIC_NAMES)
+        shown = [escape(interval_text(row, gap="\n")) for row in rows]
+        table.add_row(escape(in_lines(source)), *shown)
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    """A table whose first column is never cut."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("", overflow="fold", min_width=8)
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
