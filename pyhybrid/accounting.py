@@ -12,7 +12,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ from pyhybrid.validation import (
     check_finite,
     check_flag,
     check_fraction,
+    check_positive,
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "RELATIONS",
     "STRICT",
     "PrivacyCharge",
+    "add_epsilons",
     "compose",
     "epsilon_of_bound",
     "epsilon_text",
@@ -64,11 +66,14 @@ class PrivacyCharge:
     relation : {"remove", "replace"}
         Neighbouring databases: one record left out, or one record replaced.
     n_synthetic, n_draws_released : int
-        Data sets released; posterior draws they were simulated from (the cost grows with draws).
+        Data sets released, 0 for an answer that is no data set (a noisy mean); posterior draws or
+        noisy histograms they were simulated from (the cost grows with them).
     bound : float
-        Overall Lipschitz bound of one draw, nats. Confidential; left out of `public`.
-    n_draws : int
-        Posterior draws S from which the bound was computed.
+        Overall Lipschitz bound of one draw, nats; of noise calibrated to epsilon, epsilon / 2.
+        Confidential; left out of `public`.
+    n_draws : int or None
+        Posterior draws S from which the bound was computed; None for a strict charge whose bound
+        was stated and not computed.
     draw_quantile : float
         q of `lipschitz_bounds`; 1 unless draws were dropped.
     cap : float or None
@@ -90,7 +95,7 @@ class PrivacyCharge:
     n_synthetic: int
     n_draws_released: int
     bound: float
-    n_draws: int
+    n_draws: int | None = None
     draw_quantile: float = 1.0
     cap: float | None = None
     safety_factor: float = 1.0
@@ -103,8 +108,10 @@ class PrivacyCharge:
         check_choice(self.kind, "kind", KINDS)
         check_choice(self.relation, "relation", RELATIONS)
         check_fraction(self.draw_quantile, "draw_quantile")
-        for name in ("n_synthetic", "n_draws_released", "n_draws"):
-            check_count(getattr(self, name), name)
+        check_count(self.n_synthetic, "n_synthetic", at_least=0)
+        check_count(self.n_draws_released, "n_draws_released")
+        if self.n_draws is not None or self.kind != STRICT:
+            check_count(self.n_draws, "n_draws")
         due = epsilon_of_bound(
             self.bound,
             n_draws_released=self.n_draws_released,
@@ -117,6 +124,42 @@ class PrivacyCharge:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
+
+    @classmethod
+    def strict(
+        cls,
+        *,
+        mechanism: str,
+        epsilon: float,
+        relation: str,
+        n_synthetic: int = 0,
+        n_draws_released: int = 1,
+        assumes: tuple[str, ...] = (),
+        not_covered: tuple[str, ...] = (),
+    ) -> PrivacyCharge:
+        """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws.
+
+        The bound of one draw is epsilon / 2, the same split as for posterior draws.
+
+        Examples
+        --------
+        >>> PrivacyCharge.strict(mechanism="laplace_sum", epsilon=0.5, relation="remove").epsilon
+        0.5
+        """
+        bound = check_positive(epsilon, "epsilon") / 2
+        return cls(
+            mechanism=mechanism,
+            epsilon=epsilon_of_bound(
+                bound, n_draws_released=n_draws_released, relation=relation, kind=STRICT
+            ),
+            kind=STRICT,
+            relation=relation,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            bound=bound,
+            assumes=assumes,
+            not_covered=not_covered,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, confidential ones included, as plain JSON types."""
@@ -240,4 +283,9 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
             f"charges must be of one kind and relation: found {'; '.join(labels)}; "
             "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
         )
-    return float(sum((Decimal(repr(charge.epsilon)) for charge in charges), Decimal(0)))
+    return add_epsilons(charge.epsilon for charge in charges)
+
+
+def add_epsilons(epsilons: Iterable[float]) -> float:
+    """Exact sum of stated epsilons: 0.1 + 0.1 + 0.1 is 0.3. Says nothing of what they mean."""
+    return float(sum((Decimal(repr(float(epsilon))) for epsilon in epsilons), Decimal(0)))

@@ -207,6 +207,44 @@ def test_from_dict_refuses_what_is_no_charge() -> None:
         PrivacyCharge.from_dict({**fields, "epsilon": 1.0})
 
 
+# --- Noise calibrated to epsilon ------------------------------------------------------------------
+
+
+def test_a_strict_charge_states_what_its_draws_cost() -> None:
+    stated = PrivacyCharge.strict(
+        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_synthetic=3
+    )
+    assert (stated.epsilon, stated.bound, stated.kind) == (0.35, 0.175, STRICT)
+    assert stated.n_draws is None
+    each = PrivacyCharge.strict(
+        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_draws_released=3
+    )
+    assert each.epsilon == 1.05
+    assert each.n_synthetic == 0
+    with pytest.raises(InvalidInput, match="epsilon must be at least"):
+        dataclasses.replace(each, epsilon=1.0)
+    assert PrivacyCharge.from_dict(json.loads(json.dumps(each.as_dict()))) == each
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("inf"), "1", None])
+def test_a_strict_charge_needs_an_epsilon_above_zero(epsilon: Any) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be"):
+        PrivacyCharge.strict(mechanism="laplace_sum", epsilon=epsilon, relation="remove")
+
+
+@given(st.floats(1e-6, 1e3))
+def test_a_strict_charge_is_epsilon_rounded_up(epsilon: float) -> None:
+    stated = PrivacyCharge.strict(mechanism="laplace_sum", epsilon=epsilon, relation="remove")
+    assert exact(epsilon) * (1 - Fraction(1, 10**15)) <= exact(stated.epsilon)
+    assert exact(stated.epsilon) <= exact(epsilon) + 2 * UNIT[STRICT]
+
+
+def test_only_a_strict_charge_goes_without_posterior_draws() -> None:
+    assert charge(kind=STRICT, n_draws=None).n_draws is None
+    with pytest.raises(InvalidInput, match="n_draws"):
+        charge(n_draws=None)
+
+
 # --- Composition --------------------------------------------------------------------------------
 
 
