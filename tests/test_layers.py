@@ -17,11 +17,11 @@ LAYERS = {
     1: {"accounting", "risk", "weights", "histogram", "utility", "disclosure", "combining",
         "primitives", "censoring"},
     2: {"models", "engines", "rbridge"},
-    3: {"mechanisms", "synthesis", "calibration", "fitting", "release", "statement", "storage",
+    3: {"mechanisms", "synthesis", "calibration", "calibration_files", "modes", "fitting", "release", "statement", "storage",
         "reweighting", "solve", "comparison", "curve"},
     4: {"studies", "masking"},
     5: {"cli", "report", "page", "plots", "plots_curve", "comparison_report",
-        "curve_report", "validate"},
+        "curve_report", "agreement"},
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
 OWNERS = {

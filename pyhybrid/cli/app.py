@@ -214,3 +214,40 @@ def doctor(
     from pyhybrid.cli.doctor import doctor as command
 
     raise typer.Exit(command(every_engine=every_engine))
+
+
+@app.command()
+def validate(
+    data: Annotated[
+        Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")
+    ] = None,
+    formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
+    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    engine: Annotated[
+        str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
+    ] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out rstan, which compiles for a minute.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Report, an HTML file.")] = None,
+    seed: Annotated[int, typer.Option(help="All random numbers come from it.")] = 1,
+    chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    draws: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Hold Python against R on this machine; exit code 1 on any disagreement."""
+    from pyhybrid.cli.validate import validate_command as command
+
+    code = command(
+        data,
+        formula=formula,
+        model=model,
+        engine=engine,
+        quick=quick,
+        out=out,
+        seed=seed,
+        settings=sampler_settings(chains, warmup, draws, None),
+        overwrite=overwrite,
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,126 @@
+"""The result of a comparison: its rows, what made them, a table and a report."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pyhybrid.agreement.rows import Row
+from pyhybrid.errors import InvalidInput, SaveFailed
+
+__all__ = ["Validation", "check_report_path"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Validation:
+    """Python held against R. Confidential if a table of the user's was compared.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        One per quantity.
+    versions : mapping of str to str
+        Version of everything that took part.
+    programs : mapping of str to str
+        SHA-256 of the text of each Stan program that ran.
+    settings : mapping of str to str
+        Model, sampler settings, size of the table.
+    seed : int
+        All random numbers, those of the generated input included, come from it.
+    own_data : bool
+        True if a table of the user's was compared.
+    left_out : tuple of str
+        What was not compared, and why.
+    notes : tuple of str
+        What the engines had to say.
+    """
+
+    rows: tuple[Row, ...]
+    versions: Mapping[str, str]
+    programs: Mapping[str, str]
+    settings: Mapping[str, str]
+    seed: int
+    own_data: bool
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Validation of {len(self.rows)} quantities: {self.verdict}>"
+
+    @property
+    def agrees(self) -> bool:
+        """True if every quantity agrees."""
+        return bool(self.rows) and all(row.agrees for row in self.rows)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        wrong = sum(not row.agrees for row in self.rows)
+        if wrong:
+            return f"Python and R disagree on {wrong} of {len(self.rows)} quantities"
+        return f"Python and R agree on all {len(self.rows)} quantities"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows as a table."""
+        table: pd.DataFrame = pd.DataFrame(
+            {
+                "part": [row.part for row in self.rows],
+                "quantity": [row.quantity for row in self.rows],
+                "python": [row.python for row in self.rows],
+                "r": [row.r for row in self.rows],
+                "difference": [row.difference for row in self.rows],
+                "tolerance": [row.tolerance for row in self.rows],
+                "unit": [row.unit for row in self.rows],
+                "numbers": [row.numbers for row in self.rows],
+                "agrees": [row.agrees for row in self.rows],
+            }
+        )
+        return table
+
+    def report(self) -> str:
+        """The comparison as one HTML file without scripts or references."""
+        from pyhybrid.agreement.report import validation_report
+
+        return validation_report(self)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the report, whole or not at all; only its owner can read one on their own table.
+
+        Raises
+        ------
+        InvalidInput
+            If the file exists and `overwrite` is False, or is a folder.
+        SaveFailed
+            On a disk error; nothing is left behind.
+        """
+        check_report_path(path, overwrite=overwrite)
+        target, aside = Path(path).absolute(), None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.report())
+            os.chmod(aside, 0o600 if self.own_data else 0o644)
+            os.replace(aside, target)
+            aside = None
+        except OSError as error:
+            raise SaveFailed(f"the report could not be saved to {path}: {error}") from None
+        finally:
+            if aside is not None:
+                Path(aside).unlink(missing_ok=True)
+
+
+def check_report_path(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Refuse a report that exists, unless `overwrite`, and a folder."""
+    if os.path.isdir(path):
+        raise InvalidInput(f"report {os.fspath(path)} must be a file: it is a folder")
+    if os.path.lexists(path) and not overwrite:
+        raise InvalidInput(
+            f"report {os.fspath(path)} must be a new file: it exists; give --overwrite or another"
+        )

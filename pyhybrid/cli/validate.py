@@ -1,0 +1,91 @@
+"""`pyhybrid validate`: Python against R on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.agreement import Row, Validation, validate
+from pyhybrid.agreement.rows import UNITS
+from pyhybrid.agreement.validation import check_report_path
+from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.options import build_model
+from pyhybrid.cli.tables import read_table
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+
+__all__ = ["validate_command"]
+
+_WIDTH = 112  # of a table that goes to a file or a pipe
+
+
+def validate_command(
+    data: Path | None,
+    *,
+    formula: str | None,
+    model: str,
+    engine: str,
+    quick: bool,
+    out: Path | None,
+    seed: int,
+    settings: SamplerSettings,
+    overwrite: bool,
+) -> int:
+    """Compare, show the table, write the report; 0 if all agrees, else 1."""
+    if (data is None) != (formula is None):
+        raise InvalidInput("DATA and --formula must be given together, or neither of them")
+    if out is not None:
+        check_report_path(out, overwrite=overwrite)
+    table = None if data is None else read_table(data).frame
+    chosen = model if formula is None else build_model(model, formula)
+    with progress_bars() as progress:
+        found = validate(
+            table,
+            chosen,
+            engine=engine,
+            quick=quick,
+            seed=seed,
+            settings=settings,
+            progress=progress,
+        )
+    if out is not None:
+        found.save(out, overwrite=overwrite)
+    _show(found, out)
+    return 0 if found.agrees else 1
+
+
+def _show(found: Validation, out: Path | None) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    for part in dict.fromkeys(row.part for row in found.rows):
+        console.print(_table(part, [row for row in found.rows if row.part == part]))
+    for cause in found.left_out:
+        show(f"left out: {escape(cause)}")
+    if out is not None:
+        kept = "confidential: it holds bounds and weights" if found.own_data else "can be published"
+        show(f"report: {escape(str(out))} ({kept})")
+    show(f"{found.verdict}.")
+
+
+def _table(part: str, rows: list[Row]) -> Table:
+    title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("quantity")
+    for name in ("Python", "R", "difference", "tolerance"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            escape(row.quantity),
+            f"{row.python:.6g}",
+            f"{row.r:.6g}",
+            f"{row.difference:.2g}",
+            f"{row.tolerance:.2g}",
+            "agrees" if row.agrees else "[bold red]DISAGREES[/bold red]",
+        )
+    return table
