@@ -8,13 +8,14 @@ not move the others. A seed lets anyone recompute a release: it belongs to the p
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass
 
 import numpy as np
 
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["Streams", "streams"]
+__all__ = ["Streams", "new_identifier", "streams"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +59,11 @@ def streams(seed: int | None = None) -> Streams:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0: found {seed!r}")
     return Streams(entropy=int(seed), seeded=True)
+
+
+def new_identifier() -> str:
+    """A name that no other release has: 32 hexadecimal digits from the system, never from a seed.
+
+    Two releases can come out alike by chance and still cost twice; this tells them apart.
+    """
+    return secrets.token_hex(16)

@@ -1,0 +1,241 @@
+r"""Differentially private k-means: Lloyd's algorithm with noise in every round.
+
+Each round assigns every row to its nearest centre and moves the centre to the mean of its rows. A
+round looks at the data twice: the rows of each cluster are counted and summed. With T rounds each
+look gets
+
+.. math:: \epsilon' = \frac{\epsilon}{2 T},
+
+and by sequential composition all looks together cost epsilon.
+
+**Sensitivity.** Rows have an L1 norm of at most 1, and each row is in one cluster, so replacing a
+row changes all counts together by at most 2 (one less here, one more there) and all sums together
+by at most 1 + 1 = 2 in L1. Both get Laplace(2 / epsilon') noise in every coordinate. A centre is
+sum / count where the noisy count is at least 1; else it starts anew, uniform in the L1 ball. The
+initial centres come from there, too, and not from the data.
+
+References
+----------
+[JC]; Blum, Dwork, McSherry, Nissim (2005), PODS; Lloyd (1982).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.answer import PrivateAnswer
+from pyhybrid.primitives.library import calibrated, load_opendp
+from pyhybrid.randomness import streams
+from pyhybrid.validation import (
+    FloatArray,
+    check_count,
+    check_flag,
+    check_numeric,
+    check_positive,
+)
+
+__all__ = ["NoisyCentres", "dp_kmeans"]
+
+IntArray = npt.NDArray[np.int64]
+_UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats
+_SENSITIVITY = 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NoisyCentres(PrivateAnswer):
+    """Centres of clusters.
+
+    Attributes
+    ----------
+    value : ndarray, shape (k, d)
+        Centres after the last round; noise may carry them out of the L1 ball.
+    counts : ndarray of int, shape (k,)
+        Noisy cluster sizes of the last round; may be negative.
+    n_rounds : int
+        T.
+    scale : float
+        Of the Laplace noise on each count and each coordinate of a sum, 4 T / epsilon.
+    """
+
+    value: FloatArray
+    counts: IntArray
+    n_rounds: int
+    scale: float
+
+    def cost(self) -> float:
+        """2 T looks of 2 / scale each."""
+        return 2 * self.n_rounds * _SENSITIVITY / self.scale
+
+
+def dp_kmeans(
+    rows: Any,
+    *,
+    n_clusters: int,
+    n_rounds: int,
+    epsilon: float,
+    start: Any = None,
+    clamp: bool = False,
+) -> NoisyCentres:
+    """Cluster centres of rows with an L1 norm of at most 1.
+
+    Parameters
+    ----------
+    rows : array_like, shape (n, d)
+        Confidential; the absolute values of each row sum to at most 1. Divide by public bounds to
+        get there.
+    n_clusters, n_rounds : int
+        k >= 1 and T >= 1, public. More rounds mean more noise in each.
+    epsilon : float
+        Above 0, nats, for all rounds together.
+    start : array_like, shape (k, d), optional
+        Initial centres, fixed without looking at the data.
+    clamp : bool, default False
+        Shrink rows that are too long to an L1 norm of 1 instead of refusing them.
+
+    Returns
+    -------
+    NoisyCentres
+        The relation is ``replace``; n is public.
+
+    Raises
+    ------
+    InvalidInput
+        For epsilon <= 0, a row that is too long or not finite (its record number is given), or
+        initial centres of another shape.
+    EngineUnavailable
+        If OpenDP is not installed.
+
+    Examples
+    --------
+    >>> near_two_corners = [[0.9, 0.0]] * 500 + [[0.0, 0.9]] * 500
+    >>> found = dp_kmeans(near_two_corners, n_clusters=2, n_rounds=3, epsilon=10.0)
+    >>> found.value.shape, found.charge.relation
+    ((2, 2), 'replace')
+    """
+    eps = check_positive(epsilon, "epsilon")
+    k, rounds = check_count(n_clusters, "n_clusters"), check_count(n_rounds, "n_rounds")
+    data = _whole_units(_short_rows(rows, clamp=clamp))
+    rng = streams().generator("k-means")
+    centres = _starting_centres(start, k, data.shape[1], rng)
+    noise = _Noise(_share(eps, 2 * rounds))
+    counts = np.zeros(k, dtype=np.int64)
+    for _ in range(rounds):
+        centres, counts = _round(data, centres, noise, rng)
+    return NoisyCentres(
+        value=centres,
+        counts=counts,
+        n_rounds=rounds,
+        scale=noise.scale,
+        charge=PrivacyCharge.strict(
+            mechanism="dp_kmeans",
+            epsilon=eps,
+            relation="replace",
+            assumes=("Rows were brought to an L1 norm of at most 1 by public constants.",),
+        ),
+    )
+
+
+class _Noise:
+    """OpenDP's integer Laplace noise for one look at counts, and for one at sums in whole units."""
+
+    def __init__(self, share: float) -> None:
+        dp = load_opendp()
+        space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
+
+        def measurement(scale: float) -> Any:
+            return space >> dp.m.then_laplace(scale=scale)
+
+        self._counts, self.scale = calibrated(
+            measurement, scale=_SENSITIVITY / share, d_in=_SENSITIVITY, epsilon=share
+        )
+        self._sums, _ = calibrated(
+            measurement, scale=self.scale * _UNIT, d_in=_SENSITIVITY * _UNIT, epsilon=share
+        )
+
+    def counts(self, counts: IntArray) -> IntArray:
+        """Noisy counts, shape (k,)."""
+        return np.array(self._counts(counts.tolist()), dtype=np.int64)
+
+    def sums(self, sums: IntArray) -> FloatArray:
+        """Noisy sums, shape (k, d), from sums in whole units."""
+        noisy = np.array(self._sums(sums.ravel().tolist()), dtype=np.float64)
+        return noisy.reshape(sums.shape) / _UNIT
+
+
+def _round(
+    data: IntArray, centres: FloatArray, noise: _Noise, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray]:
+    """Centres (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
+    k, d = centres.shape
+    # Squared distances up to the rows' own norms, which do not change which centre is nearest.
+    points = data / _UNIT
+    nearest = np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1)
+    sums = np.zeros((k, d), dtype=np.int64)
+    np.add.at(sums, nearest, data)
+    counts = noise.counts(np.bincount(nearest, minlength=k))
+    noisy_sums = noise.sums(sums)
+    moved = _uniform_in_l1_ball(k, d, rng)
+    filled = counts >= 1
+    moved[filled] = noisy_sums[filled] / counts[filled, None]
+    return moved, counts
+
+
+def _share(epsilon: float, looks: int) -> float:
+    """The largest float whose sum over the looks is not above epsilon."""
+    share = epsilon / looks
+    while looks * Fraction(share) > Fraction(epsilon):
+        share = math.nextafter(share, 0.0)
+    return check_positive(share, "epsilon / (2 n_rounds)")
+
+
+def _short_rows(rows: Any, *, clamp: bool) -> FloatArray:
+    check_flag(clamp, "clamp")
+    matrix = check_numeric(rows, "rows")
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InvalidInput(f"rows must have shape (n, d), n >= 1, d >= 1: found {matrix.shape}")
+    infinite = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if infinite.size:
+        raise InvalidInput(f"rows must be finite: record {infinite[0]} is not")
+    norm = np.abs(matrix).sum(axis=1)
+    long = np.flatnonzero(norm > 1)
+    if long.size and not clamp:
+        raise InvalidInput(
+            f"rows must have an L1 norm of at most 1: record {long[0]} has more; divide by public "
+            "bounds, or clamp=True shrinks such rows"
+        )
+    short: FloatArray = matrix / np.maximum(norm, 1)[:, None]
+    return short
+
+
+def _whole_units(rows: FloatArray) -> IntArray:
+    """Rows in units of 2^-30, rounded towards 0, so that no row gets longer."""
+    units = np.trunc(rows * _UNIT).astype(np.int64)
+    excess = np.abs(units).sum(axis=1) - _UNIT  # by at most a unit or two, after a division
+    for place in np.flatnonzero(excess > 0):
+        largest = int(np.argmax(np.abs(units[place])))
+        units[place, largest] -= np.sign(units[place, largest]) * excess[place]
+    return units
+
+
+def _starting_centres(start: Any, k: int, d: int, rng: np.random.Generator) -> FloatArray:
+    if start is None:
+        return _uniform_in_l1_ball(k, d, rng)
+    centres = check_numeric(start, "start")
+    if centres.shape != (k, d) or not np.isfinite(centres).all():
+        raise InvalidInput(f"start must be finite, of shape ({k}, {d}): found {centres.shape}")
+    return centres
+
+
+def _uniform_in_l1_ball(k: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Points uniform in the L1 unit ball, shape (k, d): a Dirichlet point with random signs."""
+    points: FloatArray = rng.dirichlet(np.ones(d + 1), size=k)[:, :d]
+    points *= rng.choice([-1.0, 1.0], size=(k, d))
+    return points

@@ -1,0 +1,91 @@
+"""The OpenDP library: found or named in an error, and noise calibrated so as never to overstep."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from pyhybrid.errors import EngineUnavailable, InvalidInput
+
+__all__ = ["calibrated", "load_opendp", "opendp_version", "refusals"]
+
+_STEPS = 64  # of one unit in the last place each; one or two are enough
+
+
+def load_opendp() -> ModuleType:
+    """Return `opendp.prelude`, ready for use.
+
+    Raises
+    ------
+    EngineUnavailable
+        If OpenDP is not installed.
+    """
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise EngineUnavailable(
+            f"noise comes from the OpenDP library, which cannot be imported ({error}): "
+            "pip install 'pyhybrid[dp]'"
+        ) from None
+    dp.enable_features("contrib")
+    prelude: ModuleType = dp
+    return prelude
+
+
+def opendp_version() -> str:
+    """Version of the installed OpenDP library."""
+    from importlib.metadata import version
+
+    return version("opendp")
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what OpenDP refuses (sizes, scales, overflow) into InvalidInput."""
+    from opendp.mod import OpenDPException
+
+    try:
+        yield
+    except OpenDPException as error:
+        raise InvalidInput(f"OpenDP refuses: {error.message or error.variant}") from None
+
+
+def calibrated(
+    measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
+) -> tuple[Any, float]:
+    """The measurement at `scale`, or at the next larger scale whose cost is not above `epsilon`.
+
+    OpenDP states costs rounded up in binary: Laplace(2 / 3) costs 3.0000000000000004 on counts of
+    sensitivity 2. The scale grows by units in the last place until the library itself says that
+    the cost is kept.
+
+    Parameters
+    ----------
+    measurement : callable
+        From a scale to an OpenDP measurement with pure differential privacy.
+    scale : float
+        Sensitivity / epsilon.
+    d_in : float
+        Distance of neighbouring inputs.
+    epsilon : float
+        Allowed, in nats.
+
+    Returns
+    -------
+    tuple of (measurement, float)
+        The measurement and its scale.
+    """
+    for _ in range(_STEPS):
+        if not math.isfinite(scale):
+            break
+        with refusals():
+            made = measurement(scale)
+            if made.map(d_in) <= epsilon:
+                return made, scale
+        scale = math.nextafter(scale, math.inf)
+    raise InvalidInput(
+        f"epsilon must be within what OpenDP can calibrate: found {epsilon:g} at scale {scale:g}"
+    )

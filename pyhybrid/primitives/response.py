@@ -1,0 +1,149 @@
+r"""Randomised response: each person's yes or no is kept or turned round before anyone sees it.
+
+Keep the true answer with probability p, give the other one with probability 1 - p. Whatever is
+reported, it is at most p / (1 - p) times as likely under one true answer as under the other:
+
+.. math:: \epsilon = \log \frac{p}{1 - p}, \qquad p = \frac{e^{\epsilon}}{1 + e^{\epsilon}}.
+
+**The estimator.** With true share t, a reported yes has probability r = t p + (1 - t)(1 - p).
+Solved for t at the reported share:
+
+.. math:: \hat t = \frac{\bar r - (1 - p)}{2 p - 1},
+
+which is unbiased. Given the true answers each report has the variance p (1 - p), hence
+:math:`\operatorname{var} \hat t = p (1 - p) / (n (2 p - 1)^2)` exactly. If the n persons are a
+sample, the sampling variance comes on top and the two together are estimated by
+:math:`\bar r (1 - \bar r) / ((n - 1) (2 p - 1)^2)`. The estimate may fall outside [0, 1].
+
+References
+----------
+Warner (1965), JASA 60:63-69. [JC]; [DR14] sec. 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.answer import PrivateAnswer
+from pyhybrid.primitives.library import load_opendp
+from pyhybrid.validation import check_positive
+
+__all__ = ["RandomizedResponse", "randomized_response"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RandomizedResponse(PrivateAnswer):
+    """Reported answers and what they say of the true share.
+
+    Attributes
+    ----------
+    value : ndarray of bool, shape (n,)
+        Reported answers, in the order of the persons.
+    keep_probability : float
+        p, in (1/2, 1): a report is the true answer with this probability.
+    """
+
+    value: npt.NDArray[np.bool_]
+    keep_probability: float
+
+    def cost(self) -> float:
+        """log(p / (1 - p))."""
+        return math.log(self.keep_probability) - math.log1p(-self.keep_probability)
+
+    @property
+    def estimate(self) -> float:
+        """Unbiased estimate of the true share of yes; may fall outside [0, 1]."""
+        p = self.keep_probability
+        return float((self.value.mean() - (1 - p)) / (2 * p - 1))
+
+    @property
+    def variance(self) -> float:
+        """Exact variance of `estimate` about the true share among these n persons."""
+        p = self.keep_probability
+        return p * (1 - p) / (self.value.size * (2 * p - 1) ** 2)
+
+    @property
+    def sampling_variance(self) -> float:
+        """Estimated variance about the share in the population they were sampled from."""
+        reported, p, n = float(self.value.mean()), self.keep_probability, self.value.size
+        return reported * (1 - reported) / ((n - 1) * (2 * p - 1) ** 2) if n > 1 else math.inf
+
+
+def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
+    r"""Report each yes or no truthfully with probability e^epsilon / (1 + e^epsilon).
+
+    Parameters
+    ----------
+    answers : array_like of bool or of 0 and 1, shape (n,)
+        True answers, one per person. Confidential.
+    epsilon : float
+        Above 0, nats; log(3) keeps three answers of four. Too large ones for a probability
+        below 1 are refused.
+
+    Returns
+    -------
+    RandomizedResponse
+        The charge is epsilon for all reports together: a neighbouring database differs in one
+        person's answer, and each report depends on one answer only.
+
+    Raises
+    ------
+    InvalidInput
+        For epsilon <= 0, no answers, or one that is neither yes nor no (its record is named).
+    EngineUnavailable
+        If OpenDP is not installed.
+
+    Examples
+    --------
+    >>> reported = randomized_response([True, False, True], epsilon=1.0)
+    >>> round(reported.keep_probability, 4)
+    0.7311
+    """
+    eps = check_positive(epsilon, "epsilon")
+    truth = _yes_or_no(answers)
+    measurement, keep = _measurement(eps)
+    return RandomizedResponse(
+        value=np.array([measurement(bool(answer)) for answer in truth], dtype=bool),
+        keep_probability=keep,
+        charge=PrivacyCharge.strict(
+            mechanism="randomized_response",
+            epsilon=eps,
+            relation="replace",
+            assumes=("Each person gives one answer.",),
+            not_covered=("Who took part.",),
+        ),
+    )
+
+
+def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
+    array = np.asarray(answers)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(f"answers must be a vector of shape (n,), n >= 1: found {array.shape}")
+    if array.dtype.kind == "b":
+        return array
+    wrong = [place for place, answer in enumerate(array.tolist()) if answer not in (0, 1)]
+    if wrong:
+        raise InvalidInput(f"answers must be True or False, 1 or 0: record {wrong[0]} is not")
+    return array.astype(bool)
+
+
+def _measurement(epsilon: float) -> tuple[Any, float]:
+    """OpenDP's measurement and its keep probability, whose stated cost is not above `epsilon`."""
+    dp = load_opendp()
+    keep = 1 / (1 + math.exp(-epsilon))
+    while 0.5 < keep < 1:
+        measurement = dp.m.make_randomized_response_bool(prob=keep)
+        if measurement.map(1) <= epsilon:
+            return measurement, keep
+        keep = math.nextafter(keep, 0.5)
+    raise InvalidInput(
+        f"epsilon must give a keep probability within (1/2, 1): found {epsilon:g}, which gives "
+        f"{keep:.17g}"
+    )
