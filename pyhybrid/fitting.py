@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pyhybrid.engines import (
     ConvergenceRule,
@@ -51,8 +52,11 @@ class PosteriorFit:
         M in nats if the likelihood was censored.
     draws : Draws
     bounds : LipschitzBounds
-        Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1).
+        Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
+        the cap if there is one.
     diagnostics : Diagnostics
+    censored : ndarray of bool, shape (n,), or None
+        Records whose weighted log-likelihood met the cap in some draw; None without a cap.
     """
 
     alpha: FloatArray
@@ -60,6 +64,7 @@ class PosteriorFit:
     draws: Draws
     bounds: LipschitzBounds
     diagnostics: Diagnostics
+    censored: npt.NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         return f"<PosteriorFit of {self.alpha.size} records, {self.draws.n_draws} draws>"
@@ -113,8 +118,21 @@ class FitSession:
             self.bound.row_of,
             draw_quantile=draw_quantile,
         )
+        censored = None
+        if cap is not None:
+            censored = bounds.by_record > cap
+            bounds = replace(
+                bounds,
+                by_record=np.minimum(bounds.by_record, cap),
+                overall=min(bounds.overall, cap),
+            )
         return PosteriorFit(
-            alpha=alpha, cap=cap, draws=draws, bounds=bounds, diagnostics=diagnostics
+            alpha=alpha,
+            cap=cap,
+            draws=draws,
+            bounds=bounds,
+            diagnostics=diagnostics,
+            censored=censored,
         )
 
     def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:

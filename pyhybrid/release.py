@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.accounting import PrivacyCharge, epsilon_text
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import PosteriorFit
+from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.randomness import new_identifier
 from pyhybrid.reweighting import Reweighted
 from pyhybrid.statement import privacy_statement
 from pyhybrid.validation import FloatArray
@@ -29,13 +33,15 @@ class Confidential:
     labels : Index, length n
         Row labels of the records.
     alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
+        Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
     lipschitz : ndarray, shape (n,)
-        By-record Lipschitz bounds of the released fit, nats.
+        By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
     lipschitz_bound : float
         Overall bound, nats.
     entropy : int
         Root of all random streams: the seed.
+    censored : ndarray of bool, shape (n,), or None
+        Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
     """
 
     labels: pd.Index
@@ -43,9 +49,10 @@ class Confidential:
     lipschitz: FloatArray
     lipschitz_bound: float
     entropy: int
+    censored: npt.NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        return f"<Confidential record of {self.alpha.size} records>"
+        return f"<Confidential record of {len(self.labels)} records>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,18 +65,20 @@ class Release:
         m tables with the columns, order, index, dtypes and category levels of the data.
     charge : PrivacyCharge
         What the release costs, all sets together.
-    diagnostics : Diagnostics
-        Convergence of the released fit.
+    diagnostics : Diagnostics or None
+        Convergence of the released fit; None for a mechanism without a sampler.
     settings : mapping
         Public settings of mechanism and model.
     synthesized, predictors : tuple of str
         Columns that were replaced; columns the model read and left as they are.
-    provenance : Provenance
-        Engine, version, program hash and (confidential) engine seed.
+    provenance : Provenance or NoiseProvenance
+        Engine, version, program hash and (confidential) engine seed; or what made the noise.
     seeded : bool
         True if the user gave a seed.
     confidential : Confidential
         Weights, bounds, seed. Never publish.
+    identifier : str
+        Tells this release from every other one, also from one that came out the same.
     fit : PosteriorFit or None
         The released fit; not saved.
     reweighted : Reweighted or None
@@ -78,13 +87,14 @@ class Release:
 
     synthetic: list[pd.DataFrame]
     charge: PrivacyCharge
-    diagnostics: Diagnostics
+    diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
     synthesized: tuple[str, ...]
     predictors: tuple[str, ...]
-    provenance: Provenance
+    provenance: Provenance | NoiseProvenance
     seeded: bool
     confidential: Confidential
+    identifier: str = field(default_factory=new_identifier)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
 

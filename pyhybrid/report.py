@@ -61,6 +61,8 @@ _DIAGNOSTICS = {
     "min_ess_bulk": "Smallest effective sample size for means. Larger is better; 100 per chain is "
     "the usual least.",
     "min_ess_tail": "The same for the tails, on which the bound depends.",
+    "n_elsewhere": "Chains from dispersed starts that ended in another mode of a censored "
+    "posterior. Should be 0; None if not looked for.",
     "n_divergent": "Divergent transitions after warm-up. Should be 0 or very few: the sampler may "
     "have missed part of the posterior.",
     "n_max_treedepth": "Transitions cut short at the largest tree depth. They cost time, not "
@@ -100,10 +102,9 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
         *_statement(release.statement, level=3),
         _charge(releases),
-        _bounds(release, releases),
-        _weights(release, releases),
+        *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *(_outcome(column, data, releases) for column in release.synthesized),
-        _convergence(release),
+        *([] if release.diagnostics is None else [_convergence(release.diagnostics)]),
         _provenance(release),
     ]
     return render_page("Release report", sections, confidential=True)
@@ -135,6 +136,13 @@ def _check_records(release: Release, data: pd.DataFrame, baseline: Release | Non
         return
     if len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized:
         raise InvalidInput("baseline must be a release of the same columns of the same records")
+    if _is_fitted(baseline) != _is_fitted(release):
+        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
+
+
+def _is_fitted(release: Release) -> bool:
+    """False for a mechanism without record weights and bounds."""
+    return release.confidential.alpha.size > 0
 
 
 def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
@@ -302,8 +310,7 @@ def _numeric(column: pd.Series) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _convergence(release: Release) -> Section:
-    found = release.diagnostics
+def _convergence(found: Diagnostics) -> Section:
     verdict = "The chains converged." if found.converged else "THE CHAINS HAVE NOT CONVERGED."
     table = Table(
         caption="Worst values over all scalar quantities of the released fit.",

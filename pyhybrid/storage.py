@@ -29,8 +29,9 @@ import pyhybrid
 from pyhybrid.accounting import PrivacyCharge
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.release import Confidential, Release
-from pyhybrid.validation import check_choice, check_output_folder
+from pyhybrid.validation import FloatArray, check_choice, check_output_folder
 
 __all__ = ["FORMATS", "folder_aside", "load_release", "save_confidential", "save_release"]
 
@@ -115,27 +116,44 @@ def load_release(folder: str | os.PathLike[str]) -> Release:
         for place in range(1, charge.n_synthetic + 1)
     ]
     records = pd.read_csv(root / "confidential" / "records.csv")
-    settings = SamplerSettings(**run["provenance"].pop("settings"))
-    notes = tuple(run["provenance"].pop("notes"))
-    problems = tuple(run["diagnostics"].pop("problems"))
-    rule = ConvergenceRule(**run["diagnostics"].pop("rule"))
     return Release(
         synthetic=tables,
         charge=charge,
-        diagnostics=Diagnostics(problems=problems, rule=rule, **run["diagnostics"]),
+        diagnostics=_diagnostics(run["diagnostics"]),
         settings=run["settings"],
         synthesized=tuple(run["synthesized"]),
         predictors=tuple(run["predictors"]),
-        provenance=Provenance(settings=settings, notes=notes, **run["provenance"]),
+        provenance=_provenance(run["provenance"]),
         seeded=run["seeded"],
+        identifier=run["identifier"],
         confidential=Confidential(
             labels=tables[0].index,
-            alpha=records["alpha"].to_numpy(dtype=np.float64),
-            lipschitz=records["lipschitz"].to_numpy(dtype=np.float64),
+            alpha=_numbers(records, "alpha"),
+            lipschitz=_numbers(records, "lipschitz"),
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
+            censored=records["censored"].to_numpy(dtype=bool) if "censored" in records else None,
         ),
     )
+
+
+def _diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
+    if fields is None:
+        return None
+    problems, rule = tuple(fields.pop("problems")), ConvergenceRule(**fields.pop("rule"))
+    return Diagnostics(problems=problems, rule=rule, **fields)
+
+
+def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
+    if "library" in fields:
+        return NoiseProvenance(**fields)
+    settings, notes = SamplerSettings(**fields.pop("settings")), tuple(fields.pop("notes"))
+    return Provenance(settings=settings, notes=notes, **fields)
+
+
+def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
+    """A column of the records, shape (n,); of shape (0,) if the mechanism has none."""
+    return records[name].to_numpy(dtype=np.float64) if name in records else np.empty(0)
 
 
 def _write_public(release: Release, folder: Path, file_format: str) -> None:
@@ -150,21 +168,20 @@ def _write_public(release: Release, folder: Path, file_format: str) -> None:
 def _write_confidential(release: Release, folder: Path, attachments: Mapping[str, str]) -> None:
     folder.mkdir(mode=0o700)
     kept = release.confidential
-    records = pd.DataFrame(
-        {
-            "label": kept.labels.to_numpy(),
-            "alpha": kept.alpha,
-            "lipschitz": kept.lipschitz,
-        }
-    )
+    records = pd.DataFrame({"label": kept.labels.to_numpy()})
+    if kept.alpha.size:
+        records["alpha"], records["lipschitz"] = kept.alpha, kept.lipschitz
+    if kept.censored is not None:
+        records["censored"] = kept.censored
     run = {
         "format": _VERSION,
         "pyhybrid": pyhybrid.__version__,
+        "identifier": release.identifier,
         "charge": release.charge.as_dict(),
         "settings": dict(release.settings),
         "synthesized": release.synthesized,
         "predictors": release.predictors,
-        "diagnostics": asdict(release.diagnostics),
+        "diagnostics": None if release.diagnostics is None else asdict(release.diagnostics),
         "provenance": asdict(release.provenance),
         "reweighting_steps": _steps(release),
         "seeded": release.seeded,

@@ -11,8 +11,8 @@ import typer
 
 import pyhybrid
 from pyhybrid.cli.options import (
-    build_mechanism,
     build_model,
+    chosen_mechanism,
     reweighting_of,
     sampler_settings,
 )
@@ -60,19 +60,34 @@ def _root(
         raise typer.Exit
 
 
+Model = Annotated[
+    str,
+    typer.Option(
+        help="negative_binomial, poisson, beta or beta_regression; with options as "
+        "NAME:key=value,..., e.g. beta:lower=0,upper=100"
+    ),
+]
+
+
 @app.command()
 def synthesize(
     data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
-    formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
     out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
-    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    formula: Annotated[
+        str | None, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")
+    ] = None,
+    model: Model = "negative_binomial",
     mechanism: Annotated[
         str,
         typer.Option(
-            help="unweighted, lipschitz, count, scalar or truncated; with options of its own as "
+            help="unweighted, lipschitz, count, scalar, truncated or censored; with options as "
             "NAME:key=value,..., e.g. count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5"
         ),
     ] = "lipschitz",
+    calibration: Annotated[
+        Path | None,
+        typer.Option(help="Folder of `pyhybrid calibrate`: a strict censored release."),
+    ] = None,
     scale: Annotated[
         float | None, typer.Option(help="c: lowers all weights when below 1. [default: 1]")
     ] = None,
@@ -133,7 +148,7 @@ def synthesize(
     }
     command(
         data,
-        build_mechanism(mechanism, build_model(model, formula), options),
+        chosen_mechanism(mechanism, model, formula, calibration, options),
         out=out,
         n_synthetic=n_synthetic,
         one_draw=one_draw,
@@ -151,7 +166,7 @@ def compare(
     data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
     out: Annotated[Path, typer.Option(help="Folder for the comparison, new or empty; private.")],
-    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    model: Model = "negative_binomial",
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
@@ -192,6 +207,79 @@ def compare(
 
 
 @app.command()
+def curve(
+    data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
+    formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
+    out: Annotated[Path, typer.Option(help="Folder for the curve, new or empty; private.")],
+    scales: Annotated[str, typer.Option(help="c, with commas between.")] = "1,0.8,0.6,0.4",
+    shifts: Annotated[
+        str, typer.Option(help="g, with commas between; all pairs are fitted.")
+    ] = "0",
+    model: Model = "negative_binomial",
+    n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
+    workers: Annotated[int, typer.Option(help="Processes; the results do not depend on it.")] = 1,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    draws: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
+    adapt_delta: Annotated[float | None, typer.Option(help="[default: 0.9]")] = None,
+    on_not_converged: Annotated[str, typer.Option(help="raise or warn.")] = "raise",
+    overwrite: Overwrite = False,
+) -> None:
+    """Risk-utility curve over (scale, shift), against scalar weights. Resumable. Confidential."""
+    from pyhybrid.cli.curve import curve as command
+
+    command(
+        data,
+        build_model(model, formula),
+        scales=scales,
+        shifts=shifts,
+        out=out,
+        n_synthetic=n_synthetic,
+        workers=workers,
+        seed=seed,
+        engine=engine,
+        settings=sampler_settings(chains, warmup, draws, adapt_delta),
+        on_not_converged=on_not_converged,
+        overwrite=overwrite,
+    )
+
+
+@app.command()
+def calibrate(
+    data: Annotated[Path, typer.Argument(help="Reference records, .csv or .parquet.")],
+    formula: Annotated[str, typer.Option(help="As in R, e.g. 'salary ~ gender'.")],
+    epsilon: Annotated[float, typer.Option(help="Of one released draw; sets the cap.")],
+    out: Annotated[Path, typer.Option(help="Folder for the calibration, new or empty; private.")],
+    model: Model = "beta",
+    relation: Annotated[str, typer.Option(help="remove or replace.")] = "remove",
+    scale: Annotated[float, typer.Option(help="c of the weights.")] = 1.0,
+    shift: Annotated[float, typer.Option(help="g of the weights.")] = 0.0,
+    n_draws: Annotated[int, typer.Option(help="Reference draws to keep.")] = 1000,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Freeze weights and cap on reference records, for strict releases of new ones."""
+    from pyhybrid.cli.calibrate import calibrate_from_file as command
+
+    command(
+        data,
+        build_model(model, formula),
+        epsilon=epsilon,
+        relation=relation,
+        scale=scale,
+        shift=shift,
+        n_draws=n_draws,
+        seed=seed,
+        engine=engine,
+        out=out,
+        overwrite=overwrite,
+    )
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the release.")] = Path("pyhybrid-demo"),
     engine: Engine = "auto",
@@ -222,7 +310,7 @@ def validate(
         Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")
     ] = None,
     formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
-    model: Annotated[str, typer.Option(help="negative_binomial or poisson.")] = "negative_binomial",
+    model: Model = "negative_binomial",
     engine: Annotated[
         str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
     ] = "all",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from pyhybrid.engines import SamplerSettings
@@ -14,14 +15,26 @@ from pyhybrid.models import MODELS, Model
 from pyhybrid.reweighting import Reweighting
 from pyhybrid.validation import check_choice
 
-__all__ = ["build_mechanism", "build_model", "reweighting_of", "sampler_settings"]
+__all__ = [
+    "build_mechanism",
+    "build_model",
+    "chosen_mechanism",
+    "reweighting_of",
+    "sampler_settings",
+]
 
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def build_model(name: str, formula: str) -> Model:
-    """Return the model `name` for `formula`; the message of an unknown name lists the known."""
-    return MODELS[check_choice(name, "--model", MODELS)](formula)
+def build_model(text: str, formula: str) -> Model:
+    """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
+
+    E.g. ``"beta:lower=0,upper=100"``; errors as in `build_mechanism`.
+    """
+    name, given = _named(text)
+    cls: Any = MODELS[check_choice(name, "--model", MODELS)]
+    model: Model = cls(formula, **_values(f"--model {name}", cls, given, {"formula"}))
+    return model
 
 
 def build_mechanism(
@@ -43,21 +56,33 @@ def build_mechanism(
     InvalidInput
         For an unknown name, an option the mechanism does not take, or a value of another type.
     """
+    name, own = _named(text)
+    cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
+    given = {k: v for k, v in (options or {}).items() if v is not None} | own
+    mechanism: PseudoPosteriorMechanism = cls(
+        model, **_values(f"--mechanism {name}", cls, given, {"model"})
+    )
+    return mechanism
+
+
+def _named(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of ``NAME:key=value,key=value``."""
     name, _, rest = text.partition(":")
-    cls = MECHANISMS[check_choice(name.strip(), "--mechanism", MECHANISMS)]
-    types_of = {f.name: _type_of(cls, f.name) for f in fields(cls) if f.name != "model"}
-    given = {k: v for k, v in (options or {}).items() if v is not None}
-    for part in filter(None, rest.split(",")):
-        key, _, value = part.partition("=")
-        given[key.strip()] = value.strip()
+    parts = (part.partition("=") for part in filter(None, rest.split(",")))
+    return name.strip(), {key.strip(): value.strip() for key, _, value in parts}
+
+
+def _values(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
+    """Options converted to the types of the fields of `cls`."""
+    types_of = {f.name: _type_of(cls, f.name) for f in fields(cls) if f.name not in positional}
     values = {}
     for key, value in given.items():
         if key not in types_of:
-            known = ", ".join(sorted(types_of))
+            known = ", ".join(sorted(types_of)) or "none"
             option = key.replace("_", "-")
-            raise InvalidInput(f"--mechanism {name} takes no --{option}; it takes {known}")
+            raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
         values[key] = _converted(value, types_of[key], key)
-    return cls(model, **values)
+    return values
 
 
 def _type_of(cls: type, name: str) -> Any:
@@ -81,6 +106,27 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
         return float(value)
     except ValueError:
         raise InvalidInput(f"{key} must be a number: found {value!r}") from None
+
+
+def chosen_mechanism(
+    text: str,
+    model: str,
+    formula: str | None,
+    calibration: Path | None,
+    options: dict[str, Any],
+) -> PseudoPosteriorMechanism:
+    """The mechanism of the options of `synthesize`: named, or held by a calibration."""
+    if calibration is None:
+        if formula is None:
+            raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
+        return build_mechanism(text, build_model(model, formula), options)
+    from pyhybrid.cli.calibrate import calibrated_mechanism
+
+    given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
+    if formula is not None or given:
+        extra = given[0] if given else "--formula"
+        raise InvalidInput(f"--calibration holds model, weights and cap: give no {extra}")
+    return calibrated_mechanism(calibration)
 
 
 def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:

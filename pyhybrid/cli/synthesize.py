@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pyhybrid.cli.calibrate import drift_table
 from pyhybrid.cli.console import progress_bars, release_table, show, summary_table
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
@@ -56,6 +57,9 @@ def synthesize(
         baseline = _baseline(session, mechanism.model, release)
     _save(release, baseline, source, out, overwrite, file_format or source.file_format)
     _show(source.frame, {release.charge.mechanism: release}, out)
+    calibration = getattr(mechanism, "calibration", None)
+    if calibration is not None:
+        show(drift_table(calibration, session.bound))
 
 
 def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:

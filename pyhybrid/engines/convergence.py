@@ -67,6 +67,8 @@ class Diagnostics:
         The rule they were judged by.
     attempts : int
         Fits made: 2 if the first did not converge and was repeated.
+    n_elsewhere : int or None
+        Chains from dispersed starts that ended in another mode; None if not looked for.
     """
 
     max_rhat: float
@@ -80,6 +82,7 @@ class Diagnostics:
     problems: tuple[str, ...]
     rule: ConvergenceRule
     attempts: int = 1
+    n_elsewhere: int | None = None
 
     @property
     def converged(self) -> bool:

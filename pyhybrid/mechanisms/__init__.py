@@ -8,6 +8,7 @@ LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
 CountWeighted      fall as a record stands alone    asymptotic local
 ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
+Censored           another's, terms clipped at M    strict, given record-indexed weights
 GivenWeights       handed in by the user            asymptotic local
 ================== ================================ ==========================================
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.censored import Censored
 from pyhybrid.mechanisms.count_weighted import CountWeighted
 from pyhybrid.mechanisms.given_weights import GivenWeights
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
@@ -26,6 +28,7 @@ from pyhybrid.mechanisms.unweighted import Unweighted
 
 __all__ = [
     "MECHANISMS",
+    "Censored",
     "CountWeighted",
     "GivenWeights",
     "LipschitzWeighted",
@@ -41,5 +44,6 @@ MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
     "count": CountWeighted,
     "scalar": ScalarWeighted,
     "truncated": Truncated,
+    "censored": Censored,
 }
 """Mechanisms by their name on the command line."""

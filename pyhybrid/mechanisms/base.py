@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.accounting import RELATIONS
+from pyhybrid.accounting import RELATIONS, PrivacyCharge
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitProgress, FitSession, open_session
+from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.charge import charge_of_fit
-from pyhybrid.models.base import Model
+from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.release import Confidential, Release
 from pyhybrid.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.synthesis import synthesize
@@ -167,15 +167,7 @@ class PseudoPosteriorMechanism(ABC):
         self, session: FitSession, path: Reweighted, n_synthetic: int, n_draws_released: int
     ) -> Release:
         bound, fit = session.bound, path.fit
-        charge = charge_of_fit(
-            self.name,
-            fit,
-            bound,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            relation=self.relation,
-            safety_factor=self.safety_factor,
-        )
+        charge = self._charge(bound, fit, n_synthetic, n_draws_released)
         report = session.progress
         tables = synthesize(
             bound,
@@ -202,10 +194,29 @@ class PseudoPosteriorMechanism(ABC):
                 lipschitz=fit.bounds.by_record,
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
+                censored=fit.censored,
             ),
             fit=fit,
             reweighted=path if path.steps else None,
         )
+
+    def _charge(
+        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
+        return charge_of_fit(
+            self.name,
+            fit,
+            bound,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+        )
+
+    def final_weights(self, session: FitSession) -> FloatArray:
+        """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
+        return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
 
     def _stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""

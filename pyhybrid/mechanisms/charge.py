@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from pyhybrid.accounting import ASYMPTOTIC_LOCAL, PrivacyCharge, epsilon_of_bound
+from pyhybrid.accounting import ASYMPTOTIC_LOCAL, STRICT, PrivacyCharge, epsilon_of_bound
 from pyhybrid.errors import SamplingError
 from pyhybrid.fitting import PosteriorFit
 from pyhybrid.models.base import BoundModel
 
-__all__ = ["charge_of_fit"]
+__all__ = ["charge_of_censored_fit", "charge_of_fit"]
 
 
 def charge_of_fit(
@@ -60,6 +60,64 @@ def charge_of_fit(
     )
 
 
+def charge_of_censored_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+    kind: str,
+) -> PrivacyCharge:
+    """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
+
+    Strict if weights are functions of single records. If they were computed from the same
+    database, a neighbour's weights differ, which the cap does not bound: the charge stays local.
+    """
+    assert fit.cap is not None
+    assumes = [
+        "Released draws come from the censored posterior exactly; a sampler that has converged "
+        "comes close to that.",
+    ]
+    if kind == STRICT:
+        assumes.append("Each record's weight is a function of that record alone.")
+    else:
+        assumes.append(
+            "Weights were computed from the same database and are assumed not to change for its "
+            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
+        )
+    if fit.diagnostics.n_elsewhere:
+        assumes.append(
+            "The censored posterior has more than one mode; the release was drawn from the main "
+            "one, and the others are assumed to have no weight."
+        )
+    return PrivacyCharge(
+        mechanism=mechanism,
+        epsilon=epsilon_of_bound(
+            fit.cap,
+            n_draws_released=n_draws_released,
+            relation=relation,
+            density_above_one=bound.density_above_one,
+            safety_factor=safety_factor,
+            kind=kind,
+        ),
+        kind=kind,
+        relation=relation,
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        bound=fit.cap,
+        n_draws=int(fit.bounds.kept_draws.size),
+        cap=fit.cap,
+        safety_factor=safety_factor,
+        density_above_one=bound.density_above_one,
+        converged=fit.diagnostics.converged,
+        assumes=(*assumes, _converged(fit)),
+        not_covered=_not_covered(bound, computed=False),
+    )
+
+
 def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
     s = fit.bounds.kept_draws.size
     sentences = [
@@ -70,13 +128,7 @@ def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
         "Weights are tied to the record: taking one record out is assumed not to change the "
         "weights of the others.",
     ]
-    if fit.diagnostics.converged:
-        sentences.append("The sampler has converged, by the rule stated below.")
-    else:
-        sentences.append(
-            "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon "
-            "stated here may be too small. " + "; ".join(fit.diagnostics.problems) + "."
-        )
+    sentences.append(_converged(fit))
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
@@ -86,9 +138,18 @@ def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _not_covered(bound: BoundModel) -> tuple[str, ...]:
-    columns = " ".join(", ".join(bound.synthesized).split())
+def _converged(fit: PosteriorFit) -> str:
+    if fit.diagnostics.converged:
+        return "The sampler has converged, by the rule stated below."
     return (
+        "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon stated "
+        "here may be too small. " + "; ".join(fit.diagnostics.problems) + "."
+    )
+
+
+def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+    columns = " ".join(", ".join(bound.synthesized).split())
+    sentences = (
         f"Columns that were not synthesised: every column but {columns} is released as it is, and "
         "who is in the data is not hidden.",
         "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
@@ -97,3 +158,5 @@ def _not_covered(bound: BoundModel) -> tuple[str, ...]:
         "shift, k, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
     )
+    # A cap was given beforehand: an epsilon made of it tells nothing.
+    return sentences if computed else (sentences[0], *sentences[2:])

@@ -58,7 +58,7 @@ class Truncated(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Truncated weights, shape (n,)."""
         f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
-        return truncate_weights(self._inner().weights(session), f, cap=self._cap())
+        return truncate_weights(self._inner().final_weights(session), f, cap=self._cap())
 
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)

@@ -64,11 +64,24 @@ class BoundModel(Protocol):
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""
 
     @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that the likelihood reads."""
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms of the formula whose coding depends on all records, e.g. poly(x, 2)."""
+
+    @property
     def row_of(self) -> npt.NDArray[np.intp]:
         """Column of the log-likelihood blocks that holds record i, shape (n,)."""
 
-    def stan_data(self, alpha: FloatArray, *, cap: float | None = None) -> dict[str, Any]:
-        """Data block of the program under weights `alpha` (n,), censored at `cap` if given."""
+    def stan_data(
+        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+    ) -> dict[str, Any]:
+        """Data block of the program under weights `alpha` (n,), censored at `cap` if given.
+
+        `dispersion` spreads the sampler's starting points; it does not change the posterior.
+        """
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood in blocks of shape (S, b), nats, one column per row."""

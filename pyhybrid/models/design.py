@@ -34,6 +34,8 @@ class Design:
         Names of its columns.
     predictors : tuple of str
         Columns of the table that the right-hand side reads.
+    data_dependent : tuple of str
+        Terms whose coding depends on all records (centring, splines, orthogonal polynomials).
     """
 
     outcome: str
@@ -41,6 +43,7 @@ class Design:
     X: FloatArray
     columns: tuple[str, ...]
     predictors: tuple[str, ...]
+    data_dependent: tuple[str, ...] = ()
 
 
 def read_design(formula: str, df: pd.DataFrame) -> Design:
@@ -57,9 +60,16 @@ def read_design(formula: str, df: pd.DataFrame) -> Design:
     parsed, outcome = _parse(formula, df)
     y = _outcome(df[outcome], outcome)
     predictors = tuple(sorted(str(v) for v in parsed.required_variables if v in df.columns))
-    X, columns = _matrix(parsed, formula, df, predictors)
+    X, columns, data_dependent = _matrix(parsed, formula, df, predictors)
     _check_rank(X, columns)
-    return Design(outcome=outcome, y=y, X=X, columns=columns, predictors=predictors)
+    return Design(
+        outcome=outcome,
+        y=y,
+        X=X,
+        columns=columns,
+        predictors=predictors,
+        data_dependent=data_dependent,
+    )
 
 
 def row_label(index: pd.Index, position: int) -> str:
@@ -129,7 +139,8 @@ def _outcome(values: pd.Series, name: str) -> FloatArray:
 
 def _matrix(
     rhs: Any, formula: str, df: pd.DataFrame, predictors: tuple[str, ...]
-) -> tuple[FloatArray, tuple[str, ...]]:
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """Design matrix, names of its columns, and terms that formulaic keeps a state for."""
     for name in predictors:
         if df[name].isna().any():
             where = int(np.flatnonzero(df[name].isna())[0])
@@ -149,7 +160,10 @@ def _matrix(
     if infinite.size:
         label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
         raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
-    return X, columns
+    stateful = tuple(
+        sorted(term for term, state in table.model_spec.transform_state.items() if state)
+    )
+    return X, columns, stateful
 
 
 def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:

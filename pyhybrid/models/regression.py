@@ -135,6 +135,16 @@ class BoundRegression:
         return self.design.predictors
 
     @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that the likelihood reads."""
+        return self.model.parameters
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms of the formula whose coding depends on all records."""
+        return self.design.data_dependent
+
+    @property
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one
@@ -150,13 +160,21 @@ class BoundRegression:
         return self.rows.row_of
 
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, emit_log_lik: bool = False
+        self,
+        alpha: FloatArray,
+        *,
+        cap: float | None = None,
+        dispersion: float = 1.0,
+        emit_log_lik: bool = False,
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         rows = weighted_rows(self.rows, alpha)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
+        hints = self.model.rough_fit(y, X, rows.frequency * weights)
+        for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
+            hints[name] = dispersion * hints[name]
         data = {
-            **self.model.rough_fit(y, X, rows.frequency * weights),
+            **hints,
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),

@@ -1,0 +1,111 @@
+"""Calibrations on disk: one folder of readable files.
+
+================= ===========================================================================
+calibration.json  model, extremes, scale, shift, cap, relation, levels, program hash, provenance
+draws.csv         reference draws of the likelihood's parameters, one column per scalar
+================= ===========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.calibration import Calibration, frozen_draws
+from pyhybrid.engines import Provenance, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models import MODELS, Model
+from pyhybrid.storage import folder_aside
+from pyhybrid.validation import FloatArray
+
+__all__ = ["load_calibration", "save_calibration"]
+
+_VERSION = 1
+_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
+
+
+def save_calibration(
+    calibration: Calibration, folder: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write `calibration`; see `Calibration.save`."""
+    content = {
+        "format": _VERSION,
+        "model": calibration.model.describe(),
+        **{name: getattr(calibration, name) for name in _NUMBERS},
+        "levels": dict(calibration.levels),
+        "shapes": {n: v.shape[2:] for n, v in calibration.draws.variables.items()},
+        "provenance": asdict(calibration.draws.provenance),
+    }
+    columns = {
+        f"{name}.{place}": column
+        for name in calibration.draws.variables
+        for place, column in enumerate(_columns(calibration.draws.flat(name)))
+    }
+    with folder_aside(folder, overwrite=overwrite, mode=0o700) as aside:
+        text = json.dumps(content, indent=2) + "\n"
+        (aside / "calibration.json").write_text(text, encoding="utf-8")
+        pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+        for path in aside.iterdir():
+            path.chmod(0o600)
+
+
+def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
+    """Read a calibration; see `Calibration.load`."""
+    root = Path(folder)
+    try:
+        content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+        table = pd.read_csv(root / "draws.csv", float_precision="round_trip")
+        if content["format"] != _VERSION:
+            raise InvalidInput(
+                f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"
+            )
+        made = content["provenance"]
+        provenance = Provenance(
+            **{
+                **made,
+                "settings": SamplerSettings(**made["settings"]),
+                "notes": tuple(made["notes"]),
+            }
+        )
+        draws = {
+            name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
+        }
+        return Calibration(
+            model=_model(content["model"]),
+            draws=frozen_draws(draws, provenance),
+            levels=content["levels"],
+            **{name: content[name] for name in _NUMBERS},
+        )
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{folder} must hold a calibration: {error}") from None
+
+
+def _columns(values: FloatArray) -> FloatArray:
+    return np.asarray(values.reshape(values.shape[0], -1).T)
+
+
+def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatArray:
+    width = int(np.prod(shape)) if shape else 1
+    names = [f"{name}.{place}" for place in range(width)]
+    values = np.asarray(table[names], dtype=np.float64)
+    return np.asarray(values.reshape(len(table), *shape))
+
+
+def _model(settings: dict[str, Any]) -> Model:
+    classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
+    options = {name: value for name, value in settings.items() if name != "model"}
+    if settings["model"] not in classes:
+        raise InvalidInput(
+            f"the calibration's model must be built in: {settings['model']!r} is not"
+        )
+    make: Any = classes[settings["model"]]
+    model: Model = make(**options)
+    return model

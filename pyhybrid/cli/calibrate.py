@@ -1,0 +1,73 @@
+"""`pyhybrid calibrate`: freeze a reference for strict censored releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from pyhybrid.calibration import Calibration, calibrate
+from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.tables import read_table
+from pyhybrid.mechanisms import Censored
+from pyhybrid.models import Model
+from pyhybrid.models.base import BoundModel
+from pyhybrid.validation import check_output_folder
+
+__all__ = ["calibrate_from_file", "calibrated_mechanism", "drift_table"]
+
+
+def calibrate_from_file(
+    data: Path,
+    model: Model,
+    *,
+    epsilon: float,
+    relation: str,
+    scale: float,
+    shift: float,
+    n_draws: int,
+    seed: int | None,
+    engine: str,
+    out: Path,
+    overwrite: bool,
+) -> None:
+    """Fit the reference records of a file and write the calibration's folder."""
+    check_output_folder(out, overwrite=overwrite)
+    source = read_table(data)
+    with progress_bars() as progress:
+        made = calibrate(
+            model,
+            source.frame,
+            epsilon=epsilon,
+            relation=relation,
+            scale=scale,
+            shift=shift,
+            n_draws=n_draws,
+            seed=seed,
+            engine=engine,
+            progress=progress,
+        )
+    made.save(out, overwrite=overwrite)
+    show(
+        f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, "
+        f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
+        f"{out}/ is confidential: it holds draws and extremes of the reference",
+    )
+
+
+def calibrated_mechanism(folder: Path) -> Censored:
+    """The censored mechanism of a calibration on disk."""
+    made = Calibration.load(folder)
+    return Censored(calibration=made, relation=made.relation)
+
+
+def drift_table(calibration: Calibration, bound: BoundModel) -> Table:
+    """How the new records differ from the reference (confidential)."""
+    drift = calibration.drift(bound)
+    table = Table(title="Drift from the reference (confidential)", title_justify="left")
+    table.add_column("")
+    table.add_column("share", justify="right")
+    table.add_row("records outside the reference's range", f"{drift.share_outside:.2%}")
+    table.add_row("records that meet the cap, reference", f"{drift.censored_then:.2%}")
+    table.add_row("records that meet the cap, new data", f"{drift.censored_now:.2%}")
+    return table

@@ -1,0 +1,163 @@
+"""Censored synthesis (Censor_w, Censor_uw): every record's term is clipped at a cap."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.accounting import ASYMPTOTIC_LOCAL, STRICT, PrivacyCharge
+from pyhybrid.calibration import Calibration
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting import FitSession, PosteriorFit
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.charge import charge_of_censored_fit
+from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.unweighted import Unweighted
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.modes import look_for_modes
+from pyhybrid.reweighting import Reweighted
+from pyhybrid.validation import FloatArray, check_positive
+
+__all__ = ["Censored"]
+
+
+@dataclass(frozen=True)
+class Censored(PseudoPosteriorMechanism):
+    r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i f_i))`.
+
+    The bound never exceeds M, for any parameters and any n. The charge is strict if each weight is
+    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration`. Weights
+    from the same database depend weakly on all records; the charge then says so and stays local.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Of one released draw, nats, above 0. M is epsilon / 2; epsilon / 4 under relation "replace"
+        for outcomes whose density can exceed 1.
+    cap : float, optional
+        M itself, nats, above 0. Exactly one of the two, or a calibration that holds M.
+    inner : PseudoPosteriorMechanism, optional
+        Whose weights are used, over the same model; `LipschitzWeighted` if omitted.
+    calibration : Calibration, optional
+        Frozen reference draws, extremes, scale, shift, cap and model; excludes `inner`.
+    check_modes : bool, default True
+        Look for other modes with short chains from dispersed starts.
+
+    Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`; the model may be
+    left to the calibration.
+
+    References
+    ----------
+    [C25] sec. 3 and 4.5.
+    """
+
+    model: Model = None  # type: ignore[assignment]
+    _: KW_ONLY
+    epsilon: float | None = None
+    cap: float | None = None
+    inner: PseudoPosteriorMechanism | None = None
+    calibration: Calibration | None = field(default=None, repr=False)
+    check_modes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.model is None and self.calibration is not None:
+            object.__setattr__(self, "model", self.calibration.model)
+        super().__post_init__()
+        if self.reweighting is not False or self.draw_quantile != 1:
+            raise InvalidInput(
+                "a censored mechanism keeps all draws and re-weights nothing: re-weight the inner "
+                "mechanism, and leave draw_quantile at 1"
+            )
+        if self.calibration is not None:
+            self._check_calibration(self.calibration)
+        elif (self.cap is None) == (self.epsilon is None):
+            raise InvalidInput("exactly one of cap and epsilon must be given")
+        for name in ("cap", "epsilon"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
+        if self.inner is not None and self.inner.model != self.model:
+            raise InvalidInput("inner must be a mechanism over the same model")
+
+    def _check_calibration(self, calibration: Calibration) -> None:
+        if self.inner is not None or self.cap is not None or self.epsilon is not None:
+            raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
+        if self.model != calibration.model or self.relation != calibration.relation:
+            raise InvalidInput(
+                f"calibration must be for this model and relation: it is for {calibration.model} "
+                f"and {calibration.relation!r}"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with those of the inner mechanism or of the calibration."""
+        settings = super().describe()
+        calibration = settings.pop("calibration")
+        if calibration is None:
+            return {**settings, "inner": self._inner().describe()}
+        return {**settings, "calibration": calibration.describe()}
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
+        if self.calibration is not None:
+            return self.calibration.weights(session.bound)
+        return self._inner().final_weights(session)
+
+    def fit(self, session: FitSession) -> Reweighted:
+        """The censored fit."""
+        cap = self._cap(session.bound.density_above_one)
+        fit = session.fit(self.weights(session), label=f"{self.name} fit", cap=cap)
+        if self.check_modes:
+            fit = self._with_modes(session, fit)
+        return Reweighted(start=fit, fit=fit, steps=())
+
+    @property
+    def record_indexed(self) -> bool:
+        """True if each weight is a function of its own record alone."""
+        return self.calibration is not None or isinstance(self._inner(), Unweighted)
+
+    def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
+        found = look_for_modes(session, fit)
+        if found.n_elsewhere:
+            message = (
+                f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
+                f"another mode of the censored posterior, its log density lower by "
+                f"{found.log_density_gap:.1f} nats"
+            )
+            if not found.log_density_gap > 0 and session.on_not_converged == "raise":
+                raise NotConverged(f"{message}: the fit may have missed the main mode")
+            warnings.warn(message, stacklevel=2)
+        return replace(fit, diagnostics=replace(fit.diagnostics, n_elsewhere=found.n_elsewhere))
+
+    def _charge(
+        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        return charge_of_censored_fit(
+            self.name,
+            fit,
+            bound,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+            kind=STRICT if self.record_indexed else ASYMPTOTIC_LOCAL,
+        )
+
+    def _inner(self) -> PseudoPosteriorMechanism:
+        return self.inner or LipschitzWeighted(self.model)
+
+    def _cap(self, density_above_one: bool) -> float:
+        if self.calibration is not None:
+            return self.calibration.cap
+        if self.cap is not None:
+            return self.cap
+        return cap_of_epsilon(
+            float(self.epsilon or np.nan), self.relation, density_above_one=density_above_one
+        )
+
+
+def cap_of_epsilon(epsilon: float, relation: str, *, density_above_one: bool) -> float:
+    """M for which a censored release of one draw costs `epsilon`: epsilon / 2, or / 4."""
+    doubled = relation == "replace" and density_above_one
+    return check_positive(epsilon, "epsilon") / (4 if doubled else 2)
