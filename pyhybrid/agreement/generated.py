@@ -7,20 +7,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS, Model
-from pyhybrid.validation import check_choice
+from pyhybrid.validation import FloatArray, check_choice
 
 __all__ = ["generated_table"]
 
 _RECORDS = 300
-_FORMULA = "y ~ age + region"
+Outcome = Callable[[np.random.Generator, FloatArray], Any]
 
-# The outcome given its mean (n,).
-_OUTCOMES: Mapping[str, Callable[[np.random.Generator, Any], Any]] = {
-    "negative_binomial": lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
-    "poisson": lambda rng, mu: rng.poisson(mu),
+# Formula, and the outcome given a linear predictor about 0, shape (n,).
+_KINDS: Mapping[str, tuple[str, Outcome]] = {
+    "negative_binomial": (
+        "y ~ age + region",
+        lambda rng, eta: rng.negative_binomial(3, 3 / (3 + np.exp(3 + eta))),
+    ),
+    "poisson": ("y ~ age + region", lambda rng, eta: rng.poisson(np.exp(3 + eta))),
+    "beta": ("y ~ 1", lambda rng, eta: rng.beta(2, 5, eta.size)),
+    "beta_regression": (
+        "y ~ age + region",
+        lambda rng, eta: rng.beta(6 * expit(eta), 6 * expit(-eta)),
+    ),
 }
 
 
@@ -33,13 +42,13 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
         For an unknown model, or one without generated data.
     """
     make = MODELS[check_choice(model, "model", MODELS)]
-    if model not in _OUTCOMES:
+    if model not in _KINDS:
         raise InvalidInput(
             f"model {model!r} has no generated data: give a table and a formula, or one of "
-            f"{', '.join(_OUTCOMES)}"
+            f"{', '.join(_KINDS)}"
         )
+    formula, outcome = _KINDS[model]
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
-    mu = np.exp(3 + 0.5 * age + 0.3 * (region == "west"))
-    table = pd.DataFrame({"y": _OUTCOMES[model](rng, mu), "age": age, "region": region})
-    return table, make(_FORMULA)
+    y = outcome(rng, 0.5 * age + 0.3 * (region == "west"))
+    return pd.DataFrame({"y": y, "age": age, "region": region}), make(formula)
