@@ -29,6 +29,7 @@ _HOME = {
     "LipschitzWeighted": "mechanisms",
     "NegativeBinomial": "models",
     "NotConverged": "errors",
+    "PerturbedHistogram": "mechanisms",
     "Poisson": "models",
     "PrivacyCharge": "accounting",
     "PyhybridError": "errors",

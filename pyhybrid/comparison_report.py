@@ -9,6 +9,7 @@ import pandas as pd
 
 from pyhybrid.accounting import epsilon_text
 from pyhybrid.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
+from pyhybrid.engines import Provenance
 from pyhybrid.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.plots import (
     plot_bound_against_weight,
@@ -222,7 +223,9 @@ def _mean_density(comparison: Comparison) -> Section:
 def _convergence(comparison: Comparison) -> Section:
     rows = []
     for name, release in comparison.releases.items():
-        found = release.diagnostics
+        found, made = release.diagnostics, release.provenance
+        assert found is not None  # a comparison has fitted mechanisms only
+        assert isinstance(made, Provenance)
         rows.append(
             [
                 name,
@@ -231,7 +234,7 @@ def _convergence(comparison: Comparison) -> Section:
                 f"{found.min_ess_bulk:.0f}",
                 f"{found.min_ess_tail:.0f}",
                 str(found.n_divergent),
-                f"{release.provenance.engine} {release.provenance.engine_version}",
+                f"{made.engine} {made.engine_version}",
             ]
         )
     header = ["Mechanism", "Converged", "R-hat", "ESS", "Tail ESS", "Divergent", "Engine"]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
+from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.plots import (
@@ -23,6 +24,7 @@ from pyhybrid.plots import (
     plot_distributions,
     plot_weights,
 )
+from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.release import Release
 from pyhybrid.validation import FloatArray
 
@@ -322,22 +324,29 @@ def _convergence(found: Diagnostics) -> Section:
 
 
 def _provenance(release: Release) -> Section:
-    made = release.provenance
     rows = {
-        "engine": f"{made.engine} {made.engine_version}",
         "pyhybrid": pyhybrid.__version__,
-        "program": f"stan/{made.program}.stan",
-        "program sha256": made.program_sha256,
-        **{f.name: _shown(getattr(made.settings, f.name)) for f in fields(made.settings)},
-        "seconds": f"{made.seconds:.2f}",
+        **_made_by(release.provenance),
         **{name: _shown(value) for name, value in release.settings.items()},
-        "notes": "; ".join(made.notes) or "none",
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
     text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
     text += "it can recompute the release from guesses of the data."
     return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
+
+
+def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
+    if isinstance(made, NoiseProvenance):
+        return {"noise": made.noise, "library": f"{made.library} {made.version}"}
+    return {
+        "engine": f"{made.engine} {made.engine_version}",
+        "program": f"stan/{made.program}.stan",
+        "program sha256": made.program_sha256,
+        **{f.name: _shown(getattr(made.settings, f.name)) for f in fields(made.settings)},
+        "seconds": f"{made.seconds:.2f}",
+        "notes": "; ".join(made.notes) or "none",
+    }
 
 
 def _shown(value: Any) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhybrid.accounting import STRICT, PrivacyCharge, epsilon_text
+from pyhybrid.engines import Provenance
+from pyhybrid.primitives.library import NoiseProvenance
 
 if TYPE_CHECKING:
     from pyhybrid.release import Release
@@ -45,17 +47,8 @@ def _summary(release: Release) -> str:
         if charge.n_synthetic == 1
         else f"{charge.n_synthetic} synthetic data sets"
     )
-    if charge.n_draws_released == 1 and charge.n_synthetic > 1:
-        source = (
-            "All sets were simulated from one posterior draw. Simulating from a released draw is "
-            "post-processing, so they cost no more than one; they do not show how the posterior "
-            "varies."
-        )
-    else:
-        source = (
-            "Each set was simulated from a posterior draw of its own, and the cost is the sum "
-            "over the sets."
-        )
+    from_noise = isinstance(release.provenance, NoiseProvenance)
+    drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
     # A line break in a name could forge a heading.
     columns = " ".join(", ".join(release.synthesized).split())
     return (
@@ -63,7 +56,22 @@ def _summary(release: Release) -> str:
         f"kind: **{charge.kind}**; "
         f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "
-        f"drawn from a Bayesian model. {source}"
+        f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
+    )
+
+
+def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
+    """Whether the sets share what they were simulated from, and what that costs."""
+    whole, varying = ("noisy histogram", "noise") if from_noise else ("posterior draw", "posterior")
+    part = "histogram" if from_noise else "draw"
+    if charge.n_draws_released == 1 and charge.n_synthetic > 1:
+        return (
+            f"All sets were simulated from one {whole}. Simulating from a released {part} is "
+            f"post-processing, so they cost no more than one; they do not show how the {varying} "
+            "varies."
+        )
+    return (
+        f"Each set was simulated from a {whole} of its own, and the cost is the sum over the sets."
     )
 
 
@@ -91,16 +99,11 @@ def _meaning(charge: PrivacyCharge) -> str:
 
 
 def _how(release: Release) -> list[str]:
-    p = release.provenance
     shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
     settings = ", ".join(f"{name} = {value}" for name, value in shown.items())
-    lines = [
-        f"Settings: {settings}.",
-        f"Program: stan/{p.program}.stan, sha256 {p.program_sha256}.",
-        f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
-        f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
-        f"Convergence was judged by: {release.diagnostics.rule.describe()}.",
-    ]
+    lines = [f"Settings: {settings}.", *_made_by(release.provenance)]
+    if release.diagnostics is not None:
+        lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")
     if release.charge.safety_factor > 1:
         lines.append(f"A safety factor of {release.charge.safety_factor:g} is included in epsilon.")
     if release.seeded:
@@ -111,6 +114,16 @@ def _how(release: Release) -> list[str]:
     else:
         lines.append("Random numbers came from the operating system's entropy.")
     return lines
+
+
+def _made_by(p: Provenance | NoiseProvenance) -> list[str]:
+    if isinstance(p, NoiseProvenance):
+        return [f"Noise: {p.noise}, from the {p.library} library {p.version}."]
+    return [
+        f"Program: stan/{p.program}.stan, sha256 {p.program_sha256}.",
+        f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
+        f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
+    ]
 
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:

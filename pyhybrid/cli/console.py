@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.accounting import epsilon_text
+from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting import FitProgress
 from pyhybrid.release import Release
 from pyhybrid.validation import FloatArray
@@ -66,16 +67,38 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
         "Lipschitz bound of a draw (confidential)": lambda r: f"{r.charge.bound:.4g}",
-        "mean weight (confidential)": lambda r: f"{r.confidential.alpha.mean():.3f}",
-        "R-hat, worst": lambda r: f"{r.diagnostics.max_rhat:.3f}",
-        "effective sample size, worst": lambda r: f"{r.diagnostics.min_ess_bulk:.0f}",
-        "divergent transitions": lambda r: str(r.diagnostics.n_divergent),
-        "engine": lambda r: f"{r.provenance.engine} {r.provenance.engine_version}",
-        "seconds in the released fit": lambda r: f"{r.provenance.seconds:.2f}",
     }
+    if any(release.diagnostics is not None for release in releases.values()):
+        rows = {**rows, **_FIT_ROWS}
+    rows = {**rows, "made by": _made_by}
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
     return table
+
+
+def _diagnostic(shown: Callable[[Diagnostics], str]) -> Callable[[Release], str]:
+    """A cell about the fit; a dash for a mechanism without one."""
+    return lambda r: "–" if r.diagnostics is None else shown(r.diagnostics)
+
+
+_FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
+    "mean weight (confidential)": lambda r: (
+        f"{r.confidential.alpha.mean():.3f}" if r.confidential.alpha.size else "–"
+    ),
+    "R-hat, worst": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
+    "effective sample size, worst": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
+    "divergent transitions": _diagnostic(lambda d: str(d.n_divergent)),
+    "seconds in the released fit": lambda r: (
+        f"{r.provenance.seconds:.2f}" if isinstance(r.provenance, Provenance) else "–"
+    ),
+}
+
+
+def _made_by(release: Release) -> str:
+    made = release.provenance
+    if isinstance(made, Provenance):
+        return f"{made.engine} {made.engine_version}"
+    return f"{made.library} {made.version}"
 
 
 def summary_table(

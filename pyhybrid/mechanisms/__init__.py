@@ -10,6 +10,7 @@ ScalarWeighted     one weight for all records       asymptotic local
 Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
 Censored           another's, terms clipped at M    strict, given record-indexed weights
 GivenWeights       handed in by the user            asymptotic local
+PerturbedHistogram no model: noisy counts in bins   strict
 ================== ================================ ==========================================
 """
 
@@ -22,16 +23,19 @@ from pyhybrid.mechanisms.censored import Censored
 from pyhybrid.mechanisms.count_weighted import CountWeighted
 from pyhybrid.mechanisms.given_weights import GivenWeights
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.scalar_weighted import ScalarWeighted
 from pyhybrid.mechanisms.truncated import Truncated
 from pyhybrid.mechanisms.unweighted import Unweighted
 
 __all__ = [
     "MECHANISMS",
+    "MODEL_FREE",
     "Censored",
     "CountWeighted",
     "GivenWeights",
     "LipschitzWeighted",
+    "PerturbedHistogram",
     "PseudoPosteriorMechanism",
     "ScalarWeighted",
     "Truncated",
@@ -47,3 +51,6 @@ MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
     "censored": Censored,
 }
 """Mechanisms by their name on the command line."""
+
+MODEL_FREE: Mapping[str, type[PerturbedHistogram]] = {"perturbed_histogram": PerturbedHistogram}
+"""Mechanisms that fit no model, by their name on the command line."""

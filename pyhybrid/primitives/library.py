@@ -5,14 +5,24 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 
-__all__ = ["calibrated", "load_opendp", "opendp_version", "refusals"]
+__all__ = ["NoiseProvenance", "calibrated", "load_opendp", "opendp_version", "refusals"]
 
 _STEPS = 64  # of one unit in the last place each; one or two are enough
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseProvenance:
+    """What made the noise of a release without a model: library, its version, distribution."""
+
+    library: str
+    version: str
+    noise: str
 
 
 def load_opendp() -> ModuleType:
