@@ -1,0 +1,128 @@
+"""`pyhybrid curve`: the risk-utility curve, for the data owner's eyes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.tables import read_table
+from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models import Model
+from pyhybrid.storage import save_confidential
+from pyhybrid.validation import check_count, check_output_folder
+
+__all__ = ["curve", "numbers"]
+
+_SHOWN = ("mechanism", "scale", "shift", "epsilon", "max_ecdf", "avg_ecdf", "error_mean",
+          "error_median", "error_q90")  # fmt: skip
+
+
+def curve(
+    data: Path,
+    model: Model,
+    *,
+    scales: str,
+    shifts: str,
+    out: Path,
+    n_synthetic: int,
+    workers: int,
+    seed: int | None,
+    engine: str,
+    settings: SamplerSettings,
+    on_not_converged: str,
+    overwrite: bool,
+) -> None:
+    """Write table, plot and report into a private folder; finished points outlive an interruption.
+
+    They wait in ``OUT.points.jsonl`` beside the folder, private as well, until the folder is there.
+    """
+    grid = numbers(scales, "--scales"), numbers(shifts, "--shifts")
+    check_output_folder(out, overwrite=overwrite)
+    m = check_count(n_synthetic, "--n-synthetic")
+    check_count(workers, "--workers")
+    source = read_table(data)
+    model.bind(source.frame)  # bad data leave no file behind
+    points = Path(f"{os.path.normpath(out)}.points.jsonl")
+    try:
+        with progress_bars() as progress:
+            found = risk_utility_curve(
+                model,
+                source.frame,
+                scales=grid[0],
+                shifts=grid[1],
+                n_synthetic=m,
+                seed=seed,
+                engine=engine,
+                settings=settings,
+                on_not_converged=on_not_converged,
+                workers=workers,
+                results=points,
+                progress=progress,
+            )
+    except BaseException:
+        _tell_of(points)
+        raise
+    _save(found, out, points, overwrite)
+    _show(found, out)
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(
+            f"{option} must be numbers with commas between: found {text!r}"
+        ) from None
+
+
+def _tell_of(points: Path) -> None:
+    """Say where finished points are; remove a file that holds none."""
+    if not points.exists():
+        return
+    lines = points.read_bytes().count(b"\n")
+    if lines < 2:
+        points.unlink()
+        return
+    message = f"{lines - 1} finished points are kept in {points} (confidential); the same command "
+    print(f"pyhybrid: {message}goes on from there", file=sys.stderr)
+
+
+def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
+    from pyhybrid.curve_report import curve_report
+    from pyhybrid.plots import figure_png
+    from pyhybrid.plots_curve import plot_curve
+
+    contents: dict[str, str | bytes] = {
+        "table.csv": found.table.to_csv(index=False),
+        "curve.png": figure_png(plot_curve(found.table)),
+        "report.html": curve_report(found),
+        "points.jsonl": points.read_bytes(),
+    }
+    save_confidential(out, contents, overwrite=overwrite)
+    points.unlink()
+
+
+def _show(found: RiskUtilityCurve, out: Path) -> None:
+    from pyhybrid.curve_report import COLUMNS, cells
+
+    title = f"{escape(found.outcome)}: risk and utility, epsilon of one draw (confidential)"
+    table = Table(title=title, title_justify="left", caption="The last three: absolute errors.")
+    for name in _SHOWN:
+        table.add_column(COLUMNS[name], justify="right", no_wrap=True)
+    for row in cells(found.table, _SHOWN):
+        table.add_row(*row)
+    resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
+    show(table)
+    show(
+        f"\n{(len(found.table) - 1) // 2} points, {found.n_synthetic} sets each{resumed}",
+        f"{out}/  CONFIDENTIAL, to keep: table.csv, curve.png, report.html, points.jsonl",
+        f"\n{NOT_COVERED}",
+    )

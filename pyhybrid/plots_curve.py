@@ -1,0 +1,85 @@
+"""The risk-utility curve [S22 fig. 7]: utility against epsilon, LW beside SW at equal bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.plots import _INK, _MARKERS, _STYLES, _TEXT, _finish, _panels, _plain
+from pyhybrid.validation import check_choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["MEASURES", "plot_curve"]
+
+MEASURES = {
+    "max_ecdf": "max-ECDF",
+    "avg_ecdf": "avg-ECDF",
+    "error_mean": "error of the mean",
+    "error_q90": "error of the 90th percentile",
+}
+"""Measures that are drawn unless others are asked for; 0 is best for all."""
+
+_NAMES = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
+
+
+def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -> Figure:
+    """Utility measures against epsilon of one draw, one panel each; lower left is best.
+
+    Points of LW carry their (scale, shift); the unweighted fit is a horizontal line, as its epsilon
+    is usually far to the right.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of a `pyhybrid.RiskUtilityCurve`.
+    measures : dict of str to str, optional
+        Columns and their labels; `MEASURES` if omitted.
+    """
+    shown = MEASURES if measures is None else measures
+    if table.empty or not {"mechanism", "scale", "shift", "epsilon"} <= set(table.columns):
+        raise InvalidInput("table must be the table of a risk-utility curve, with rows")
+    if not shown:
+        raise InvalidInput("measures must name at least one column: found none")
+    for measure in shown:
+        check_choice(measure, "each of measures", table.columns)
+    rows, columns = -(-len(shown) // 2), min(len(shown), 2)
+    panels = _panels(7.4, 0.5 + 2.7 * rows, rows, columns, sharex=True)
+    for ax, (measure, label) in zip(panels, shown.items(), strict=False):
+        _curve_panel(ax, table, measure)
+        ax.set(ylabel=_plain(label), ylim=(0, None), ymargin=0.15, xmargin=0.12)
+    for ax in panels[len(shown) :]:
+        ax.set_visible(False)
+    for ax in panels[max(0, len(shown) - columns) : len(shown)]:
+        ax.set_xlabel("epsilon of one draw (nats)")
+        ax.tick_params(labelbottom=True)
+    return _finish(panels[0])
+
+
+def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
+    for place, (mechanism, name) in enumerate(_NAMES.items()):
+        points = table[table["mechanism"] == mechanism].sort_values("epsilon")
+        style = {**_STYLES[place], "marker": _MARKERS[place], "markersize": 5}
+        ax.plot(points["epsilon"], points[measure], label=name, **style)
+        if mechanism == "LW":
+            _label_points(ax, points, measure)
+    for row in table[table["mechanism"] == "Unweighted"].itertuples():
+        label = f"unweighted, epsilon {row.epsilon:g}"
+        ax.axhline(getattr(row, measure), color=_INK, linestyle=":", linewidth=1.3, label=label)
+
+
+def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
+    """(scale, shift) below each point, by turns nearer and farther to keep neighbours clear."""
+    for place, (_, point) in enumerate(points.iterrows()):
+        ax.annotate(
+            f"({point['scale']:g}, {point['shift']:g})",
+            (point["epsilon"], point[measure]),
+            xytext=(0, -8 - 11 * (place % 2)),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=_TEXT - 2,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
+        )
