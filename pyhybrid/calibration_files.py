@@ -60,7 +60,7 @@ def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
     root = Path(folder)
     try:
         content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
-        table = pd.read_csv(root / "draws.csv", float_precision="round_trip")
+        table = pd.read_csv(root / "draws.csv", dtype=str).astype(float)  # exact, unlike C parsing
         if content["format"] != _VERSION:
             raise InvalidInput(
                 f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"

@@ -76,10 +76,11 @@ class SamplerSettings:
             check_count(self.parallel_chains, "parallel_chains")
 
     def longer(self) -> SamplerSettings:
-        """Settings for a second try: twice the warm-up, a higher adapt_delta, deeper trees."""
+        """Settings for a second try: twice the iterations, a higher adapt_delta, deeper trees."""
         return replace(
             self,
             warmup=2 * self.warmup,
+            draws=2 * self.draws,
             adapt_delta=max(self.adapt_delta, 0.99),
             max_treedepth=self.max_treedepth + 2,
         )

@@ -23,6 +23,8 @@ from pyhybrid.validation import FloatArray, check_positive
 
 __all__ = ["Censored"]
 
+_NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
+
 
 @dataclass(frozen=True)
 class Censored(PseudoPosteriorMechanism):
@@ -44,7 +46,9 @@ class Censored(PseudoPosteriorMechanism):
     calibration : Calibration, optional
         Frozen reference draws, extremes, scale, shift, cap and model; excludes `inner`.
     check_modes : bool, default True
-        Look for other modes with short chains from dispersed starts.
+        Look for other modes with short chains from dispersed starts; their number is in the
+        release's diagnostics. Warns of modes whose log density is lower by less than 30 nats;
+        NotConverged if one is higher, or if no such chain finds the fit.
 
     Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`; the model may be
     left to the calibration.
@@ -119,10 +123,10 @@ class Censored(PseudoPosteriorMechanism):
 
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
         found = look_for_modes(session, fit)
-        if found.n_elsewhere:
+        if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
             message = (
                 f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
-                f"another mode of the censored posterior, its log density lower by "
+                "another mode of the censored posterior, its log density lower by "
                 f"{found.log_density_gap:.1f} nats"
             )
             if not found.log_density_gap > 0 and session.on_not_converged == "raise":
