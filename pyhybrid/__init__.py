@@ -25,6 +25,8 @@ _HOME = {
     "Estimates": "utility",
     "GivenWeights": "mechanisms",
     "InvalidInput": "errors",
+    "Ledger": "ledger",
+    "LedgerEntry": "ledger",
     "LipschitzBounds": "risk",
     "LipschitzWeighted": "mechanisms",
     "NegativeBinomial": "models",

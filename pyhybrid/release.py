@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from pyhybrid.randomness import new_identifier
 from pyhybrid.reweighting import Reweighted
 from pyhybrid.statement import privacy_statement
 from pyhybrid.validation import FloatArray
+
+if TYPE_CHECKING:
+    from pyhybrid.ledger import Ledger
 
 __all__ = ["Confidential", "Release"]
 
@@ -133,6 +136,7 @@ class Release:
         overwrite: bool = False,
         file_format: str = "csv",
         attachments: Mapping[str, str] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         """Write the release: ``public/`` to give away and ``confidential/`` to keep.
 
@@ -149,11 +153,16 @@ class Release:
             Of the synthetic tables.
         attachments : mapping of str to str, optional
             Further text files for ``confidential/``, by file name.
+        ledger : Ledger, optional
+            Takes the charge before anything is written; the entry's number and hash are kept in
+            ``confidential/run.json``. Saving the same release again costs nothing more.
 
         Raises
         ------
         InvalidInput
-            If the folder is not empty, or the format is unknown.
+            If the folder is not empty, or the format is unknown; see also `Ledger.add`.
+        BudgetExceeded
+            If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
             On a disk error; nothing is left behind.
         """
@@ -165,6 +174,7 @@ class Release:
             overwrite=overwrite,
             file_format=file_format,
             attachments=attachments or {},
+            ledger=ledger,
         )
 
     @staticmethod

@@ -29,6 +29,7 @@ import pyhybrid
 from pyhybrid.accounting import PrivacyCharge
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.ledger import Ledger, LedgerEntry
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.release import Confidential, Release
 from pyhybrid.validation import FloatArray, check_choice, check_output_folder
@@ -46,12 +47,17 @@ def save_release(
     overwrite: bool,
     file_format: str,
     attachments: Mapping[str, str],
+    ledger: Ledger | None = None,
 ) -> None:
     """Write `release`; see `Release.save`."""
     check_choice(file_format, "file_format", FORMATS)
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
+    check_output_folder(folder, overwrite=overwrite)
+    entry = None if ledger is None else ledger.add(release)
     with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
         _write_public(release, aside / "public", file_format)
-        _write_confidential(release, aside / "confidential", attachments)
+        _write_confidential(release, aside / "confidential", attachments, entry)
 
 
 @contextlib.contextmanager
@@ -165,7 +171,9 @@ def _write_public(release: Release, folder: Path, file_format: str) -> None:
     _write_json(folder / "schema.json", _schema(release.synthetic[0], file_format))
 
 
-def _write_confidential(release: Release, folder: Path, attachments: Mapping[str, str]) -> None:
+def _write_confidential(
+    release: Release, folder: Path, attachments: Mapping[str, str], entry: LedgerEntry | None
+) -> None:
     folder.mkdir(mode=0o700)
     kept = release.confidential
     records = pd.DataFrame({"label": kept.labels.to_numpy()})
@@ -184,6 +192,7 @@ def _write_confidential(release: Release, folder: Path, attachments: Mapping[str
         "diagnostics": None if release.diagnostics is None else asdict(release.diagnostics),
         "provenance": asdict(release.provenance),
         "reweighting_steps": _steps(release),
+        "ledger": None if entry is None else {"entry": entry.number, "sha256": entry.sha256},
         "seeded": release.seeded,
         "seed": str(kept.entropy),
     }

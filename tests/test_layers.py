@@ -17,7 +17,7 @@ LAYERS = {
     1: {"accounting", "risk", "weights", "histogram", "utility", "disclosure", "combining",
         "primitives", "censoring", "auditing"},
     2: {"models", "engines", "rbridge"},
-    3: {"mechanisms", "synthesis", "calibration", "calibration_files", "modes", "fitting", "release", "statement", "storage",
+    3: {"mechanisms", "synthesis", "calibration", "calibration_files", "modes", "fitting", "release", "statement", "storage", "ledger", "ledger_file",
         "reweighting", "solve", "comparison", "curve",
         "curve_points", "resumable", "tasks"},
     4: {"studies", "masking"},

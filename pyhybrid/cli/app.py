@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import pyhybrid
+from pyhybrid.cli.ledger import commands as ledger_commands
 from pyhybrid.cli.options import (
     build_model,
     chosen_mechanism,
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Synthetic microdata from Bayesian models with a formal privacy guarantee.",
 )
+app.add_typer(ledger_commands, name="ledger")
 
 Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
 Seed = Annotated[
@@ -80,8 +82,10 @@ def synthesize(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="unweighted, lipschitz, count, scalar, truncated or censored; with options as "
-            "NAME:key=value,..., e.g. count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5"
+            help="unweighted, lipschitz, count, scalar, truncated, censored or "
+            "perturbed_histogram; with options as NAME:key=value,..., e.g. "
+            "count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5, "
+            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1"
         ),
     ] = "lipschitz",
     calibration: Annotated[
@@ -131,6 +135,13 @@ def synthesize(
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
     ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger to charge; refuses past its budget.")
+    ] = None,
+    allow_unlike: Annotated[
+        bool,
+        typer.Option("--allow-unlike", help="With --ledger: charges of another kind, too."),
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Release synthetic data: one column replaced, the others kept."""
@@ -158,6 +169,8 @@ def synthesize(
         on_not_converged=on_not_converged,
         overwrite=overwrite,
         file_format=file_format,
+        ledger=ledger,
+        allow_unlike=allow_unlike,
     )
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import MECHANISMS, PseudoPosteriorMechanism
+from pyhybrid.mechanisms import (
+    MECHANISMS,
+    MODEL_FREE,
+    PerturbedHistogram,
+    PseudoPosteriorMechanism,
+)
 from pyhybrid.models import MODELS, Model
 from pyhybrid.reweighting import Reweighting
 from pyhybrid.validation import check_choice
@@ -100,12 +105,13 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
         return _TRUTH.get(value.lower(), value)
     if kind is tuple:
         return tuple(value.split("+"))
-    if kind is not float:
+    if kind not in (float, int):
         raise InvalidInput(f"{key} cannot be given on the command line")
     try:
-        return float(value)
+        return kind(value)
     except ValueError:
-        raise InvalidInput(f"{key} must be a number: found {value!r}") from None
+        what = "a number" if kind is float else "a whole number"
+        raise InvalidInput(f"{key} must be {what}: found {value!r}") from None
 
 
 def chosen_mechanism(
@@ -114,11 +120,14 @@ def chosen_mechanism(
     formula: str | None,
     calibration: Path | None,
     options: dict[str, Any],
-) -> PseudoPosteriorMechanism:
+) -> PseudoPosteriorMechanism | PerturbedHistogram:
     """The mechanism of the options of `synthesize`: named, or held by a calibration."""
     if calibration is None:
         if formula is None:
             raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
+        if _named(text)[0] in MODEL_FREE:
+            return _model_free(text, formula, options)
+        check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
         return build_mechanism(text, build_model(model, formula), options)
     from pyhybrid.cli.calibrate import calibrated_mechanism
 
@@ -127,6 +136,14 @@ def chosen_mechanism(
         extra = given[0] if given else "--formula"
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {extra}")
     return calibrated_mechanism(calibration)
+
+
+def _model_free(text: str, formula: str, options: dict[str, Any]) -> PerturbedHistogram:
+    """A mechanism without a model; "auto" is what its own refusal of missing bounds explains."""
+    name, own = _named(text)
+    cls = MODEL_FREE[name]
+    given = {k: v for k, v in {**options, **own}.items() if v is not None and v != "auto"}
+    return cls.for_formula(formula, **_values(f"--mechanism {name}", cls, given, {"column"}))
 
 
 def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:

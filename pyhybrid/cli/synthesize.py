@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pyhybrid.accounting import epsilon_text
 from pyhybrid.cli.calibrate import drift_table
 from pyhybrid.cli.console import progress_bars, release_table, show, summary_table
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting import FitSession, open_session
-from pyhybrid.mechanisms import LipschitzWeighted, PseudoPosteriorMechanism, Unweighted
+from pyhybrid.ledger import Ledger
+from pyhybrid.mechanisms import (
+    LipschitzWeighted,
+    PerturbedHistogram,
+    PseudoPosteriorMechanism,
+    Unweighted,
+)
 from pyhybrid.models import Model, NegativeBinomial
 from pyhybrid.release import Release
 from pyhybrid.storage import FORMATS
@@ -24,7 +32,7 @@ __all__ = ["demo", "synthesize"]
 
 def synthesize(
     data: Path,
-    mechanism: PseudoPosteriorMechanism,
+    mechanism: PseudoPosteriorMechanism | PerturbedHistogram,
     *,
     out: Path,
     n_synthetic: int,
@@ -35,13 +43,28 @@ def synthesize(
     on_not_converged: str,
     overwrite: bool,
     file_format: str | None,
+    ledger: Path | None = None,
+    allow_unlike: bool = False,
 ) -> None:
     """Release synthetic data from a file into a folder; nothing is written on any error."""
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
+    book = _open_ledger(ledger, allow_unlike=allow_unlike)
     source = read_table(data)
+    form = file_format or source.file_format
+    if isinstance(mechanism, PerturbedHistogram):
+        if engine != "auto" or settings != SamplerSettings() or on_not_converged != "raise":
+            raise InvalidInput(
+                f"{mechanism.name} fits no model: give no --engine, --chains, --warmup, --draws, "
+                "--adapt-delta or --on-not-converged"
+            )
+        # --one-draw is its default, and its only way on the command line.
+        release = mechanism.release(source.frame, n_synthetic=m, seed=seed)
+        _save(release, None, source, out, overwrite, form, book)
+        _show(source.frame, {release.charge.mechanism: release}, out)
+        return
     with progress_bars() as progress:
         session = open_session(
             mechanism.model.bind(source.frame),
@@ -55,7 +78,7 @@ def synthesize(
             session, n_synthetic=m, n_draws_released=1 if one_draw else m
         )
         baseline = _baseline(session, mechanism.model, release)
-    _save(release, baseline, source, out, overwrite, file_format or source.file_format)
+    _save(release, baseline, source, out, overwrite, form, book)
     _show(source.frame, {release.charge.mechanism: release}, out)
     calibration = getattr(mechanism, "calibration", None)
     if calibration is not None:
@@ -90,6 +113,20 @@ def _baseline(session: FitSession, model: Model, release: Release) -> Release | 
     return Unweighted(model).release_from(session, n_synthetic=1, n_draws_released=1)
 
 
+def _open_ledger(path: Path | None, *, allow_unlike: bool) -> Ledger | None:
+    """The ledger, checked before any work is done for a release that it would refuse."""
+    if path is None:
+        if allow_unlike:
+            raise InvalidInput("--allow-unlike goes with --ledger")
+        return None
+    ledger = Ledger(path, allow_unlike=allow_unlike)
+    if ledger.left == 0:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
+        )
+    return ledger
+
+
 def _rand_visits() -> pd.DataFrame:
     from statsmodels.datasets import randhie
 
@@ -104,12 +141,17 @@ def _save(
     out: Path,
     overwrite: bool,
     file_format: str,
+    ledger: Ledger | None = None,
 ) -> None:
     from pyhybrid.report import release_report
 
     report = release_report(release, source.frame, baseline=baseline)
     source.restore(release).save(
-        out, overwrite=overwrite, file_format=file_format, attachments={"report.html": report}
+        out,
+        overwrite=overwrite,
+        file_format=file_format,
+        attachments={"report.html": report},
+        ledger=ledger,
     )
 
 

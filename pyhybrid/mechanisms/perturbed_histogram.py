@@ -114,7 +114,7 @@ class PerturbedHistogram:
         *,
         n_synthetic: int = 1,
         n_draws_released: int = 1,
-        seed: None = None,
+        seed: int | None = None,
         progress: FitProgress | None = None,
     ) -> Release:
         """Count, add noise, charge and draw.
@@ -128,7 +128,7 @@ class PerturbedHistogram:
         n_draws_released : int, default 1
             Noisy histograms the sets are drawn from: 1 (at the price of one, as drawing from a
             released histogram is post-processing) or `n_synthetic`, at epsilon each.
-        seed : None
+        seed : int, optional
             OpenDP takes its noise from the operating system and cannot be seeded: a seed is
             refused.
         progress : callable, optional

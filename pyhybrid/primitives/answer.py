@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,13 @@ class PrivateAnswer(ABC):
 
     charge: PrivacyCharge
     identifier: str = field(default_factory=new_identifier)
+    value: Any
 
     def __post_init__(self) -> None:
+        self.check_charge()
+
+    def check_charge(self) -> None:
+        """Raise InvalidInput unless the charge covers what the noise costs."""
         cost = self.cost()
         # One unit of float rounding: OpenDP states costs that are rounded up in binary.
         if Fraction(self.charge.epsilon) < Fraction(cost) * (1 - Fraction(1, 2**50)):
@@ -47,7 +53,7 @@ class PrivateAnswer(ABC):
         """Epsilon in nats, worked out from the answer's own noise."""
 
     def __repr__(self) -> str:
-        c, value = self.charge, np.asarray(getattr(self, "value", None))
+        c, value = self.charge, np.asarray(self.value)
         shown = np.array2string(value, threshold=12, separator=", ")
         cost = f"epsilon = {epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)"
         return f"<{type(self).__name__} {shown}: {cost}>"
