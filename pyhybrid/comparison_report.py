@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.accounting import PrivacyCharge, epsilon_text
 from pyhybrid.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
 from pyhybrid.engines import Provenance
 from pyhybrid.page import Picture, Section, Table, picture_of, render_page
@@ -21,7 +21,14 @@ from pyhybrid.plots import (
 )
 from pyhybrid.release import Release
 
-__all__ = ["STATISTIC_NAMES", "charges_title", "comparison_report", "in_lines", "interval_text"]
+__all__ = [
+    "STATISTIC_NAMES",
+    "charge_name",
+    "charges_title",
+    "comparison_report",
+    "in_lines",
+    "interval_text",
+]
 
 STATISTIC_NAMES = {
     "mean": "mean",
@@ -50,13 +57,29 @@ def comparison_report(comparison: Comparison) -> str:
 
 def charges_title(comparison: Comparison) -> str:
     """What all charges of a comparison have in common."""
-    charges = [release.charge for release in comparison.releases.values()]
-    kinds = sorted({f"{charge.kind}, {charge.relation} one record" for charge in charges})
-    sets, draws = charges[0].n_synthetic, charges[0].n_draws_released
+    charge = next(iter(comparison.releases.values())).charge
+    sets, draws = charge.n_synthetic, charge.n_draws_released
+    kinds = _kinds(comparison)
+    kind = kinds.pop() if len(kinds) == 1 else "UNLIKE KINDS, epsilons do not compare"
     return (
         f"{sets} synthetic set{'s' * (sets > 1)} each, from {draws} draw{'s' * (draws > 1)}; "
-        f"{' or '.join(kinds)}; nats"
+        f"{kind}; nats"
     )
+
+
+def charge_name(comparison: Comparison, name: str, *, gap: str = "\n") -> str:
+    """A mechanism's name, with kind and relation of its charge where they differ."""
+    charge = comparison.releases[name].charge
+    kind = f"{gap}({_kind(charge)})" if len(_kinds(comparison)) > 1 else ""
+    return f"{in_lines(name, gap=gap)}{kind}"
+
+
+def _kinds(comparison: Comparison) -> set[str]:
+    return {_kind(release.charge) for release in comparison.releases.values()}
+
+
+def _kind(charge: PrivacyCharge) -> str:
+    return f"{charge.kind}, {charge.relation} one record"
 
 
 def interval_text(row: pd.Series, *, gap: str = " ") -> str:
@@ -80,7 +103,7 @@ def _sharing(comparison: Comparison) -> str:
 def _charges(comparison: Comparison) -> Section:
     rows = [
         [
-            in_lines(row["mechanism"], gap=" "),
+            charge_name(comparison, row["mechanism"], gap=" "),
             f"{row['lipschitz_bound']:.3f}",
             epsilon_text(float(row["epsilon"])),
             f"{row['efficiency']:.3f}",

@@ -233,7 +233,7 @@ def _mean_blocks(
     n = ordered.size
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] > ordered[:-1])))
     distinct, counts = ordered[first], np.diff(np.append(first, n))
-    by_value = 4 * distinct.size < n  # a multinomial count takes longer than a random index
+    by_value = 12 * distinct.size < n  # a multinomial count takes as long as 12 random indices
     size = max(1, _BLOCK_ELEMENTS // (distinct.size if by_value else n))
     for start in range(0, n_resamples, size):
         rows = min(size, n_resamples - start)

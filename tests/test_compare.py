@@ -16,6 +16,7 @@ from pyhybrid import cli
 from pyhybrid.accounting import epsilon_text
 from pyhybrid.cli.compare import build_mechanisms
 from pyhybrid.comparison import NOT_COVERED, Comparison, compare, synthetic_means
+from pyhybrid.comparison_report import charge_name, charges_title, comparison_report
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.utility import STATISTICS, estimates, summaries
@@ -132,6 +133,22 @@ def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
 
 def test_the_representation_shows_no_data(found: Comparison) -> None:
     assert repr(found) == "<Comparison of plain, LW, LW_final, CW, half on 'visits'>"
+
+
+def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
+    both = compare(
+        {"local": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL, relation="replace")},
+        table, n_synthetic=1, seed=5, engine="embedded", settings=SHORT,
+    )  # fmt: skip
+    assert both.fits_made == 1
+    assert "UNLIKE KINDS" in charges_title(both)
+    assert charge_name(both, "two") == "two\n(asymptotic local, replace one record)"
+    page = comparison_report(both)
+    assert "local (asymptotic local, remove one record)" in page
+    alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, n_synthetic=1, seed=5,
+                    engine="embedded", settings=SHORT)  # fmt: skip
+    assert charges_title(alone).endswith("1 draw; asymptotic local, remove one record; nats")
+    assert charge_name(alone, "a:b,c", gap=" ") == "a: b, c"
 
 
 @pytest.mark.parametrize(

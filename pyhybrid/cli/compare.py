@@ -105,13 +105,13 @@ def _show(found: Comparison, out: Path) -> None:
 
 
 def _charges(found: Comparison) -> Table:
-    from pyhybrid.comparison_report import charges_title, in_lines
+    from pyhybrid.comparison_report import charge_name, charges_title
 
     title = f"{charges_title(found)} (confidential)"
     table = _table(title, "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
     for _, row in found.table.iterrows():
         table.add_row(
-            escape(in_lines(row["mechanism"])),
+            escape(charge_name(found, row["mechanism"])),
             f"{row['lipschitz_bound']:.4g}",
             epsilon_text(float(row["epsilon"])),
             f"{row['efficiency']:.3f}",
