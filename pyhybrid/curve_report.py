@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
-import pandas as pd
 
+from pyhybrid.accounting import epsilon_text
 from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve
 from pyhybrid.page import Section, Table, picture_of, render_page
 from pyhybrid.plots_curve import plot_curve
 
-__all__ = ["COLUMNS", "cells", "curve_report"]
+__all__ = ["curve_report"]
 
-COLUMNS = {
+_COLUMNS = {
     "mechanism": "",
     "scale": "scale",
     "shift": "shift",
@@ -43,9 +41,9 @@ def curve_report(curve: RiskUtilityCurve) -> str:
         "the same point. The last four: absolute errors of mean and percentiles, unit of "
         f"{curve.outcome}. From 0; smaller is better."
     )
-    table = Table(
-        caption=caption, header=list(COLUMNS.values()), rows=cells(curve.table), numbers=True
-    )
+    shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
+    rows = [[_cell(row[name]) for name in _COLUMNS] for _, row in shown.iterrows()]
+    table = Table(caption=caption, header=list(_COLUMNS.values()), rows=rows, numbers=True)
     sections = [
         Section(paragraphs=[[NOT_COVERED]], pictures=[picture]),
         Section(heading="Points", tables=[table]),
@@ -54,14 +52,8 @@ def curve_report(curve: RiskUtilityCurve) -> str:
     return render_page(title, sections, confidential=True, advice="publish no part of this page")
 
 
-def cells(table: pd.DataFrame, columns: Iterable[str] = tuple(COLUMNS)) -> list[list[str]]:
-    """Columns of the table as text."""
-    chosen = list(columns)
-    return [[_cell(row[name]) for name in chosen] for _, row in table.iterrows()]
-
-
 def _cell(value: object) -> str:
     if isinstance(value, str):
         return value
     number = float(value)  # type: ignore[arg-type]
-    return "–" if np.isnan(number) else f"{number:.4g}"
+    return "–" if np.isnan(number) else f"{number:.3g}"

@@ -49,7 +49,8 @@ def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -
     panels = _panels(7.4, 0.5 + 2.7 * rows, rows, columns, sharex=True)
     for ax, (measure, label) in zip(panels, shown.items(), strict=False):
         _curve_panel(ax, table, measure)
-        ax.set(ylabel=_plain(label), ylim=(0, None), ymargin=0.15, xmargin=0.12)
+        ax.set(ylabel=_plain(label), ymargin=0.2, xmargin=0.12)
+        ax.set_ylim(0, ax.get_ylim()[1])
     for ax in panels[len(shown) :]:
         ax.set_visible(False)
     for ax in panels[max(0, len(shown) - columns) : len(shown)]:
@@ -71,15 +72,15 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
-    """(scale, shift) below each point, by turns nearer and farther to keep neighbours clear."""
+    """(scale, shift) above each point, by turns nearer and farther to keep neighbours clear."""
     for place, (_, point) in enumerate(points.iterrows()):
         ax.annotate(
             f"({point['scale']:g}, {point['shift']:g})",
             (point["epsilon"], point[measure]),
-            xytext=(0, -8 - 11 * (place % 2)),
+            xytext=(0, 6 + 11 * (place % 2)),
             textcoords="offset points",
             ha="center",
-            va="top",
+            va="bottom",
             fontsize=_TEXT - 2,
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
         )

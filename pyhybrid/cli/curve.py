@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
+from pyhybrid.accounting import epsilon_text
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
 from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
@@ -20,8 +21,10 @@ from pyhybrid.validation import check_count, check_output_folder
 
 __all__ = ["curve", "numbers"]
 
-_SHOWN = ("mechanism", "scale", "shift", "epsilon", "max_ecdf", "avg_ecdf", "error_mean",
-          "error_median", "error_q90")  # fmt: skip
+_CAPTION = (
+    "Epsilon of one draw, asymptotic local, remove one record, nats. The last two: absolute "
+    "errors of mean and 90th percentile."
+)
 
 
 def curve(
@@ -111,14 +114,16 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
-    from pyhybrid.curve_report import COLUMNS, cells
+    from pyhybrid.plots_curve import MEASURES
 
-    title = f"{escape(found.outcome)}: risk and utility, epsilon of one draw (confidential)"
-    table = Table(title=title, title_justify="left", caption="The last three: absolute errors.")
-    for name in _SHOWN:
-        table.add_column(COLUMNS[name], justify="right", no_wrap=True)
-    for row in cells(found.table, _SHOWN):
-        table.add_row(*row)
+    title = f"{escape(found.outcome)}: risk and utility (confidential)"
+    table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
+    for name in ("", "scale, shift", "epsilon", "max-ECDF", "avg-ECDF", "mean", "90th"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for _, row in found.table.iterrows():
+        place = "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}"
+        shown = (f"{row[name]:.3g}" for name in MEASURES)
+        table.add_row(str(row["mechanism"]), place, epsilon_text(float(row["epsilon"])), *shown)
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(table)
     show(
