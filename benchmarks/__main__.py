@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bounds, fits, sizes
+from benchmarks import bounds, fits, sizes, study_c
 
-BENCHMARKS = {"bounds": bounds.run, "fits": fits.run, "sizes": sizes.run}
+BENCHMARKS = {"bounds": bounds.run, "fits": fits.run, "sizes": sizes.run, "study_c": study_c.run}
 
 
 def main(names: list[str]) -> int:
