@@ -13,7 +13,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS, Model
 from pyhybrid.validation import FloatArray, check_choice
 
-__all__ = ["generated_table"]
+__all__ = ["GENERATED", "generated_table"]
 
 _RECORDS = 300
 Outcome = Callable[[np.random.Generator, FloatArray], Any]
@@ -31,6 +31,9 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         lambda rng, eta: rng.beta(6 * expit(eta), 6 * expit(-eta)),
     ),
 }
+
+GENERATED = tuple(_KINDS)
+"""Models that can be compared without a table of the user's."""
 
 
 def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame, Model]:

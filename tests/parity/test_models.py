@@ -1,0 +1,95 @@
+"""Every model on every engine against numpy and R; posterior means between engines.
+
+The count models' means in rstan are in test_rstan_engine.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyhybrid.agreement.generated import GENERATED, generated_table
+from pyhybrid.agreement.posterior import mean_rows, same_draws_rows, short_settings, table_rows
+from pyhybrid.agreement.rows import ARITHMETIC, MONTE_CARLO, Row
+from pyhybrid.engines import SamplerSettings, engine_by_name
+from pyhybrid.fitting import FitSession, PosteriorFit, open_session
+from pyhybrid.models import MODELS
+from tests.conftest import require
+from tests.parity import test_rstan_engine
+
+ENGINES = ("embedded", "rstan", "cmdstan")
+SETTINGS = SamplerSettings(chains=4, warmup=500, draws=500, parallel_chains=1)
+ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODELS]
+
+
+@cache
+def _bound(model: str) -> Any:
+    table, made = generated_table(model, np.random.default_rng(8))
+    return made.bind(table)
+
+
+@cache
+def _session(model: str, engine: str) -> FitSession:
+    return open_session(_bound(model), seed=21, engine=engine_by_name(engine), settings=SETTINGS)
+
+
+def _weighted(model: str, engine: str) -> PosteriorFit:
+    alpha = np.linspace(0.2, 1, _bound(model).n)
+    return _session(model, engine).fit(alpha, label="weighted fit")
+
+
+def _require(engine: str) -> None:
+    status = engine_by_name(engine).status()
+    if engine == "cmdstan" and not status.available:
+        pytest.skip(f"CmdStan cannot be used: {status.cause}")
+    require(status.available, f"{engine} cannot be used: {status.cause}")
+
+
+def _assert_agree(rows: list[Row], tolerance: float) -> None:
+    assert {row.quantity: row.difference for row in rows if not row.agrees} == {}
+    assert {row.tolerance for row in rows} == {tolerance}
+
+
+def test_generated_models_are_models() -> None:
+    assert set(GENERATED) <= set(MODELS)
+    assert {"negative_binomial", "poisson", "beta", "beta_regression"} <= set(GENERATED)
+
+
+@pytest.mark.parametrize("model", GENERATED)
+def test_r_reads_the_same_table(model: str, r: Callable[..., Any]) -> None:
+    assert all(row.agrees for row in table_rows(_bound(model)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("model", GENERATED)
+def test_bounds_and_weights_from_each_others_draws(
+    model: str, engine: str, r: Callable[..., Any]
+) -> None:
+    """numpy at an engine's parameters, R at the log_lik that Stan wrote: 1e-10."""
+    _require(engine)
+    bound = _bound(model)
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    draws = engine_by_name(engine).sample(
+        bound.program, data, seed=5, settings=short_settings(bound.n)
+    )
+    rows = list(same_draws_rows(bound, draws, np.random.default_rng(0)))
+    assert len(rows) == 6
+    assert rows[0].numbers == draws.n_draws * (int(bound.row_of.max()) + 1)
+    _assert_agree(rows, ARITHMETIC)
+
+
+@pytest.mark.parametrize(
+    ("model", "engine"),
+    [*((model, "rstan") for model in ONLY_HERE), *((model, "cmdstan") for model in GENERATED)],
+)
+def test_posterior_means_agree_within_5_standard_errors(model: str, engine: str) -> None:
+    _require(engine)
+    fits = [_weighted(model, each) for each in ("embedded", engine)]
+    rows = list(mean_rows(_bound(model), "weighted", *fits))
+    assert len(rows) >= 4
+    assert any(row.difference > 0 for row in rows)
+    _assert_agree(rows, MONTE_CARLO)
