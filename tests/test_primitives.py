@@ -413,4 +413,4 @@ def test_without_opendp_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "opendp", None)
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(EngineUnavailable, match=r"pip install 'pyhybrid\[dp\]'"):
-        ph.laplace_counts([0], n_categories=2, epsilon=1.0)
+        ph.laplace_counts([0], n_categories=2, epsilon=0.1234567)

@@ -18,7 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.histogram import histogram_counts
 from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
-from pyhybrid.primitives.library import calibrated, load_opendp
+from pyhybrid.primitives.library import whole_number_noise
 from pyhybrid.validation import (
     FloatArray,
     check_choice,
@@ -119,14 +119,7 @@ def _noisy_counts(
 ) -> NoisyCounts:
     eps = check_positive(epsilon, "epsilon")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
-    dp = load_opendp()
-    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
-    measurement, scale = calibrated(
-        lambda b: space >> dp.m.then_laplace(scale=b),
-        scale=changed / eps,
-        d_in=changed,
-        epsilon=eps,
-    )
+    measurement, scale = whole_number_noise(changed, eps)
     return NoisyCounts(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
         edges=edges,

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from pyhybrid.accounting import PrivacyCharge
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import calibrated, load_opendp
+from pyhybrid.primitives.library import whole_number_noise
 from pyhybrid.randomness import streams
 from pyhybrid.validation import (
     FloatArray,
@@ -147,18 +147,8 @@ class _Noise:
     """OpenDP's integer Laplace noise for one look at counts, and for one at sums in whole units."""
 
     def __init__(self, share: float) -> None:
-        dp = load_opendp()
-        space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
-
-        def measurement(scale: float) -> Any:
-            return space >> dp.m.then_laplace(scale=scale)
-
-        self._counts, self.scale = calibrated(
-            measurement, scale=_SENSITIVITY / share, d_in=_SENSITIVITY, epsilon=share
-        )
-        self._sums, _ = calibrated(
-            measurement, scale=self.scale * _UNIT, d_in=_SENSITIVITY * _UNIT, epsilon=share
-        )
+        self._counts, self.scale = whole_number_noise(_SENSITIVITY, share)
+        self._sums, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
 
     def counts(self, counts: IntArray) -> IntArray:
         """Noisy counts, shape (k,)."""

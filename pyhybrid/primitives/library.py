@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,14 @@ from typing import Any
 
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 
-__all__ = ["NoiseProvenance", "calibrated", "load_opendp", "opendp_version", "refusals"]
+__all__ = [
+    "NoiseProvenance",
+    "calibrated",
+    "load_opendp",
+    "opendp_version",
+    "refusals",
+    "whole_number_noise",
+]
 
 _STEPS = 64  # of one unit in the last place each; one or two are enough
 
@@ -61,6 +69,34 @@ def refusals() -> Iterator[None]:
         yield
     except OpenDPException as error:
         raise InvalidInput(f"OpenDP refuses: {error.message or error.variant}") from None
+
+
+@functools.lru_cache(maxsize=32)
+def whole_number_noise(d_in: int, epsilon: float, unit: int = 1) -> tuple[Any, float]:
+    """OpenDP's discrete Laplace noise on vectors of whole numbers, and its scale.
+
+    Parameters
+    ----------
+    d_in : int
+        Sensitivity in L1, whole numbers.
+    epsilon : float
+        Above 0, nats.
+    unit : int, default 1
+        Whole numbers that make up 1, if the vector is in finer units: the noise grows with it.
+
+    Returns
+    -------
+    tuple of (measurement, float)
+        From a list of whole numbers to one with noise; scale in the vector's own units.
+    """
+    dp = load_opendp()
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
+    return calibrated(
+        lambda scale: space >> dp.m.then_laplace(scale=scale),
+        scale=d_in * unit / epsilon,
+        d_in=d_in * unit,
+        epsilon=epsilon,
+    )
 
 
 def calibrated(

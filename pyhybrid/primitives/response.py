@@ -22,6 +22,7 @@ Warner (1965), JASA 60:63-69. [JC]; [DR14] sec. 3.2.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -134,6 +135,7 @@ def _yes_or_no(answers: Any) -> npt.NDArray[np.bool_]:
     return array.astype(bool)
 
 
+@functools.lru_cache(maxsize=32)
 def _measurement(epsilon: float) -> tuple[Any, float]:
     """OpenDP's measurement and its keep probability, whose stated cost is not above `epsilon`."""
     dp = load_opendp()
