@@ -276,14 +276,18 @@ def _outcome(values: pd.Series, low: float, high: float) -> FloatArray:
     numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
     if not numeric or pd.api.types.is_complex_dtype(dtype):
         raise InvalidInput(f"outcome {name!r} must be numeric: found {dtype}")
-    for what, wrong in (
-        ("be missing", values.isna().to_numpy()),
-        (f"lie outside [{low:g}, {high:g}]", ~values.between(low, high).to_numpy(dtype=bool)),
-    ):
-        if wrong.any():
-            where = row_label(values.index, int(np.flatnonzero(wrong)[0]))
-            raise InvalidInput(
-                f"outcome {name!r} must not {what}: {where} does; the range is part of the "
-                "guarantee, so change such values by a rule that does not look at the others"
-            )
-    return values.to_numpy(dtype=np.float64)
+    missing = np.flatnonzero(values.isna())
+    if missing.size:
+        raise InvalidInput(
+            f"outcome {name!r} must not be missing: {row_label(values.index, int(missing[0]))} is; "
+            "drop or impute such rows before synthesis"
+        )
+    y: FloatArray = values.to_numpy(dtype=np.float64)
+    outside = np.flatnonzero(~((y >= low) & (y <= high)))
+    if outside.size:
+        raise InvalidInput(
+            f"outcome {name!r} must lie in [{low:g}, {high:g}]: "
+            f"{row_label(values.index, int(outside[0]))} does not; the range is part of the "
+            "guarantee, so change such values by a rule that does not look at the others"
+        )
+    return y
