@@ -121,7 +121,7 @@ def load_release(folder: str | os.PathLike[str]) -> Release:
         _read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, charge.n_synthetic + 1)
     ]
-    records = pd.read_csv(root / "confidential" / "records.csv")
+    records = _records(root / "confidential" / "records.csv")
     return Release(
         synthetic=tables,
         charge=charge,
@@ -138,9 +138,17 @@ def load_release(folder: str | os.PathLike[str]) -> Release:
             lipschitz=_numbers(records, "lipschitz"),
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
-            censored=records["censored"].to_numpy(dtype=bool) if "censored" in records else None,
+            censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
         ),
     )
+
+
+def _records(path: Path) -> pd.DataFrame:
+    """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
+    try:
+        return pd.read_csv(path, dtype=str)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
 
 
 def _diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
@@ -159,7 +167,7 @@ def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
 
 def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
     """A column of the records, shape (n,); of shape (0,) if the mechanism has none."""
-    return records[name].to_numpy(dtype=np.float64) if name in records else np.empty(0)
+    return records[name].astype(float).to_numpy() if name in records else np.empty(0)
 
 
 def _write_public(release: Release, folder: Path, file_format: str) -> None:

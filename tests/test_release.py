@@ -248,6 +248,12 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
     with pytest.raises(InvalidInput, match="saved release"):
         ph.Release.load(out)
     run.write_text(json.dumps(content))
+    records = out / "confidential" / "records.csv"
+    kept = records.read_bytes()
+    records.unlink()
+    with pytest.raises(InvalidInput, match="records"):
+        ph.Release.load(out)
+    records.write_bytes(kept)
     (out / "public" / "synthetic_2.csv").unlink()
     with pytest.raises(InvalidInput, match="synthetic_2"):
         ph.Release.load(out)

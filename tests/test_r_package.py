@@ -1,0 +1,56 @@
+"""The R package: R CMD check on the built tarball, which runs testthat on the shared cases."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import require
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("matrixStats", "testthat", "jsonlite")
+
+
+def _run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "_R_CHECK_FORCE_SUGGESTS_": "false", "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
+    )
+
+
+@pytest.fixture(scope="module")
+def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package built from a copy of what git tracks, as a user's clone would have it."""
+    require(shutil.which("R") is not None, "R was not found")
+    wanted = ", ".join(f"'{name}'" for name in PACKAGES)
+    probe = f"quit(status = !all(c({wanted}) %in% rownames(installed.packages())))"
+    have = _run("Rscript", "--vanilla", "-e", probe, cwd=ROOT)
+    require(have.returncode == 0, f"R packages are missing, one of {wanted}")
+    folder = tmp_path_factory.mktemp("R")
+    built = _run("R", "CMD", "build", str(ROOT), cwd=folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return next(folder.glob("pyhybrid_*.tar.gz"))
+
+
+def test_r_cmd_check_finds_nothing(tarball: Path) -> None:
+    checked = _run("R", "CMD", "check", "--no-manual", tarball.name, cwd=tarball.parent)
+    log = tarball.parent / "pyhybrid.Rcheck" / "00check.log"
+    text = log.read_text() if log.exists() else checked.stdout + checked.stderr
+    assert checked.returncode == 0, text
+    assert "Status: OK" in text, text
+    tests = "".join(p.read_text() for p in (log.parent / "tests").glob("testthat.Rout*"))
+    assert "FAIL 0" in tests
+    assert int(tests.rsplit("PASS ", 1)[1].split()[0].rstrip("]")) > 500
+
+
+def test_the_installed_package_has_the_stan_programs(tarball: Path) -> None:
+    library = tarball.parent / "library"
+    library.mkdir()
+    done = _run("R", "CMD", "INSTALL", f"--library={library}", tarball.name, cwd=tarball.parent)
+    assert done.returncode == 0, done.stderr
+    shipped = {path.name for path in (library / "pyhybrid" / "stan").iterdir()}
+    assert shipped == {path.name for path in (ROOT / "stan").glob("*.stan")}
