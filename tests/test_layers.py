@@ -13,16 +13,28 @@ import pyhybrid as ph
 
 ROOT = Path(ph.__file__).parent
 LAYERS = {
-    0: {"errors", "validation", "randomness"},
-    1: {"accounting", "risk", "weights", "histogram", "utility", "disclosure", "combining",
-        "primitives", "censoring", "auditing"},
-    2: {"models", "engines", "rbridge"},
-    3: {"mechanisms", "synthesis", "calibration", "calibration_files", "modes", "fitting", "release", "statement", "storage", "ledger", "ledger_file",
-        "reweighting", "solve", "comparison", "curve",
-        "curve_points", "resumable", "tasks"},
-    4: {"studies", "masking"},
-    5: {"cli", "report", "page", "plots", "plots_curve", "comparison_report",
-        "curve_report", "agreement"},
+    0: {
+        "errors", "randomness", "validation",
+    },
+    1: {
+        "accounting", "auditing", "censoring", "combining", "disclosure", "histogram",
+        "primitives", "risk", "utility", "weights",
+    },
+    2: {
+        "engines", "models", "rbridge",
+    },
+    3: {
+        "calibration", "calibration_files", "comparison", "curve", "curve_points",
+        "fitting", "ledger", "ledger_file", "mechanisms", "modes", "release", "resumable",
+        "reweighting", "solve", "statement", "storage", "synthesis", "tasks",
+    },
+    4: {
+        "masking", "studies",
+    },
+    5: {
+        "agreement", "cli", "comparison_report", "curve_report", "page", "plots",
+        "plots_curve", "report",
+    },
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
 OWNERS = {
