@@ -346,4 +346,5 @@ def test_quick_compares_two_engines_where_there_are_two(
     found = ph.validate(quick=True, settings=SHORT)
     means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}
     assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
+    assert all(row.difference > 0 for row in found.rows if row.part.startswith("posterior means"))
     assert found.agrees

@@ -218,7 +218,8 @@ class _Run:
         report = self.progress
         return open_session(
             self.bound,
-            seed=self.streams.entropy,
+            # Engines may share Stan's random numbers: one seed would give one set of draws twice.
+            seed=self.streams.engine_seed(f"posterior by {engine.name}"),
             engine=engine,
             settings=self.settings,
             progress=None

@@ -34,7 +34,9 @@ def _bound(model: str) -> Any:
 
 @cache
 def _session(model: str, engine: str) -> FitSession:
-    return open_session(_bound(model), seed=21, engine=engine_by_name(engine), settings=SETTINGS)
+    # embedded and cmdstan share Stan's random numbers: under one seed their draws are the same.
+    seed = 21 + ENGINES.index(engine)
+    return open_session(_bound(model), seed=seed, engine=engine_by_name(engine), settings=SETTINGS)
 
 
 def _weighted(model: str, engine: str) -> PosteriorFit:
@@ -91,5 +93,5 @@ def test_posterior_means_agree_within_5_standard_errors(model: str, engine: str)
     fits = [_weighted(model, each) for each in ("embedded", engine)]
     rows = list(mean_rows(_bound(model), "weighted", *fits))
     assert len(rows) >= 4
-    assert any(row.difference > 0 for row in rows)
+    assert all(row.difference > 0 for row in rows)
     _assert_agree(rows, MONTE_CARLO)
