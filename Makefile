@@ -1,10 +1,9 @@
 # make demo | test | check | bench: each sets up what it needs, in .venv, on a fresh machine.
+# make bench NAMES='bounds sizes' runs those named only.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= dev
-HAVE_R = command -v Rscript >/dev/null 2>&1
 
 .PHONY: demo test check bench format r-packages clean
 
@@ -35,7 +34,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix pyhybrid tests benchmarks
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(NAMES)
 
 # R and rstan through apt where there is apt and root; else the R tests skip and say so.
 r-packages: $(VENV)/.dev

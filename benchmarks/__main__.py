@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bounds, fits, sizes, study_c
+from benchmarks import bounds, fits, sizes, study_c, study_f
 
-BENCHMARKS = {"bounds": bounds.run, "fits": fits.run, "sizes": sizes.run, "study_c": study_c.run}
+BENCHMARKS = {
+    "bounds": bounds.run,
+    "fits": fits.run,
+    "sizes": sizes.run,
+    "study_c": study_c.run,
+    "study_f": study_f.run,
+}
 
 
 def main(names: list[str]) -> int:

@@ -239,7 +239,7 @@ def epsilon_of_bound(
 
 def epsilon_text(epsilon: float) -> str:
     """Epsilon in full, never rounded down for display: 12345.64, 5, 0.000001."""
-    return format(Decimal(repr(epsilon)), "f").removesuffix(".0")
+    return format(Decimal(repr(float(epsilon))), "f").removesuffix(".0")
 
 
 def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:

@@ -33,6 +33,7 @@ from pyhybrid.validation import FloatArray, check_alpha, check_choice
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 
+_Key = tuple[bytes, "float | None"]  # weights, cap
 FitProgress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
@@ -81,9 +82,8 @@ class FitSession:
     rule: ConvergenceRule
     on_not_converged: str
     progress: FitProgress | None
-    _kept: dict[tuple[bytes, float | None], tuple[Draws, Diagnostics]] = field(
-        default_factory=dict, repr=False
-    )
+    _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
+    _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
 
     def fit(
         self,
@@ -112,12 +112,14 @@ class FitSession:
         if key not in self._kept:
             self._kept[key] = self._sample(alpha, cap, label, warm_start)
         draws, diagnostics = self._kept[key]
-        bounds = lipschitz_bounds_streamed(
-            lambda: self.bound.log_lik_blocks(draws),
-            alpha,
-            self.bound.row_of,
-            draw_quantile=draw_quantile,
-        )
+        if (key, draw_quantile) not in self._bounds:
+            self._bounds[key, draw_quantile] = lipschitz_bounds_streamed(
+                lambda: self.bound.log_lik_blocks(draws),
+                alpha,
+                self.bound.row_of,
+                draw_quantile=draw_quantile,
+            )
+        bounds = self._bounds[key, draw_quantile]
         censored = None
         if cap is not None:
             censored = bounds.by_record > cap

@@ -186,7 +186,8 @@ class _Search:
                 self._note(number, k, estimate, None)
                 bound = estimate
             else:
-                fit = self._refit(alpha, nearest, f"re-weighting, k = {k:.4g}")
+                # Always from the same start: then k -> bound is as smooth as the draws allow.
+                fit = self._refit(alpha, base, f"re-weighting, k = {k:.4g}")
                 self._note(number, k, estimate, fit)
                 nearest, bound = fit, fit.bounds.overall
                 if bound <= self.limit:
@@ -206,13 +207,13 @@ class _Search:
             return False
         return not self.limit - self.plan.tolerance < estimate <= self.limit
 
-    def _refit(self, alpha: FloatArray, nearest: PosteriorFit, label: str) -> PosteriorFit:
+    def _refit(self, alpha: FloatArray, base: PosteriorFit, label: str) -> PosteriorFit:
         self.refits += 1
         return self.session.fit(
             alpha,
             label=label,
-            draw_quantile=nearest.bounds.draw_quantile,
-            warm_start=nearest.draws.warm_start(),
+            draw_quantile=base.bounds.draw_quantile,
+            warm_start=base.draws.warm_start(),
         )
 
     def _note(self, number: int, k: float, estimate: float, fit: PosteriorFit | None) -> None:

@@ -19,6 +19,10 @@ data {
   real<lower=0> cap;                           // read only if use_cap = 1
   int<lower=0, upper=1> emit_log_lik;
 }
+transformed data {
+  vector[n] count = to_vector(y);
+  vector[n] log_factorial = lgamma(count + 1);
+}
 parameters {
   vector[K] z;
   vector<lower=0>[K] sigma_beta;
@@ -38,10 +42,15 @@ model {
   sigma_beta ~ student_t(3, 0, 1);
   target += sum(log(shrink));                  // Jacobian of z -> beta, up to a constant
   beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
-  for (i in 1:n) {
-    if (weights[i] > 0) {
-      real term = weights[i] * poisson_log_lpmf(y[i] | eta[i]);
-      target += frequency[i] * (use_cap == 1 ? fmax(-cap, fmin(cap, term)) : term);
+  {
+    // The log density written out over vectors: the same value as poisson_log_lpmf, far cheaper.
+    vector[n] f = count .* eta - exp(eta) - log_factorial;
+    if (use_cap == 1) {
+      for (i in 1:n) {
+        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+      }
+    } else {
+      target += dot_product(frequency .* weights, f);
     }
   }
 }
