@@ -108,11 +108,19 @@ def save_confidential(
 
 def load_release(folder: str | os.PathLike[str]) -> Release:
     """Read a release; see `Release.load`."""
-    root = Path(folder)
+    try:
+        return _load(Path(folder))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"{folder} must hold a whole release: {error} is missing or not as it was written"
+        ) from None
+
+
+def _load(root: Path) -> Release:
     run = _read_json(root / "confidential" / "run.json")
     if run.get("format") != _VERSION:
         raise InvalidInput(
-            f"{folder} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
+            f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
     schema = _read_json(root / "public" / "schema.json")

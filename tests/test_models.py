@@ -211,6 +211,16 @@ def test_categorical_predictors_are_coded_as_r_codes_them(
             np.testing.assert_array_equal(design.X[:, place], own)
 
 
+def test_logicals_are_factors_as_in_r(visits: pd.DataFrame) -> None:
+    table = visits.assign(member=visits["age"] > 50)
+    design = read_design("visits ~ member", table)
+    assert design.columns == ("Intercept", "member[T.True]")
+    np.testing.assert_array_equal(design.X[:, 1], table["member"])
+    # Without main effects R crosses all levels: as many columns as cells.
+    crossed = read_design("visits ~ member:region", table)
+    assert crossed.X.shape[1] == np.linalg.matrix_rank(crossed.X) == 6
+
+
 def test_ordered_factors_get_polynomial_contrasts(visits: pd.DataFrame) -> None:
     kind = pd.CategoricalDtype(["north", "east", "west"], ordered=True)
     table = visits.assign(region=visits["region"].astype(str).astype(kind))

@@ -247,6 +247,9 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
     run.write_text("{")
     with pytest.raises(InvalidInput, match="saved release"):
         ph.Release.load(out)
+    run.write_text(json.dumps({k: v for k, v in content.items() if k != "charge"}))
+    with pytest.raises(InvalidInput, match="'charge' is missing"):
+        ph.Release.load(out)
     run.write_text(json.dumps(content))
     records = out / "confidential" / "records.csv"
     kept = records.read_bytes()

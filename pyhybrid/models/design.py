@@ -6,6 +6,7 @@ polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.validation import FloatArray
 
 __all__ = ["Design", "read_design", "row_label"]
+
+_RECODED = re.compile(r"C\(`(.+?)`, (?:contr\.poly|levels=\[False, True\])\)")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,7 +156,7 @@ def _matrix(
         reason = str(error).split("\n")[0]
         raise InvalidInput(f"formula {formula!r} cannot be evaluated: {reason}") from None
     X = np.array(table, dtype=np.float64, order="C")
-    columns = tuple(str(column) for column in table.columns)
+    columns = tuple(_RECODED.sub(r"\1", str(column)) for column in table.columns)
     if X.shape[0] != len(df) or X.shape[1] == 0:
         raise InvalidInput(f"formula {formula!r} must give a row per record and a column or more")
     infinite = np.argwhere(~np.isfinite(X))
@@ -167,7 +170,8 @@ def _matrix(
 
 
 def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:
-    """Give ordered factors R's polynomial contrasts; formulaic codes the rest as R does."""
+    """Give ordered factors R's polynomial contrasts, and make logicals factors, as they are in R;
+    formulaic codes the rest as R does."""
     from formulaic import Formula
     from formulaic.parser.types import Factor, Term
 
@@ -177,9 +181,14 @@ def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:
         if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered
     }
 
+    logical = {str(name) for name in df.columns if pd.api.types.is_bool_dtype(df[name].dtype)}
+    coding = {name: "contr.poly" for name in ordered} | {
+        name: "levels=[False, True]" for name in logical
+    }
+
     def recoded(factor: Any) -> Any:
-        if factor.expr in ordered:
-            return Factor(f"C(`{factor.expr}`, contr.poly)", eval_method="python")
+        if factor.expr in coding:
+            return Factor(f"C(`{factor.expr}`, {coding[factor.expr]})", eval_method="python")
         return factor
 
     return Formula([Term([recoded(factor) for factor in term.factors]) for term in rhs])

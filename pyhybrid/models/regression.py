@@ -195,9 +195,10 @@ class BoundRegression:
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        alike = bool((X == X[0]).all())  # one linear predictor serves all rows by broadcasting
         for start in range(0, y.size, size):
             chosen = slice(start, start + size)
-            yield self.model.log_lik(parameters, y[chosen], X[chosen])
+            yield self.model.log_lik(parameters, y[chosen], X[:1] if alike else X[chosen])
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood and the prior scales of the coefficients.
