@@ -182,9 +182,7 @@ def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:
     }
 
     logical = {str(name) for name in df.columns if pd.api.types.is_bool_dtype(df[name].dtype)}
-    coding = {name: "contr.poly" for name in ordered} | {
-        name: "levels=[False, True]" for name in logical
-    }
+    coding = dict.fromkeys(ordered, "contr.poly") | dict.fromkeys(logical, "levels=[False, True]")
 
     def recoded(factor: Any) -> Any:
         if factor.expr in coding:

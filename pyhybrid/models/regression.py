@@ -195,7 +195,7 @@ class BoundRegression:
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        alike = bool((X == X[0]).all())  # one linear predictor serves all rows by broadcasting
+        alike = bool((X[0] == X).all())  # one linear predictor serves all rows by broadcasting
         for start in range(0, y.size, size):
             chosen = slice(start, start + size)
             yield self.model.log_lik(parameters, y[chosen], X[:1] if alike else X[chosen])
