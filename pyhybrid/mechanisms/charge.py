@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from pyhybrid.accounting import ASYMPTOTIC_LOCAL, STRICT, PrivacyCharge, epsilon_of_bound
 from pyhybrid.errors import SamplingError
@@ -35,28 +36,18 @@ def charge_of_fit(
             "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
             "of 0 under some draw; use a mechanism that gives such records weight 0"
         )
-    return PrivacyCharge(
+    return _charge(
+        fit,
+        bound,
         mechanism=mechanism,
-        epsilon=epsilon_of_bound(
-            overall,
-            n_draws_released=n_draws_released,
-            relation=relation,
-            density_above_one=bound.density_above_one,
-            safety_factor=safety_factor,
-        ),
         kind=ASYMPTOTIC_LOCAL,
-        relation=relation,
-        n_synthetic=n_synthetic,
-        n_draws_released=n_draws_released,
-        bound=overall,
-        n_draws=int(fit.bounds.kept_draws.size),
-        draw_quantile=fit.bounds.draw_quantile,
-        cap=fit.cap,
-        safety_factor=safety_factor,
-        density_above_one=bound.density_above_one,
-        converged=fit.diagnostics.converged,
+        lipschitz_bound=overall,
         assumes=_assumes(fit),
         not_covered=_not_covered(bound),
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        relation=relation,
+        safety_factor=safety_factor,
     )
 
 
@@ -77,26 +68,36 @@ def charge_of_censored_fit(
     database, a neighbour's weights differ, which the cap does not bound: the charge stays local.
     """
     assert fit.cap is not None
-    assumes = [
-        "Released draws come from the censored posterior exactly; a sampler that has converged "
-        "comes close to that.",
-    ]
-    if kind == STRICT:
-        assumes.append("Each record's weight is a function of that record alone.")
-    else:
-        assumes.append(
-            "Weights were computed from the same database and are assumed not to change for its "
-            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
-        )
-    if fit.diagnostics.n_elsewhere:
-        assumes.append(
-            "The censored posterior has more than one mode; the release was drawn from the main "
-            "one, and the others are assumed to have no weight."
-        )
-    return PrivacyCharge(
+    return _charge(
+        fit,
+        bound,
         mechanism=mechanism,
+        kind=kind,
+        lipschitz_bound=fit.cap,
+        assumes=_assumes_of_censoring(fit, kind),
+        not_covered=_not_covered(bound, computed=False),
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        relation=relation,
+        safety_factor=safety_factor,
+    )
+
+
+def _charge(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    lipschitz_bound: float,
+    kind: str,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+    **fields: Any,
+) -> PrivacyCharge:
+    """A charge whose epsilon is what `lipschitz_bound` costs."""
+    return PrivacyCharge(
         epsilon=epsilon_of_bound(
-            fit.cap,
+            lipschitz_bound,
             n_draws_released=n_draws_released,
             relation=relation,
             density_above_one=bound.density_above_one,
@@ -105,17 +106,36 @@ def charge_of_censored_fit(
         ),
         kind=kind,
         relation=relation,
-        n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
-        bound=fit.cap,
+        bound=lipschitz_bound,
         n_draws=int(fit.bounds.kept_draws.size),
+        draw_quantile=fit.bounds.draw_quantile,
         cap=fit.cap,
         safety_factor=safety_factor,
         density_above_one=bound.density_above_one,
         converged=fit.diagnostics.converged,
-        assumes=(*assumes, _converged(fit)),
-        not_covered=_not_covered(bound, computed=False),
+        **fields,
     )
+
+
+def _assumes_of_censoring(fit: PosteriorFit, kind: str) -> tuple[str, ...]:
+    sentences = [
+        "Released draws come from the censored posterior exactly; a sampler that has converged "
+        "comes close to that.",
+    ]
+    if kind == STRICT:
+        sentences.append("Each record's weight is a function of that record alone.")
+    else:
+        sentences.append(
+            "Weights were computed from the same database and are assumed not to change for its "
+            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
+        )
+    if fit.diagnostics.n_elsewhere:
+        sentences.append(
+            "The censored posterior has more than one mode; the release was drawn from the main "
+            "one, and the others are assumed to have no weight."
+        )
+    return (*sentences, _converged(fit))
 
 
 def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
