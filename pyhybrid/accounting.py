@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -36,6 +36,7 @@ __all__ = [
     "STRICT",
     "PrivacyCharge",
     "add_epsilons",
+    "bound_of_epsilon",
     "compose",
     "epsilon_of_bound",
     "epsilon_text",
@@ -94,7 +95,7 @@ class PrivacyCharge:
     relation: str
     n_synthetic: int
     n_draws_released: int
-    bound: float
+    bound: float = field(repr=False)
     n_draws: int | None = None
     draw_quantile: float = 1.0
     cap: float | None = None
@@ -235,6 +236,25 @@ def epsilon_of_bound(
     sides = 4 if relation == "replace" and density_above_one else 2
     # Exact arithmetic on the shortest repr, so that 2 x 0.15 is 0.3 and not just above it.
     return _ceiling(sides * draws * Fraction(repr(factor)) * Fraction(repr(bound)), kind)
+
+
+def bound_of_epsilon(
+    epsilon: float,
+    *,
+    relation: str = "remove",
+    density_above_one: bool = False,
+    safety_factor: float = 1.0,
+) -> float:
+    """Bound (or cap M) for which one released draw costs `epsilon`: epsilon / 2, or / 4.
+
+    The inverse of `epsilon_of_bound`, whose parameters it shares; nats.
+    """
+    sides = (
+        4 if check_choice(relation, "relation", RELATIONS) == "replace" and density_above_one else 2
+    )
+    return check_positive(epsilon, "epsilon") / (
+        sides * check_positive(safety_factor, "safety_factor")
+    )
 
 
 def epsilon_text(epsilon: float) -> str:

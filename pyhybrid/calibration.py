@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.engines import Draws, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import open_session
@@ -68,6 +69,8 @@ class Calibration:
         Share of the reference's records that meet the cap under the draws.
     levels : mapping of str to list
         Levels of categorical predictors, in the order they are coded.
+    columns : tuple of str
+        Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
     """
@@ -82,6 +85,7 @@ class Calibration:
     relation: str
     censored: float
     levels: Mapping[str, list[Any]]
+    columns: tuple[str, ...]
     program_sha256: str
 
     def __repr__(self) -> str:
@@ -112,6 +116,11 @@ class Calibration:
                     f"predictor {column!r} must have the levels of the calibration, {own}: found "
                     f"{levels.get(column)}; make it categorical with those levels"
                 )
+        if bound.design_columns != self.columns:
+            raise InvalidInput(
+                f"predictors must be coded as in the calibration, {', '.join(self.columns)}: found "
+                f"{', '.join(bound.design_columns)}"
+            )
         return lipschitz_bounds_streamed(
             lambda: bound.log_lik_blocks(self.draws), np.ones(bound.n), bound.row_of
         ).by_record
@@ -189,8 +198,9 @@ def calibrate(
     check_choice(relation, "relation", ("remove", "replace"))
     bound = model.bind(reference_data)
     if epsilon is not None:
-        sides = 4 if relation == "replace" and bound.density_above_one else 2
-        cap = check_positive(epsilon, "epsilon") / sides
+        cap = bound_of_epsilon(
+            epsilon, relation=relation, density_above_one=bound.density_above_one
+        )
     levels = categorical_levels(bound)
     if bound.data_dependent:
         raise InvalidInput(
@@ -217,6 +227,7 @@ def calibrate(
         relation=relation,
         censored=0.0,
         levels=levels,
+        columns=bound.design_columns,
         program_sha256=bound.program.sha256,
     )
     return replace(made, censored=made.drift(bound).censored_now)

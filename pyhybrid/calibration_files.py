@@ -39,6 +39,7 @@ def save_calibration(
         "model": calibration.model.describe(),
         **{name: getattr(calibration, name) for name in _NUMBERS},
         "levels": dict(calibration.levels),
+        "columns": calibration.columns,
         "shapes": {n: v.shape[2:] for n, v in calibration.draws.variables.items()},
         "provenance": asdict(calibration.draws.provenance),
     }
@@ -80,6 +81,7 @@ def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
             model=_model(content["model"]),
             draws=frozen_draws(draws, provenance),
             levels=content["levels"],
+            columns=tuple(content["columns"]),
             **{name: content[name] for name in _NUMBERS},
         )
     except (OSError, KeyError, TypeError, ValueError) as error:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting import FitSession, PosteriorFit
 from pyhybrid.risk import lipschitz_bounds_streamed
 from pyhybrid.validation import FloatArray, check_count, check_fraction, check_positive
@@ -189,6 +189,8 @@ class _Search:
                 # Always from the same start: then k -> bound is as smooth as the draws allow.
                 fit = self._refit(alpha, base, f"re-weighting, k = {k:.4g}")
                 self._note(number, k, estimate, fit)
+                if fit is None:
+                    break
                 nearest, bound = fit, fit.bounds.overall
                 if bound <= self.limit:
                     best = fit if best is None or fit.bounds.overall > best.bounds.overall else best
@@ -207,14 +209,19 @@ class _Search:
             return False
         return not self.limit - self.plan.tolerance < estimate <= self.limit
 
-    def _refit(self, alpha: FloatArray, base: PosteriorFit, label: str) -> PosteriorFit:
+    def _refit(self, alpha: FloatArray, base: PosteriorFit, label: str) -> PosteriorFit | None:
+        """The refit, or None with a warning if it does not converge."""
         self.refits += 1
-        return self.session.fit(
-            alpha,
-            label=label,
-            draw_quantile=base.bounds.draw_quantile,
-            warm_start=base.draws.warm_start(),
-        )
+        try:
+            return self.session.fit(
+                alpha,
+                label=label,
+                draw_quantile=base.bounds.draw_quantile,
+                warm_start=base.draws.warm_start(),
+            )
+        except NotConverged as error:
+            warnings.warn(f"the search ends here: {error}", stacklevel=2)
+            return None
 
     def _note(self, number: int, k: float, estimate: float, fit: PosteriorFit | None) -> None:
         bound = np.nan if fit is None else fit.bounds.overall

@@ -359,6 +359,10 @@ def _checked_values(
     return values, _groups(pattern, values.size)
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or str(value) in ("nan", "NaT", "<NA>")
+
+
 def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
     columns = np.asarray(pattern, dtype=object)
     if columns.shape[:1] != (n,) or columns.ndim > 2:
@@ -368,7 +372,7 @@ def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
     code = np.zeros(n, dtype=np.intp)
     for column in columns.reshape(n, -1).T:
         # A missing value is a value of its own, the same for all records that miss it.
-        values = ["missing" if value != value else (value,) for value in column.tolist()]
+        values = ["missing" if _is_missing(value) else (value,) for value in column.tolist()]
         levels = {value: place for place, value in enumerate(dict.fromkeys(values))}
         own = np.array([levels[value] for value in values], dtype=np.intp)
         code = np.unique(code * len(levels) + own, return_inverse=True)[1]

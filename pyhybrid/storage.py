@@ -54,6 +54,7 @@ def save_release(
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
     check_output_folder(folder, overwrite=overwrite)
+    # First, so that nothing is written past the budget, and no data are without an entry.
     entry = None if ledger is None else ledger.add(release)
     with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
         _write_public(release, aside / "public", file_format)
@@ -234,15 +235,17 @@ def _swap(aside: Path, target: Path, mode: int) -> None:
         aside.rename(target)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
+    kept = old / "release"
     try:
-        target.rename(old / "release")
-        try:
-            aside.rename(target)
-        except OSError:
-            (old / "release").rename(target)
-            raise
+        target.rename(kept)
+        aside.rename(target)
+    except BaseException:  # Ctrl-C, too, must not cost the older release
+        if kept.exists() and not target.exists():
+            kept.rename(target)
+        raise
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -285,8 +288,14 @@ def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
 def _write_table(table: pd.DataFrame, path: Path) -> None:
     if path.suffix == ".csv":
         table.to_csv(path, index=_index_is_written(table))
-    else:
+        return
+    try:
         table.to_parquet(path)
+    except (TypeError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        reason = str(error).split("\n")[0]
+        raise InvalidInput(
+            f"the table cannot be written as Parquet: {reason}; save as csv"
+        ) from None
 
 
 def _read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:

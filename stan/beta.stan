@@ -36,13 +36,16 @@ transformed parameters {
   real beta2 = lambda * (1 - phi);
 }
 model {
-  target += log(phi) + log1m(phi) + u[2];      // Jacobian of z -> phi, lambda, up to a constant
+  // Jacobian of z -> phi, lambda, up to a constant; log(phi) + log1m(phi) without overflow.
+  target += u[2] - log1p_exp(u[1]) - log1p_exp(-u[1]);
   phi ~ beta(1, 1);
   lambda ~ pareto(0.1, 1.5);
   if (use_cap == 1) {
     vector[n] f = (beta1 - 1) * log_y + (beta2 - 1) * log1m_y - lbeta(beta1, beta2);
     for (i in 1:n) {
-      target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+      if (weights[i] > 0) {
+        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+      }
     }
   } else {
     target += (beta1 - 1) * sum_log + (beta2 - 1) * sum_log1m - total_weight * lbeta(beta1, beta2);

@@ -57,7 +57,9 @@ model {
                   - (lgamma(beta1) + lgamma(beta2) - lgamma(lambda));
     if (use_cap == 1) {
       for (i in 1:n) {
-        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        if (weights[i] > 0) {
+          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        }
       }
     } else {
       target += dot_product(frequency .* weights, f);

@@ -67,7 +67,9 @@ model {
     f = f - log_factorial - count .* log1p_exp(-log_odds) - phi * log1p_exp(log_odds);
     if (use_cap == 1) {
       for (i in 1:n) {
-        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        if (weights[i] > 0) {
+          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        }
       }
     } else {
       target += dot_product(frequency .* weights, f);

@@ -47,7 +47,9 @@ model {
     vector[n] f = count .* eta - exp(eta) - log_factorial;
     if (use_cap == 1) {
       for (i in 1:n) {
-        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        if (weights[i] > 0) {
+          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        }
       }
     } else {
       target += dot_product(frequency .* weights, f);

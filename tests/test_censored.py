@@ -14,11 +14,11 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.calibration import calibrate
-from pyhybrid.errors import InvalidInput
+from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting import FitSession, open_session
-from pyhybrid.mechanisms.censored import cap_of_epsilon
-from pyhybrid.modes import look_for_modes
+from pyhybrid.modes import ModeCheck, look_for_modes
 
 MODEL = ph.Beta("y ~ 1")
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
@@ -77,11 +77,11 @@ def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession
 
 
 def test_caps_of_both_relations() -> None:
-    assert cap_of_epsilon(4, "remove", density_above_one=True) == 2
-    assert cap_of_epsilon(4, "replace", density_above_one=False) == 2
-    assert cap_of_epsilon(4, "replace", density_above_one=True) == 1
+    assert bound_of_epsilon(4, relation="remove", density_above_one=True) == 2
+    assert bound_of_epsilon(4, relation="replace", density_above_one=False) == 2
+    assert bound_of_epsilon(4, relation="replace", density_above_one=True) == 1
     for relation, above in itertools.product(("remove", "replace"), (True, False)):
-        cap = cap_of_epsilon(4, relation, density_above_one=above)
+        cap = bound_of_epsilon(4, relation=relation, density_above_one=above)
         due = ph.epsilon_of_bound(cap, relation=relation, density_above_one=above, kind="strict")
         assert due == 4
 
@@ -166,6 +166,75 @@ def test_calibrations_need_record_wise_coding() -> None:
         made.weights(model.bind(named[named["g"] != "c"]))
 
 
+def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
+    plan = ph.Reweighting(k=0.6, tolerance=5.0, max_refits=1)
+    assert ph.Censored(MODEL, cap=2, inner=ph.Unweighted(MODEL)).record_indexed
+    raised = ph.Unweighted(MODEL, reweighting=plan)
+    assert not ph.Censored(MODEL, cap=2, inner=raised).record_indexed
+
+
+@pytest.mark.parametrize(
+    ("term", "kind"),
+    [
+        ("x", "strict"),
+        ("log(x + 1)", "strict"),
+        ("I(x**2)", "strict"),
+        ("scale(x)", "asymptotic local"),
+        ("I(x - x.mean())", "asymptotic local"),
+        ("{x.rank() / 3}", "asymptotic local"),
+        ("poly(x, 2)", "asymptotic local"),
+    ],
+)
+def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": rng.poisson(4, 60), "x": rng.integers(1, 9, 60)})
+    model = ph.Poisson(f"y ~ {term}")
+    bound = model.bind(table)
+    assert (bound.data_dependent == ()) == (kind == "strict")
+    if term in ("x", "scale(x)"):
+        inner = ph.Unweighted(model)
+        mechanism = ph.Censored(model, epsilon=9, inner=inner, check_modes=False)
+        assert mechanism.release(table, **OPTIONS).charge.kind == kind
+    if kind != "strict":
+        with pytest.raises(InvalidInput, match="depends on all records"):
+            calibrate(model, table, epsilon=4, **OPTIONS)
+
+
+def test_another_coding_of_predictors_is_refused() -> None:
+    model = ph.Poisson("y ~ C(g)")
+    table = pd.DataFrame({"y": [1, 2, 3, 4, 0, 2] * 6, "g": [1, 2, 3] * 12})
+    made = calibrate(model, table, epsilon=4, n_draws=50, **OPTIONS)
+    with pytest.raises(InvalidInput, match="coded as in the calibration"):
+        made.weights(model.bind(table.assign(g=table["g"] + 1)))
+
+
+def test_a_better_mode_elsewhere_is_written_into_the_charge(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: higher)
+    mechanism = ph.Censored(MODEL, epsilon=4)
+    with pytest.raises(NotConverged, match="missed the main mode"):
+        mechanism.fit(session)
+    with pytest.warns(UserWarning, match="missed the main mode"):
+        release = mechanism.release_from(
+            replace(session, on_not_converged="warn"), n_synthetic=1, n_draws_released=1
+        )
+    assert not release.charge.converged
+    assert "HAS NOT CONVERGED" in release.statement
+
+
+def test_calibrated_statements_say_what_the_calibration_needs(
+    calibration: ph.Calibration,
+) -> None:
+    release = ph.Censored(calibration=calibration, check_modes=False).release(
+        outcomes(3), **OPTIONS
+    )
+    assert "made from other records" in release.statement
+    assert "records that the calibration was made from" in release.statement
+    assert "number of decimals" in release.statement
+
+
 GRID = np.linspace(0.02, 0.98, 25)
 DOMAIN = np.array([0.001, 0.05, 0.3, 0.7, 0.99])
 
@@ -209,7 +278,7 @@ def _in_sample(values: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_audit_no_neighbour_exceeds_epsilon(epsilon: float, relation: str) -> None:
-    cap = cap_of_epsilon(epsilon, relation, density_above_one=True)
+    cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
     for weigh in (_frozen, np.ones_like):
         assert _worst(cap, weigh, relation) <= epsilon + 1e-12
 
@@ -217,7 +286,7 @@ def test_audit_no_neighbour_exceeds_epsilon(epsilon: float, relation: str) -> No
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 def test_audit_catches_what_is_broken(relation: str) -> None:
     epsilon = 1.0
-    cap = cap_of_epsilon(epsilon, relation, density_above_one=True)
+    cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
     assert _worst(2 * cap, np.ones_like, relation) > epsilon  # clipped at 2M
     # Weights of the same database: each neighbour's differ, and the cap does not bound that.
     exceeded = _worst(cap, _in_sample, relation)

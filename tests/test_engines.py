@@ -174,6 +174,12 @@ def test_diagnose_counts_divergences_and_ignores_constants() -> None:
     assert not diagnose(replace(draws, variables=infinite)).converged
 
 
+def test_chains_that_stand_still_have_not_converged() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SHORT)
+    still = diagnose(draws, quantities={"x": np.ones((2, 200))})
+    assert not still.converged
+
+
 def test_unknown_engine_lists_the_known() -> None:
     with pytest.raises(InvalidInput, match="auto, cmdstan, embedded"):
         engines.resolve_engine("nuts")

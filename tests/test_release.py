@@ -234,6 +234,41 @@ def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: 
     pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_interruption_while_overwriting_keeps_the_old_release(
+    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type
+) -> None:
+    out = tmp_path / "out"
+    release.save(out)
+    (out / "mark").write_text("old")
+    rename = Path.rename
+
+    def stop(self: Path, target: Any) -> Path:
+        if ".partial-" in self.name:
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(error):
+        release.save(out, overwrite=True)
+    assert (out / "mark").read_text() == "old"
+
+
+def test_notes_on_the_table_are_not_published(usable: pd.DataFrame, tmp_path: Path) -> None:
+    table = usable.copy()
+    table.attrs["secret"] = "mean 20.735"
+    release = ph.Unweighted(MODEL).release(table, seed=1, engine="embedded")
+    release.save(tmp_path / "out", file_format="parquet")
+    made = tmp_path / "out" / "public" / "synthetic_1.parquet"
+    assert pd.read_parquet(made).attrs == {}
+    assert b"20.735" not in made.read_bytes()
+    assert table.attrs
+
+
+def test_a_charge_does_not_show_its_bound(release: ph.Release) -> None:
+    assert repr(release.charge.bound) not in repr(release.charge)
+
+
 def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(InvalidInput, match=r"run\.json"):

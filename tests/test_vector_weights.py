@@ -56,6 +56,35 @@ def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> No
     assert release.charge.bound == bound  # a weight of at most 1: the unweighted fit
 
 
+def test_a_target_bound_is_not_published(session: FitSession) -> None:
+    mechanism = ph.ScalarWeighted(MODEL, target_bound=2.123456)
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    assert "2.123456" not in release.statement + str(release.settings)
+    assert mechanism._stream() != ph.ScalarWeighted(MODEL, target_bound=2.2)._stream()
+    one, two = (ph.GivenWeights(MODEL, alpha=np.full(300, a)) for a in (0.5, 0.49))
+    assert one._stream() != two._stream()
+
+
+def test_targets_know_of_the_doubling() -> None:
+    table = pd.DataFrame({"y": np.random.default_rng(1).beta(2, 3, 300)})
+    model = ph.Beta("y ~ 1")
+    own = open_session(model.bind(table), seed=1, engine="embedded")
+    bound = own.unweighted().bounds.overall
+    for relation, sides in (("remove", 2), ("replace", 4)):
+        mechanism = ph.ScalarWeighted(model, target_epsilon=2, relation=relation)
+        np.testing.assert_allclose(mechanism.weights(own), 2 / (sides * bound))
+        truncated = ph.Truncated(model, epsilon=2, relation=relation, inner=ph.Unweighted(model))
+        f = own.unweighted().bounds.by_record
+        np.testing.assert_array_equal(truncated.weights(own) == 0, f > 2 / sides)
+
+
+def test_a_session_of_another_model_is_refused(session: FitSession) -> None:
+    with pytest.raises(InvalidInput, match="over the mechanism's model"):
+        ph.Unweighted(ph.Poisson("y ~ 1")).release_from(session, n_synthetic=1, n_draws_released=1)
+    with pytest.raises(InvalidInput, match="must be 1 or n_synthetic = 4"):
+        ph.Unweighted(MODEL).release_from(session, n_synthetic=4, n_draws_released=2)
+
+
 def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
     f = session.unweighted().bounds.by_record
     inner = ph.LipschitzWeighted(MODEL)
@@ -139,6 +168,8 @@ def test_mechanisms_are_read_from_text() -> None:
     assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
     made = build_mechanism("truncated:cap=2.5", MODEL, {"relation": "replace", "scale": None})
     assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
+    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL)
+    assert made == ph.Censored(MODEL, epsilon=4, inner=ph.Unweighted(MODEL))
     made = build_mechanism("lipschitz:scale=0.7,reweighting=true", MODEL)
     assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
 
@@ -150,7 +181,7 @@ def test_mechanisms_are_read_from_text() -> None:
         ("lipschitz:radius=1", "takes no --radius"),
         ("lipschitz:scale=big", "scale must be a number: found 'big'"),
         ("lipschitz:reweighting=maybe", "reweighting must be"),
-        ("truncated:cap=1,inner=lipschitz", "cannot be given"),
+        ("truncated:cap=1,inner=nothing", "inner must be one of"),
         ("count:radius=", "radius must be a number"),
     ],
 )

@@ -62,12 +62,15 @@ def _root(
         raise typer.Exit
 
 
-Model = Annotated[
-    str,
-    typer.Option(
-        help="negative_binomial, poisson, beta or beta_regression; with options as "
-        "NAME:key=value,..., e.g. beta:lower=0,upper=100"
-    ),
+_MODEL_HELP = (
+    "negative_binomial, poisson, beta or beta_regression; with options as NAME:key=value,..., "
+    "e.g. beta:lower=0,upper=100"
+)
+Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
+
+
+OptionalModel = Annotated[
+    str | None, typer.Option(help=f"{_MODEL_HELP} [default: negative_binomial]")
 ]
 
 
@@ -78,16 +81,16 @@ def synthesize(
     formula: Annotated[
         str | None, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")
     ] = None,
-    model: Model = "negative_binomial",
+    model: OptionalModel = None,
     mechanism: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="unweighted, lipschitz, count, scalar, truncated, censored or "
             "perturbed_histogram; with options as NAME:key=value,..., e.g. "
             "count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5, "
             "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1"
         ),
-    ] = "lipschitz",
+    ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(help="Folder of `pyhybrid calibrate`: a strict censored release."),

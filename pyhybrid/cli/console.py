@@ -14,9 +14,10 @@ from pyhybrid.accounting import epsilon_text
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting import FitProgress
 from pyhybrid.release import Release
+from pyhybrid.reweighting import Reweighted
 from pyhybrid.validation import FloatArray
 
-__all__ = ["progress_bars", "release_table", "show", "summary_table"]
+__all__ = ["progress_bars", "release_table", "show", "steps_table", "summary_table"]
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -70,9 +71,34 @@ def release_table(releases: Mapping[str, Release]) -> Table:
     }
     if any(release.diagnostics is not None for release in releases.values()):
         rows = {**rows, **_FIT_ROWS}
+    if any(release.confidential.censored is not None for release in releases.values()):
+        rows = {**rows, "censored records (confidential)": _censored}
     rows = {**rows, "made by": _made_by}
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
+    return table
+
+
+def _censored(release: Release) -> str:
+    met = release.confidential.censored
+    return "-" if met is None else f"{int(met.sum())} of {met.size}"
+
+
+def steps_table(path: Reweighted) -> Table:
+    """Steps of a re-weighting, those whose refit an estimate saved among them. Confidential."""
+    title = f"Re-weighting (confidential): {path.refits_saved} refit(s) saved by estimates"
+    table = Table(title=title, title_justify="left")
+    for column in ("round", "k", "estimated bound", "bound", "efficiency", ""):
+        table.add_column(column, justify="right")
+    start = path.start.bounds
+    table.add_row("start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", "")
+    for step in path.steps:
+        verdict = (
+            ("within the bound" if step.accepted else "above it") if step.refitted else "saved"
+        )
+        shown = (step.estimated_bound, step.bound, step.efficiency)
+        cells = ("-" if np.isnan(value) else f"{value:.4f}" for value in shown)
+        table.add_row(str(step.round), f"{step.k:.4f}", *cells, verdict)
     return table
 
 

@@ -64,6 +64,8 @@ def build_mechanism(
     name, own = _named(text)
     cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
     given = {k: v for k, v in (options or {}).items() if v is not None} | own
+    if isinstance(given.get("inner"), str):
+        given["inner"] = _inner(given["inner"], model)
     mechanism: PseudoPosteriorMechanism = cls(
         model, **_values(f"--mechanism {name}", cls, given, {"model"})
     )
@@ -88,6 +90,11 @@ def _values(what: str, cls: type, given: dict[str, Any], positional: set[str]) -
             raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
         values[key] = _converted(value, types_of[key], key)
     return values
+
+
+def _inner(value: str, model: Model) -> PseudoPosteriorMechanism:
+    """The mechanism inside another, by its name alone: --mechanism censored:inner=unweighted."""
+    return MECHANISMS[check_choice(value, "inner", MECHANISMS)](model)
 
 
 def _type_of(cls: type, name: str) -> Any:
@@ -115,8 +122,8 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
 
 
 def chosen_mechanism(
-    text: str,
-    model: str,
+    text: str | None,
+    model: str | None,
     formula: str | None,
     calibration: Path | None,
     options: dict[str, Any],
@@ -125,16 +132,20 @@ def chosen_mechanism(
     if calibration is None:
         if formula is None:
             raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
+        text, free_of_model = text or "lipschitz", model is None
+        model = model or "negative_binomial"
         if _named(text)[0] in MODEL_FREE:
+            if not free_of_model:
+                raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
             return _model_free(text, formula, options)
         check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
         return build_mechanism(text, build_model(model, formula), options)
     from pyhybrid.cli.calibrate import calibrated_mechanism
 
-    given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
-    if formula is not None or given:
-        extra = given[0] if given else "--formula"
-        raise InvalidInput(f"--calibration holds model, weights and cap: give no {extra}")
+    own = {"formula": formula, "model": model, "mechanism": text, **options}
+    given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value is not None]
+    if given:
+        raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
     return calibrated_mechanism(calibration)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pyhybrid.accounting import epsilon_text
 from pyhybrid.cli.calibrate import drift_table
-from pyhybrid.cli.console import progress_bars, release_table, show, summary_table
+from pyhybrid.cli.console import progress_bars, release_table, show, steps_table, summary_table
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput
@@ -80,6 +80,8 @@ def synthesize(
         baseline = _baseline(session, mechanism.model, release)
     _save(release, baseline, source, out, overwrite, form, book)
     _show(source.frame, {release.charge.mechanism: release}, out)
+    if release.reweighted is not None:
+        show(steps_table(release.reweighted))
     calibration = getattr(mechanism, "calibration", None)
     if calibration is not None:
         show(drift_table(calibration, session.bound))

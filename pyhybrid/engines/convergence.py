@@ -150,6 +150,8 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
         if not own_rhat <= rhat:
             rhat, worst = own_rhat, name
         bulk, tail = min(bulk, own_bulk), min(tail, own_tail)
+    if np.isinf(bulk):  # every column stood still
+        rhat = np.inf
     return rhat, bulk, tail, worst or next(iter(columns), "")
 
 

@@ -76,6 +76,10 @@ class PseudoPosteriorMechanism(ABC):
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
 
+    def private_settings(self) -> dict[str, Any]:
+        """Settings that are confidential: not published, but part of what names the streams."""
+        return {}
+
     @property
     def name(self) -> str:
         """Name of the mechanism."""
@@ -133,7 +137,7 @@ class PseudoPosteriorMechanism(ABC):
         released = (
             m if n_draws_released is None else check_count(n_draws_released, "n_draws_released")
         )
-        if released not in (1, m):
+        if released not in (1, m):  # before anything is fitted
             raise InvalidInput(f"n_draws_released must be 1 or n_synthetic = {m}: found {released}")
         session = open_session(
             self.model.bind(df),
@@ -150,6 +154,13 @@ class PseudoPosteriorMechanism(ABC):
         self, session: FitSession, *, n_synthetic: int, n_draws_released: int
     ) -> Release:
         """Release from the data and fits of `session`; see `release`."""
+        m = check_count(n_synthetic, "n_synthetic")
+        if check_count(n_draws_released, "n_draws_released") not in (1, m):
+            raise InvalidInput(
+                f"n_draws_released must be 1 or n_synthetic = {m}: found {n_draws_released}"
+            )
+        if getattr(session.bound, "model", self.model) != self.model:
+            raise InvalidInput("session must be over the mechanism's model: it is over another")
         reweighted = self.fit(session)
         return self._release_of(session, reweighted, n_synthetic, n_draws_released)
 
@@ -220,5 +231,6 @@ class PseudoPosteriorMechanism(ABC):
 
     def _stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""
-        text = json.dumps(self.describe(), sort_keys=True)
+        settings = [self.describe(), self.private_settings()]
+        text = json.dumps(settings, sort_keys=True)
         return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"

@@ -6,9 +6,7 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from pyhybrid.accounting import ASYMPTOTIC_LOCAL, STRICT, PrivacyCharge
+from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
 from pyhybrid.calibration import Calibration
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting import FitSession, PosteriorFit
@@ -119,20 +117,32 @@ class Censored(PseudoPosteriorMechanism):
     @property
     def record_indexed(self) -> bool:
         """True if each weight is a function of its own record alone."""
-        return self.calibration is not None or isinstance(self._inner(), Unweighted)
+        inner = self._inner()
+        plain = type(inner) is Unweighted and inner.reweighting is False
+        return self.calibration is not None or plain
+
+    def private_settings(self) -> dict[str, Any]:
+        """What tells calibrations apart that are described alike."""
+        if self.calibration is None:
+            return self._inner().private_settings()
+        return {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
 
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
-        found = look_for_modes(session, fit)
+        found, problems = look_for_modes(session, fit), fit.diagnostics.problems
         if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
             message = (
                 f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
                 "another mode of the censored posterior, its log density lower by "
                 f"{found.log_density_gap:.1f} nats"
             )
-            if not found.log_density_gap > 0 and session.on_not_converged == "raise":
-                raise NotConverged(f"{message}: the fit may have missed the main mode")
+            if not found.log_density_gap > 0:
+                message += ": the fit may have missed the main mode"
+                if session.on_not_converged == "raise":
+                    raise NotConverged(message)
+                problems = (*fit.diagnostics.problems, message)
             warnings.warn(message, stacklevel=2)
-        return replace(fit, diagnostics=replace(fit.diagnostics, n_elsewhere=found.n_elsewhere))
+        seen = replace(fit.diagnostics, n_elsewhere=found.n_elsewhere, problems=problems)
+        return replace(fit, diagnostics=seen)
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
@@ -145,7 +155,8 @@ class Censored(PseudoPosteriorMechanism):
             n_draws_released=n_draws_released,
             relation=self.relation,
             safety_factor=self.safety_factor,
-            kind=STRICT if self.record_indexed else ASYMPTOTIC_LOCAL,
+            record_indexed=self.record_indexed,
+            calibrated=self.calibration is not None,
         )
 
     def _inner(self) -> PseudoPosteriorMechanism:
@@ -156,12 +167,10 @@ class Censored(PseudoPosteriorMechanism):
             return self.calibration.cap
         if self.cap is not None:
             return self.cap
-        return cap_of_epsilon(
-            float(self.epsilon or np.nan), self.relation, density_above_one=density_above_one
+        assert self.epsilon is not None
+        return bound_of_epsilon(
+            self.epsilon,
+            relation=self.relation,
+            density_above_one=density_above_one,
+            safety_factor=self.safety_factor,
         )
-
-
-def cap_of_epsilon(epsilon: float, relation: str, *, density_above_one: bool) -> float:
-    """M for which a censored release of one draw costs `epsilon`: epsilon / 2, or / 4."""
-    doubled = relation == "replace" and density_above_one
-    return check_positive(epsilon, "epsilon") / (4 if doubled else 2)

@@ -60,22 +60,28 @@ def charge_of_censored_fit(
     n_draws_released: int,
     relation: str,
     safety_factor: float,
-    kind: str,
+    record_indexed: bool,
+    calibrated: bool,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
-    Strict if weights are functions of single records. If they were computed from the same
-    database, a neighbour's weights differ, which the cap does not bound: the charge stays local.
+    Strict if weights and predictors are functions of single records. If they were computed from
+    the same database, those of a neighbour differ, which the cap does not bound: the charge stays
+    local.
     """
     assert fit.cap is not None
+    kind = STRICT if record_indexed and not bound.data_dependent else ASYMPTOTIC_LOCAL
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=kind,
         lipschitz_bound=fit.cap,
-        assumes=_assumes_of_censoring(fit, kind),
-        not_covered=_not_covered(bound, computed=False),
+        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated),
+        not_covered=(
+            *_not_covered(bound, computed=False),
+            *(("The records that the calibration was made from.",) if calibrated else ()),
+        ),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
@@ -118,22 +124,34 @@ def _charge(
     )
 
 
-def _assumes_of_censoring(fit: PosteriorFit, kind: str) -> tuple[str, ...]:
+def _assumes_of_censoring(
+    fit: PosteriorFit, bound: BoundModel, record_indexed: bool, calibrated: bool
+) -> tuple[str, ...]:
     sentences = [
         "Released draws come from the censored posterior exactly; a sampler that has converged "
         "comes close to that.",
+        "The type of the synthesised column, its number of decimals and the levels of categorical "
+        "predictors are public and the same for every possible record.",
     ]
-    if kind == STRICT:
+    if record_indexed:
         sentences.append("Each record's weight is a function of that record alone.")
     else:
         sentences.append(
             "Weights were computed from the same database and are assumed not to change for its "
             "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
         )
+    if calibrated:
+        sentences.append("The calibration was made from other records, or from public ones.")
+    if bound.data_dependent:
+        sentences.append(
+            "Predictors are coded with values computed from all records "
+            f"({', '.join(bound.data_dependent)}), assumed not to change for neighbours; constants "
+            "given by hand would make the guarantee strict."
+        )
     if fit.diagnostics.n_elsewhere:
         sentences.append(
-            "The censored posterior has more than one mode; the release was drawn from the main "
-            "one, and the others are assumed to have no weight."
+            "The censored posterior has more than one mode; those that the release was not drawn "
+            "from are assumed to have no weight."
         )
     return (*sentences, _converged(fit))
 

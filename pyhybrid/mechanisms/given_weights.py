@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -39,6 +40,10 @@ class GivenWeights(PseudoPosteriorMechanism):
         settings = super().describe()
         del settings["alpha"]
         return settings
+
+    def private_settings(self) -> dict[str, Any]:
+        """A hash of the weights."""
+        return {"alpha": hashlib.sha256(self.alpha.tobytes()).hexdigest()}
 
     def weights(self, session: FitSession) -> FloatArray:
         """The weights given, shape (n,); there must be one for each record."""

@@ -165,6 +165,7 @@ class PerturbedHistogram:
                 shares[place % released], len(df), random.generator(f"histogram/{place + 1}")
             )
             table = df.copy()
+            table.attrs = {}  # notes on the confidential table would be published with it
             table[self.column] = in_dtype_of(values, df[self.column])
             tables.append(table)
             if progress is not None:
@@ -212,7 +213,8 @@ class PerturbedHistogram:
             n_draws_released=released,
             assumes=(
                 "The range and the number of bins were fixed without looking at the data.",
-                "The number of records is public.",
+                "The number of records is public, and so are the type of the column and whether "
+                "it holds whole numbers: the same for every possible record.",
             ),
             not_covered=(
                 f"Columns that were not synthesised: every column but {self.column} is released "

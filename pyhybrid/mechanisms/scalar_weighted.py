@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
@@ -43,7 +45,9 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         super().__post_init__()
         if (self.target_epsilon is None) == (self.target_bound is None):
             raise InvalidInput("exactly one of target_epsilon and target_bound must be given")
-        self._bound()
+        for name in ("target_epsilon", "target_bound"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
 
     def weights(self, session: FitSession) -> FloatArray:
         """The same weight for all n records, from the session's unweighted fit."""
@@ -51,10 +55,28 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         if not np.isfinite(unweighted):
             raise SamplingError("a scalar weight needs a finite unweighted bound: it is infinite")
         return scalar_weights(
-            session.bound.n, target_bound=self._bound(), unweighted_bound=unweighted
+            session.bound.n,
+            target_bound=self._bound(session.bound.density_above_one),
+            unweighted_bound=unweighted,
         )
 
-    def _bound(self) -> float:
+    def describe(self) -> dict[str, Any]:
+        """Public settings: a target bound may be the confidential bound of another fit."""
+        settings = super().describe()
+        del settings["target_bound"]
+        return settings
+
+    def private_settings(self) -> dict[str, Any]:
+        """The target bound."""
+        return {"target_bound": self.target_bound}
+
+    def _bound(self, density_above_one: bool) -> float:
         if self.target_bound is not None:
-            return check_positive(self.target_bound, "target_bound")
-        return check_positive(self.target_epsilon, "target_epsilon") / 2
+            return self.target_bound
+        assert self.target_epsilon is not None
+        return bound_of_epsilon(
+            self.target_epsilon,
+            relation=self.relation,
+            density_above_one=density_above_one,
+            safety_factor=self.safety_factor,
+        )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
+from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitSession
+from pyhybrid.fitting import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.models.base import BoundModel
 from pyhybrid.validation import FloatArray, check_positive
 from pyhybrid.weights import truncate_weights
 
@@ -49,7 +51,9 @@ class Truncated(PseudoPosteriorMechanism):
             raise InvalidInput("exactly one of cap and epsilon must be given")
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
-        self._cap()
+        for name in ("cap", "epsilon"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism."""
@@ -58,12 +62,26 @@ class Truncated(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Truncated weights, shape (n,)."""
         f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
-        return truncate_weights(self._inner().final_weights(session), f, cap=self._cap())
+        return truncate_weights(
+            self._inner().final_weights(session), f, cap=self._cap(session.bound)
+        )
 
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)
 
-    def _cap(self) -> float:
+    def _charge(
+        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        charge = super()._charge(bound, fit, n_synthetic, n_draws_released)
+        return replace(charge, cap=self._cap(bound))
+
+    def _cap(self, bound: BoundModel) -> float:
         if self.cap is not None:
-            return check_positive(self.cap, "cap")
-        return check_positive(self.epsilon, "epsilon") / 2
+            return self.cap
+        assert self.epsilon is not None
+        return bound_of_epsilon(
+            self.epsilon,
+            relation=self.relation,
+            density_above_one=bound.density_above_one,
+            safety_factor=self.safety_factor,
+        )

@@ -64,6 +64,10 @@ class BoundModel(Protocol):
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""
 
     @property
+    def design_columns(self) -> tuple[str, ...]:
+        """Names of the columns that the predictors are coded as."""
+
+    @property
     def likelihood_parameters(self) -> tuple[str, ...]:
         """Names of the variables that the likelihood reads."""
 

@@ -6,6 +6,7 @@ polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,11 @@ from pyhybrid.validation import FloatArray
 
 __all__ = ["Design", "read_design", "row_label"]
 
+_BY_RECORD = frozenset(
+    {"C", "I", "abs", "cos", "exp", "exp10", "exp2", "log", "log10", "log2", "sin", "sqrt"}
+)
+_ELEMENTWISE = (ast.Expression, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare,
+                ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)  # fmt: skip
 _RECODED = re.compile(r"C\(`(.+?)`, (?:contr\.poly|levels=\[False, True\])\)")
 
 
@@ -163,10 +169,28 @@ def _matrix(
     if infinite.size:
         label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
         raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
-    stateful = tuple(
-        sorted(term for term, state in table.model_spec.transform_state.items() if state)
-    )
-    return X, columns, stateful
+    return X, columns, _data_dependent(rhs)
+
+
+def _data_dependent(rhs: Any) -> tuple[str, ...]:
+    """Factors that may look at more than their own record: all but arithmetic on columns and the
+    functions of `_BY_RECORD`. An attribute, a method, a spline, a centring: all count."""
+    factors = {factor.expr for term in rhs for factor in term.factors}
+    return tuple(sorted(expr for expr in factors if not _is_by_record(expr)))
+
+
+def _is_by_record(expression: str) -> bool:
+    try:
+        tree = ast.parse(re.sub(r"`[^`]*`", "column", expression), mode="eval")
+    except SyntaxError:
+        return bool(re.fullmatch(r"[^(){}\[\].+*/-]+", expression))  # a column with an odd name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if not (isinstance(node.func, ast.Name) and node.func.id in _BY_RECORD):
+                return False
+        elif not isinstance(node, _ELEMENTWISE):
+            return False
+    return True
 
 
 def _as_r_codes(rhs: Any, df: pd.DataFrame) -> Any:

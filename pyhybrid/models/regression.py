@@ -135,6 +135,11 @@ class BoundRegression:
         return self.design.predictors
 
     @property
+    def design_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the design matrix."""
+        return self.design.columns
+
+    @property
     def likelihood_parameters(self) -> tuple[str, ...]:
         """Names of the variables that the likelihood reads."""
         return self.model.parameters
@@ -216,6 +221,7 @@ class BoundRegression:
             raise SamplingError("a replicate is not finite: the posterior has no finite mean")
         values = self.model.from_support(values, self.outcome)
         synthetic: pd.DataFrame = self.table.copy()
+        synthetic.attrs = {}  # notes on the confidential table would be published with it
         synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
         return synthetic
 
