@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +26,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.curve_points import CurveSettings, Point, PointTask, point_rows, table_row
+from pyhybrid.curve_points import NEAR, CurveSettings, Point, PointTask, point_rows, table_row
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, resolve_engine
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import FitProgress, PosteriorFit
@@ -151,8 +152,16 @@ def risk_utility_curve(
         resumed = sum(key in finished.parts for key in map(_key, grid))
         _complete(common, grid, finished, workers, executor, progress)
     rows = [finished.parts[_UNWEIGHTED], *itertools.chain(*(finished.parts[_key(p)] for p in grid))]
+    table = pd.DataFrame(rows)
+    far = int((table["bound_ratio"] < NEAR).sum())
+    if far:
+        warnings.warn(
+            f"{far} scalar weight(s) have a bound more than {1 - NEAR:.0%} below that of the "
+            "Lipschitz weights they stand beside: see bound_ratio in the table",
+            stacklevel=2,
+        )
     return RiskUtilityCurve(
-        table=pd.DataFrame(rows),
+        table=table,
         outcome=bound.synthesized[0],
         n_synthetic=m,
         points_resumed=resumed,

@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
+from pyhybrid.engines import Draws
 from pyhybrid.fitting import FitSession, PosteriorFit
 
 __all__ = ["ModeCheck", "look_for_modes"]
@@ -21,6 +23,7 @@ __all__ = ["ModeCheck", "look_for_modes"]
 _DISPERSION = 25.0
 _CHAINS, _WARMUP, _DRAWS = 8, 500, 100
 _FAR = 10.0
+_COMPARED = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +35,8 @@ class ModeCheck:
     n_chains, n_elsewhere : int
         Chains started, and those that ended away from the fit.
     log_density_gap : float
-        Mean log density of the chains that agree with the fit minus that of the others, nats: above
-        0 the others are in a lesser mode. NaN if there are no others, or none that agree.
+        Mean censored log-likelihood of the fit minus that of the chains elsewhere, nats: above 0 the
+        others are in a lesser mode. NaN if there are none.
     """
 
     n_chains: int
@@ -61,8 +64,26 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
         mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
         distance = np.abs(there[name].mean(axis=1) - mean)
         elsewhere |= (distance > _FAR * spread).reshape(draws.n_chains, -1).any(axis=1)
-    # Energy is minus the log density plus a kinetic part of the same mean for every chain.
-    energy = draws.energy.mean(axis=1)
-    both = elsewhere.any() and not elsewhere.all()
-    gap = float(energy[elsewhere].mean() - energy[~elsewhere].mean()) if both else float("nan")
+    gap = float("nan")
+    if elsewhere.any():
+        place = np.flatnonzero(np.repeat(elsewhere, _DRAWS))
+        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws)) - _log_lik(
+            session, fit, draws, place
+        )
     return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
+
+
+def _log_lik(
+    session: FitSession, fit: PosteriorFit, draws: Draws, positions: npt.NDArray[np.intp]
+) -> float:
+    """Censored log-likelihood of all records, averaged over some of the draws at `positions`."""
+    chosen = positions[
+        np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
+    ]
+    bound, total = session.bound, np.zeros(chosen.size)
+    blocks = [block[chosen] for block in bound.log_lik_blocks(draws)]
+    by_row = np.concatenate(blocks, axis=1)
+    for place, values in enumerate(by_row):
+        weighted = np.where(fit.alpha > 0, fit.alpha * values[bound.row_of], 0.0)
+        total[place] = np.clip(weighted, -np.inf if fit.cap is None else -fit.cap, fit.cap).sum()
+    return float(total.mean())

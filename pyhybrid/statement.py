@@ -51,8 +51,9 @@ def _summary(release: Release) -> str:
     drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
     # A line break in a name could forge a heading.
     columns = " ".join(", ".join(release.synthesized).split())
+    together = "" if charge.n_synthetic == 1 else " together"
     return (
-        f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets} together; "
+        f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
         f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "

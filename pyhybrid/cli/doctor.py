@@ -8,6 +8,7 @@ from importlib import metadata
 
 import numpy as np
 import pandas as pd
+from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show
@@ -119,5 +120,6 @@ def _table(title: str, findings: list[Finding]) -> Table:
     for column in ("", "state", "version, or what is missing", "command that mends it"):
         table.add_column(column, overflow="fold")
     for f in findings:
-        table.add_row(f.name, f.state, f.version or f.cause, f.remedy)
+        # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
+        table.add_row(f.name, f.state, escape(f.version or f.cause), escape(f.remedy))
     return table

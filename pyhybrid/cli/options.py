@@ -63,7 +63,12 @@ def build_mechanism(
     """
     name, own = _named(text)
     cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
-    given = {k: v for k, v in (options or {}).items() if v is not None} | own
+    given = {k: v for k, v in (options or {}).items() if v is not None}
+    twice = sorted(given.keys() & own.keys())
+    if twice:
+        option = twice[0].replace("_", "-")
+        raise InvalidInput(f"--{option} must be given once: it is also in --mechanism {text}")
+    given |= own
     if isinstance(given.get("inner"), str):
         given["inner"] = _inner(given["inner"], model)
     mechanism: PseudoPosteriorMechanism = cls(

@@ -112,7 +112,10 @@ def _baseline(session: FitSession, model: Model, release: Release) -> Release | 
     """The unweighted release beside the one made, where its fit was needed anyway."""
     if release.charge.mechanism == "Unweighted" or session.n_fits < 2:
         return None
-    return Unweighted(model).release_from(session, n_synthetic=1, n_draws_released=1)
+    charge = release.charge  # as many sets and draws, so that the epsilons can be compared
+    return Unweighted(model).release_from(
+        session, n_synthetic=charge.n_synthetic, n_draws_released=charge.n_draws_released
+    )
 
 
 def _open_ledger(path: Path | None, *, allow_unlike: bool) -> Ledger | None:

@@ -130,13 +130,17 @@ class Censored(PseudoPosteriorMechanism):
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
         found, problems = look_for_modes(session, fit), fit.diagnostics.problems
         if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
+            gap = found.log_density_gap
             message = (
                 f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
-                "another mode of the censored posterior, its log density lower by "
-                f"{found.log_density_gap:.1f} nats"
+                "another mode of the censored posterior, its log-likelihood "
+                f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
             )
             if not found.log_density_gap > 0:
-                message += ": the fit may have missed the main mode"
+                message += (
+                    ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
+                    "on_not_converged='warn' to release all the same with that in the charge"
+                )
                 if session.on_not_converged == "raise":
                     raise NotConverged(message)
                 problems = (*fit.diagnostics.problems, message)
