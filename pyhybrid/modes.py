@@ -35,8 +35,8 @@ class ModeCheck:
     n_chains, n_elsewhere : int
         Chains started, and those that ended away from the fit.
     log_density_gap : float
-        Mean censored log-likelihood of the fit minus that of the chains elsewhere, nats: above 0 the
-        others are in a lesser mode. NaN if there are none.
+        Mean censored log-likelihood of the fit minus that of the chains elsewhere, nats: above 0
+        the others are in a lesser mode. NaN if there are none.
     """
 
     n_chains: int
