@@ -21,7 +21,7 @@ from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.release import Release
 from pyhybrid.utility import STATISTICS, Estimates, estimates
-from pyhybrid.validation import FloatArray, check_count
+from pyhybrid.validation import FloatArray, check_count, check_draws_released
 
 __all__ = ["DATA", "NOT_COVERED", "Comparison", "compare", "synthetic_means"]
 
@@ -130,9 +130,7 @@ def compare(
     """
     model = _checked_model(mechanisms)
     m = check_count(n_synthetic, "n_synthetic")
-    drawn = m if n_draws_released is None else check_count(n_draws_released, "n_draws_released")
-    if drawn not in (1, m):
-        raise InvalidInput(f"n_draws_released must be 1 or n_synthetic = {m}: found {drawn}")
+    drawn = check_draws_released(n_draws_released, m)
     session = open_session(
         model.bind(df),
         seed=seed,

@@ -22,6 +22,7 @@ __all__ = [
     "check_alpha",
     "check_choice",
     "check_count",
+    "check_draws_released",
     "check_finite",
     "check_flag",
     "check_fraction",
@@ -77,6 +78,16 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name} must be True or False: found {value!r}")
     return bool(value)
+
+
+def check_draws_released(value: Any, n_synthetic: int) -> int:
+    """Return how many draws m sets are simulated from: m (also for None) or 1."""
+    draws = n_synthetic if value is None else check_count(value, "n_draws_released")
+    if draws not in (1, n_synthetic):
+        raise InvalidInput(
+            f"n_draws_released must be 1 or n_synthetic = {n_synthetic}: found {draws}"
+        )
+    return draws
 
 
 def check_choice(value: Any, name: str, known: Iterable[str]) -> str:

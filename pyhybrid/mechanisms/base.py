@@ -27,6 +27,7 @@ from pyhybrid.validation import (
     FloatArray,
     check_choice,
     check_count,
+    check_draws_released,
     check_finite,
     check_fraction,
 )
@@ -134,11 +135,7 @@ class PseudoPosteriorMechanism(ABC):
             If the chains do not converge.
         """
         m = check_count(n_synthetic, "n_synthetic")
-        released = (
-            m if n_draws_released is None else check_count(n_draws_released, "n_draws_released")
-        )
-        if released not in (1, m):  # before anything is fitted
-            raise InvalidInput(f"n_draws_released must be 1 or n_synthetic = {m}: found {released}")
+        released = check_draws_released(n_draws_released, m)  # before anything is fitted
         session = open_session(
             self.model.bind(df),
             seed=seed,
@@ -155,10 +152,7 @@ class PseudoPosteriorMechanism(ABC):
     ) -> Release:
         """Release from the data and fits of `session`; see `release`."""
         m = check_count(n_synthetic, "n_synthetic")
-        if check_count(n_draws_released, "n_draws_released") not in (1, m):
-            raise InvalidInput(
-                f"n_draws_released must be 1 or n_synthetic = {m}: found {n_draws_released}"
-            )
+        check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         reweighted = self.fit(session)

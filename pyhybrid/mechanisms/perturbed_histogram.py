@@ -20,7 +20,7 @@ from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.release import Confidential, Release
-from pyhybrid.validation import FloatArray, check_count, check_positive
+from pyhybrid.validation import FloatArray, check_count, check_draws_released, check_positive
 
 __all__ = ["PerturbedHistogram"]
 
@@ -148,9 +148,7 @@ class PerturbedHistogram:
             If OpenDP is not installed.
         """
         m = check_count(n_synthetic, "n_synthetic")
-        released = check_count(n_draws_released, "n_draws_released")
-        if released not in (1, m):
-            raise InvalidInput(f"n_draws_released must be 1 or n_synthetic = {m}: found {released}")
+        released = check_draws_released(n_draws_released, m)
         if seed is not None:
             raise InvalidInput(
                 f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
