@@ -136,10 +136,12 @@ def test_failure_is_reported_and_leaves_nothing(
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
     script = textwrap.dedent(
         f"""
+        import signal
         from pyhybrid.engines import SamplerSettings, StanProgram
         from pyhybrid.engines.cmdstan import CmdStanEngine
         program = StanProgram(name="normal", text={PROGRAM.text!r})
         settings = SamplerSettings(chains=2, warmup=200, draws=20)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         print("ready", flush=True)
         CmdStanEngine().sample(program, {{"p": 2}}, seed=1, settings=settings)
         """

@@ -373,8 +373,12 @@ def test_bad_options_are_one_line_and_write_nothing(
 def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> None:
     """A real process, stopped by a real signal once a point is there, then run again."""
     table.to_csv(tmp_path / "data.csv", index=False)
-    code = "from pyhybrid.cli import main; main()"
-    command = [sys.executable, "-c", code, *BASE, *QUICK, "--scales", "1,0.9,0.8,0.7,0.6"]
+    code = (  # SIGINT is ignored by what a shell starts in the background
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from pyhybrid.cli import main; main()"
+    )
+    scales = ",".join(f"{1 - place / 40:g}" for place in range(20))
+    command = [sys.executable, "-c", code, *BASE, *QUICK, "--scales", scales]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     points = tmp_path / "out.points.jsonl"
     deadline = time.monotonic() + 60

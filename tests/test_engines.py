@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,27 @@ model { x ~ std_normal(); to_vector(m) ~ normal(0, 2); s ~ exponential(1); }
 generated quantities { real twice = 2 * s; }
 """,
 )
+
+
+def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """stanli records SIGINT and asks between iterations; here it comes after the last question."""
+    import stanli
+
+    def deaf(self: object, **_: object) -> object:
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        return object()
+
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(stanli.Model, "sample", deaf)
+            with pytest.raises(KeyboardInterrupt):
+                EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
+        assert EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT).n_draws == 400
+    finally:
+        signal.signal(signal.SIGINT, heard)
 
 
 def test_draws_have_the_declared_shapes_and_relations() -> None:

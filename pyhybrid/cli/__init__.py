@@ -58,6 +58,8 @@ def _stop_on_sigterm() -> None:
     """Treat SIGTERM as Ctrl-C, which engines know how to stop for, so that folders are removed."""
 
     def handler(_signum: int, _frame: FrameType | None) -> Any:
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):  # under nohup
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, handler)

@@ -9,6 +9,9 @@ import contextlib
 import io
 import json
 import re
+import signal
+import socket
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -66,7 +69,7 @@ class EmbeddedEngine:
             warnings.simplefilter("always")
             try:
                 model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
-                with _reporting(progress, settings) as refresh:
+                with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
                     fit = model.sample(
                         refresh=refresh,
                         seed=seed,
@@ -144,6 +147,33 @@ def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) 
     if warm_start.inv_metric is not None:
         start["inv_metric"] = np.mean(warm_start.inv_metric, axis=0)
     return start
+
+
+@contextlib.contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Raise KeyboardInterrupt if Ctrl-C came while the sampler was returning.
+
+    stanli takes SIGINT over and asks between iterations; one that comes after the last question
+    would be forgotten. The interpreter writes every signal to the wake-up descriptor as it comes.
+    """
+    deaf = (signal.SIG_IGN, signal.SIG_DFL, None)
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGINT) in deaf
+    ):
+        yield
+        return
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+        with contextlib.suppress(BlockingIOError):
+            if signal.SIGINT in reader.recv(4096):
+                raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
