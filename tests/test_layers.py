@@ -25,7 +25,7 @@ LAYERS = {
     },
     3: {
         "calibration", "calibration_files", "comparison", "curve", "curve_points",
-        "fitting", "ledger", "ledger_file", "mechanisms", "modes", "release", "resumable",
+        "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release", "resumable",
         "reweighting", "solve", "statement", "storage", "synthesis", "tasks",
     },
     4: {
