@@ -17,8 +17,8 @@ LAYERS = {
         "errors", "randomness", "validation",
     },
     1: {
-        "accounting", "auditing", "censoring", "combining", "disclosure", "histogram",
-        "primitives", "risk", "utility", "weights",
+        "accounting", "auditing", "censoring", "combining", "contingency", "disclosure",
+        "histogram", "overlap", "primitives", "propensity", "risk", "utility", "weights",
     },
     2: {
         "engines", "models", "rbridge",

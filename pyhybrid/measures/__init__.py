@@ -14,11 +14,14 @@ from pyhybrid.measures.matching import (
     matching_risk,
     replicated_uniques,
 )
+from pyhybrid.measures.pooling import Pooled, pool
 
 __all__ = [
     "AttributeRisk",
+    "Pooled",
     "ReplicatedUniques",
     "attribute_risk",
     "matching_risk",
+    "pool",
     "replicated_uniques",
 ]
