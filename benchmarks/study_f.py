@@ -17,7 +17,7 @@ from pyhybrid.fitting import FitSession, open_session
 
 EPSILONS = (5, 4, 3)
 MODEL = ph.Beta("y ~ 1")
-SETTINGS = SamplerSettings(parallel_chains=1)
+SETTINGS = SamplerSettings(warmup=500, parallel_chains=1)
 # Means over 100 databases and, for Censor_uw, their range, as published.
 PUBLISHED = {
     "Weighted-e": {5: (29, None), 4: (195, None), 3: (573, None)},

@@ -21,7 +21,7 @@ from pyhybrid.fitting import FitSession, PosteriorFit
 __all__ = ["ModeCheck", "look_for_modes"]
 
 _DISPERSION = 25.0
-_CHAINS, _WARMUP, _DRAWS = 8, 500, 100
+_CHAINS, _WARMUP, _DRAWS = 8, 250, 50
 _FAR = 10.0
 _COMPARED = 40
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
@@ -107,6 +107,19 @@ def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
     np.testing.assert_allclose(
         _target(bound, sums, points), _target(bound, clipped_at_nothing, points), rtol=1e-10
     )
+
+
+def test_the_rough_fit_has_the_posteriors_spread() -> None:
+    """A spread that is far too small once cost thousands of gradients before a chain got away."""
+    for seed in range(6):
+        y = np.random.default_rng(1000 + seed).beta(0.5, 3, 2000)
+        bound = ph.Beta("y ~ 1").bind(pd.DataFrame({"y": y}))
+        data = bound.stan_data(np.ones(2000))
+        draws = EmbeddedEngine().sample(bound.program, data, seed=2, settings=SamplerSettings())
+        u = np.column_stack([special.logit(draws.flat("phi")), np.log(draws.flat("lambda") - 0.1)])
+        whitened = np.linalg.solve(data["factor"], (u - data["center"]).T)
+        assert (np.abs(whitened.mean(axis=1)) < 0.2).all()
+        np.testing.assert_allclose(np.cov(whitened), np.eye(2), atol=0.15)
 
 
 def test_outcomes_are_scaled_and_come_back(table: pd.DataFrame) -> None:

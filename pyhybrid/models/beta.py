@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
-from scipy.special import betaln, expit, logit
+from scipy.special import betaln, expit, logit, polygamma
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
@@ -88,7 +88,7 @@ class Beta(ProportionModel):
             "sum_log": ones,
             "sum_log1m": zeros,
             "center": fit.x,
-            "factor": cholesky_or_diagonal(fit.hess_inv),
+            "factor": cholesky_or_diagonal(np.linalg.inv(_information(fit.x, total))),
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -97,3 +97,15 @@ class Beta(ProportionModel):
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(("y", "frequency", "weights"), np.empty(0))}
         return data
+
+
+def _information(u: FloatArray, total: float) -> FloatArray:
+    """Fisher information of (logit phi, log(lambda - 0.1)) in `total` records, with the ridge."""
+    phi, excess = expit(u[0]), np.exp(np.clip(u[1], -30, 30))
+    size = 0.1 + excess
+    slope = size * phi * expit(-u[0])
+    jacobian = np.array([[slope, excess * phi], [-slope, excess * expit(-u[0])]])
+    shared = polygamma(1, size)
+    shapes = np.maximum(np.array([size * phi, size * expit(-u[0])]), 1e-8)
+    by_record = np.diag(polygamma(1, shapes)) - shared
+    return np.asarray(total * jacobian.T @ by_record @ jacobian + 2 * _RIDGE * np.eye(2))
