@@ -7,6 +7,9 @@ functions of the data.
 
 from __future__ import annotations
 
+from pyhybrid.measures.columns import ColumnUtility, column_utility
+from pyhybrid.measures.definitions import MEASURES, Measure
+from pyhybrid.measures.inference import ModelUtility, model_utility
 from pyhybrid.measures.matching import (
     AttributeRisk,
     ReplicatedUniques,
@@ -15,13 +18,35 @@ from pyhybrid.measures.matching import (
     replicated_uniques,
 )
 from pyhybrid.measures.pooling import Pooled, pool
+from pyhybrid.measures.propensities import PropensityUtility, propensity_utility
+from pyhybrid.measures.summaries import (
+    RiskSummary,
+    UtilitySummary,
+    risk_summary,
+    utility_summary,
+)
+from pyhybrid.measures.tabulations import TableUtility, table_utility
 
 __all__ = [
+    "MEASURES",
     "AttributeRisk",
+    "ColumnUtility",
+    "Measure",
+    "ModelUtility",
     "Pooled",
+    "PropensityUtility",
     "ReplicatedUniques",
+    "RiskSummary",
+    "TableUtility",
+    "UtilitySummary",
     "attribute_risk",
+    "column_utility",
     "matching_risk",
+    "model_utility",
     "pool",
+    "propensity_utility",
     "replicated_uniques",
+    "risk_summary",
+    "table_utility",
+    "utility_summary",
 ]

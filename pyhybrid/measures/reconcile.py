@@ -18,7 +18,7 @@ import pandas as pd
 from pyhybrid.errors import InvalidInput
 from pyhybrid.validation import FloatArray
 
-__all__ = ["Tables", "reconcile_tables", "synthetic_sets"]
+__all__ = ["Tables", "is_numeric", "reconcile_tables", "synthetic_sets"]
 
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
@@ -183,12 +183,14 @@ def _read_column(
     for values, name in zip(series, called, strict=True):
         if _blank(values).isna().all():
             raise InvalidInput(f"column {column!r} must have values: all are missing in {name}")
-    if as_codes or not _is_numeric(series[0]):
+    if as_codes or not is_numeric(series[0]):
         return _read_categories(column, series, called)
-    return [_numbers(column, values, name) for values, name in zip(series, called, strict=True)]
+    read = _days if pd.api.types.is_datetime64_any_dtype(series[0]) else _numbers
+    return [read(column, values, name) for values, name in zip(series, called, strict=True)]
 
 
-def _is_numeric(values: pd.Series) -> bool:
+def is_numeric(values: pd.Series) -> bool:
+    """Whether a column holds numbers or dates, rather than categories."""
     if pd.api.types.is_datetime64_any_dtype(values):
         return True
     if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(values):
@@ -199,16 +201,26 @@ def _is_numeric(values: pd.Series) -> bool:
     return not any(isinstance(v, (str, bool)) for v in present) and _parsed(present) is not None
 
 
-def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
-    if pd.api.types.is_datetime64_any_dtype(values):
-        naive = pd.to_datetime(values, utc=True).dt.tz_localize(None)
-        days = (naive - pd.Timestamp(0)) / pd.Timedelta(days=1)
-        from_days: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
-        return from_days
-    parsed = _parsed(values)
-    if parsed is None:
+def _days(column: str, values: pd.Series, name: str) -> pd.Series:
+    """Dates, or text in ISO 8601, as days since 1970-01-01."""
+    try:
+        if pd.api.types.is_numeric_dtype(values):
+            raise TypeError
+        naive = pd.to_datetime(_blank(values), utc=True, format="ISO8601").dt.tz_localize(None)
+    except (ValueError, TypeError):
         raise InvalidInput(
-            f"column {column!r} must be numeric in {name}, as it is in the data: found text; "
+            f"column {column!r} must hold dates in {name}, as it does in the data"
+        ) from None
+    days = (naive - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    from_days: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
+    return from_days
+
+
+def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
+    parsed = _parsed(values)
+    if parsed is None or pd.api.types.is_datetime64_any_dtype(values):
+        raise InvalidInput(
+            f"column {column!r} must be numeric in {name}, as it is in the data: found other; "
             "convert it, or declare the column categorical"
         )
     infinite = np.flatnonzero(np.isinf(parsed.to_numpy()))
