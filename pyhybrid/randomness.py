@@ -44,6 +44,11 @@ class Streams:
         """Return a seed for a Stan engine, in 1 .. 2^31 - 2."""
         return int(self._sequence(name).generate_state(1, np.uint64)[0] % (2**31 - 2)) + 1
 
+    def child(self, name: str) -> Streams:
+        """Streams of a part of the work: none of them is a stream of the whole or of a sibling."""
+        words = self._sequence(f"child/{name}").generate_state(4, np.uint32)
+        return Streams(entropy=int.from_bytes(words.tobytes(), "little"), seeded=self.seeded)
+
     def _sequence(self, name: str) -> np.random.SeedSequence:
         digest = hashlib.sha256(name.encode()).digest()
         key = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]

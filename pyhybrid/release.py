@@ -86,6 +86,9 @@ class Release:
         The released fit; not saved.
     reweighted : Reweighted or None
         The fit before re-weighting and all steps, if there was one; only the steps are saved.
+    parts : tuple of Release
+        The releases of single columns that a sequential synthesis is made of, in their order;
+        each has its own charge, weights and bounds. Empty otherwise.
     """
 
     synthetic: list[pd.DataFrame]
@@ -100,6 +103,7 @@ class Release:
     identifier: str = field(default_factory=new_identifier)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
+    parts: tuple[Release, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         c = self.charge
@@ -127,7 +131,8 @@ class Release:
             for column in self.synthesized:
                 whole[column] = synthetic[column]
             restored.append(whole)
-        return replace(self, synthetic=restored)
+        parts = tuple(replace(part, synthetic=restored) for part in self.parts)
+        return replace(self, synthetic=restored, parts=parts)
 
     def save(
         self,

@@ -35,7 +35,7 @@ def privacy_statement(release: Release) -> str:
         "## Not covered",
         _bullets(charge.not_covered),
         "## How it was made",
-        _bullets(_how(release)),
+        *_how_each(release),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -97,6 +97,18 @@ def _meaning(charge: PrivacyCharge) -> str:
         f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
         f"that the release tells nothing about any record. {scope}{doubled}"
     )
+
+
+def _how_each(release: Release) -> list[str]:
+    """How the release was made; of a sequence, each step with its own epsilon."""
+    lines = [_bullets(_how(part)) for part in release.parts or (release,)]
+    for place, part in enumerate(release.parts):
+        column = " ".join(", ".join(part.synthesized).split())
+        lines[place] = (
+            f"### Step {place + 1}: {column} by {part.charge.mechanism}, "
+            f"epsilon = {epsilon_text(part.charge.epsilon)} ({part.charge.kind})\n\n{lines[place]}"
+        )
+    return lines
 
 
 def _how(release: Release) -> list[str]:

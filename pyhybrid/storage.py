@@ -7,6 +7,7 @@ public/charge.json                   the charge without the bound
 public/schema.json                   dtypes and category levels
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
+confidential/step_1/ ...             the same of each column of a sequential synthesis
 ==================================== ==========================================================
 """
 
@@ -125,12 +126,17 @@ def _load(root: Path) -> Release:
             f"this is pyhybrid {pyhybrid.__version__}"
         )
     schema = _read_json(root / "public" / "schema.json")
-    charge = PrivacyCharge.from_dict(run["charge"])
     tables = [
         _read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
-        for place in range(1, charge.n_synthetic + 1)
+        for place in range(1, run["charge"]["n_synthetic"] + 1)
     ]
-    records = _records(root / "confidential" / "records.csv")
+    return _release(root / "confidential", run, tables)
+
+
+def _release(folder: Path, run: dict[str, Any], tables: list[pd.DataFrame]) -> Release:
+    """The release whose record is `run` in `folder`, with the parts in its subfolders."""
+    charge, records = PrivacyCharge.from_dict(run["charge"]), _records(folder / "records.csv")
+    steps = [folder / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
     return Release(
         synthetic=tables,
         charge=charge,
@@ -149,6 +155,7 @@ def _load(root: Path) -> Release:
             entropy=int(run["seed"]),
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
         ),
+        parts=tuple(_release(step, _read_json(step / "run.json"), tables) for step in steps),
     )
 
 
@@ -212,6 +219,7 @@ def _write_confidential(
         "ledger": None if entry is None else {"entry": entry.number, "sha256": entry.sha256},
         "seeded": release.seeded,
         "seed": str(kept.entropy),
+        "n_parts": len(release.parts),
     }
     records.to_csv(folder / "records.csv", index=False)
     _write_json(folder / "run.json", run)
@@ -219,6 +227,8 @@ def _write_confidential(
         (folder / name).write_text(text, encoding="utf-8")
     for path in folder.iterdir():
         path.chmod(0o600)
+    for place, part in enumerate(release.parts, start=1):
+        _write_confidential(part, folder / f"step_{place}", {}, None)
 
 
 def _steps(release: Release) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ def synthesize(
     n_draws_released: int,
     streams: Streams,
     stream: str,
+    given: Sequence[pd.DataFrame] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """Return `n_synthetic` tables simulated from `n_draws_released` draws.
@@ -58,12 +59,15 @@ def synthesize(
         m data sets, from m draws or from one.
     streams, stream : Streams, str
         Source and name of the random numbers; each data set has a stream of its own.
+    given : sequence of DataFrame, optional
+        m tables in which other columns were synthesised before; the data themselves if omitted.
     """
     chosen = choose_draws(kept_draws, n_draws_released, streams.generator(f"{stream}/draws"))
     tables = []
     for place in range(n_synthetic):
         rng = streams.generator(f"{stream}/replicate {place + 1}")
-        tables.append(bound.replicate(draws, int(chosen[place % chosen.size]), rng))
+        draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
+        tables.append(bound.replicate(draws, draw, rng, table))
         if progress is not None:
             progress(place + 1, n_synthetic)
     return tables

@@ -26,14 +26,14 @@ LAYERS = {
     3: {
         "calibration", "calibration_files", "comparison", "curve", "curve_points",
         "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release", "resumable",
-        "reweighting", "solve", "statement", "storage", "synthesis", "tasks",
+        "reweighting", "sequential", "solve", "statement", "storage", "synthesis", "tasks",
     },
     4: {
         "masking", "studies",
     },
     5: {
-        "agreement", "cli", "comparison_report", "curve_report", "page", "plots",
-        "plots_curve", "report",
+        "agreement", "cli", "comparison_report", "curve_report", "measures_report", "page",
+        "plots", "plots_curve", "plots_measures", "release_measures", "report",
     },
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}

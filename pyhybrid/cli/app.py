@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import pyhybrid
+from pyhybrid.cli import measure_commands
 from pyhybrid.cli.ledger import commands as ledger_commands
 from pyhybrid.cli.options import (
     build_model,
@@ -27,6 +28,8 @@ app = typer.Typer(
     help="Synthetic microdata from Bayesian models with a formal privacy guarantee.",
 )
 app.add_typer(ledger_commands, name="ledger")
+app.command()(measure_commands.utility)
+app.command()(measure_commands.risk)
 
 Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
 Seed = Annotated[
@@ -69,8 +72,9 @@ _MODEL_HELP = (
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
 
 
-OptionalModel = Annotated[
-    str | None, typer.Option(help=f"{_MODEL_HELP} [default: negative_binomial]")
+OptionalModels = Annotated[
+    list[str] | None,
+    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula [default: negative_binomial]"),
 ]
 
 
@@ -79,16 +83,20 @@ def synthesize(
     data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
     out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
     formula: Annotated[
-        str | None, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")
+        list[str] | None,
+        typer.Option(
+            help="As in R, e.g. 'visits ~ age + region'; several are synthesised in sequence, "
+            "each given those before it."
+        ),
     ] = None,
-    model: OptionalModel = None,
+    model: OptionalModels = None,
     mechanism: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="unweighted, lipschitz, count, scalar, truncated, censored or "
             "perturbed_histogram; with options as NAME:key=value,..., e.g. "
             "count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5, "
-            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1"
+            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1; once, or once per formula"
         ),
     ] = None,
     calibration: Annotated[
@@ -147,7 +155,7 @@ def synthesize(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Release synthetic data: one column replaced, the others kept."""
+    """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     from pyhybrid.cli.synthesize import synthesize as command
 
     options = {
@@ -162,7 +170,7 @@ def synthesize(
     }
     command(
         data,
-        chosen_mechanism(mechanism, model, formula, calibration, options),
+        chosen_mechanism(mechanism or [], model or [], formula or [], calibration, options),
         out=out,
         n_synthetic=n_synthetic,
         one_draw=one_draw,

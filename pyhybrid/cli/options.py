@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import MODELS, Model
 from pyhybrid.reweighting import Reweighting
+from pyhybrid.sequential import SequentialSynthesis
 from pyhybrid.validation import check_choice
 
 __all__ = [
@@ -127,28 +129,62 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
 
 
 def chosen_mechanism(
-    text: str | None,
-    model: str | None,
-    formula: str | None,
+    texts: Sequence[str],
+    models: Sequence[str],
+    formulas: Sequence[str],
     calibration: Path | None,
     options: dict[str, Any],
+) -> PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis:
+    """The mechanism of the options of `synthesize`: named, or held by a calibration; a sequence if
+    there are several formulas."""
+    if calibration is not None:
+        return _calibrated(texts, models, formulas, calibration, options)
+    if not formulas:
+        raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
+    for name, given in (("--mechanism", texts), ("--model", models)):
+        if len(given) > 1 and len(given) != len(formulas):
+            raise InvalidInput(
+                f"{name} must be given once, or once per --formula: found {len(given)} for "
+                f"{len(formulas)} formula(s)"
+            )
+    if len(formulas) == 1:
+        return _of_formula(_nth(texts, 0), _nth(models, 0), formulas[0], options)
+    steps: list[Any] = [
+        _of_formula(_nth(texts, place), _nth(models, place), formula, options)
+        for place, formula in enumerate(formulas)
+    ]
+    return SequentialSynthesis(steps)
+
+
+def _nth(given: Sequence[str], place: int) -> str | None:
+    """What was given for one of several formulas, or for all of them."""
+    return given[place if len(given) > 1 else 0] if given else None
+
+
+def _of_formula(
+    text: str | None, model: str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram:
-    """The mechanism of the options of `synthesize`: named, or held by a calibration."""
-    if calibration is None:
-        if formula is None:
-            raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
-        text, free_of_model = text or "lipschitz", model is None
-        model = model or "negative_binomial"
-        if _named(text)[0] in MODEL_FREE:
-            if not free_of_model:
-                raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
-            return _model_free(text, formula, options)
-        check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
-        return build_mechanism(text, build_model(model, formula), options)
+    text = text or "lipschitz"
+    if _named(text)[0] in MODEL_FREE:
+        if model is not None:
+            raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
+        return _model_free(text, formula, options)
+    check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
+    return build_mechanism(text, build_model(model or "negative_binomial", formula), options)
+
+
+def _calibrated(
+    texts: Sequence[str],
+    models: Sequence[str],
+    formulas: Sequence[str],
+    calibration: Path,
+    options: dict[str, Any],
+) -> PseudoPosteriorMechanism:
     from pyhybrid.cli.calibrate import calibrated_mechanism
 
-    own = {"formula": formula, "model": model, "mechanism": text, **options}
-    given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value is not None]
+    own = {"formula": formulas, "model": models, "mechanism": texts}
+    given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]
+    given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
     if given:
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
     return calibrated_mechanism(calibration)

@@ -24,6 +24,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import Model, NegativeBinomial
 from pyhybrid.release import Release
+from pyhybrid.sequential import SequentialSynthesis
 from pyhybrid.storage import FORMATS
 from pyhybrid.validation import FloatArray, check_choice, check_count, check_output_folder
 
@@ -32,7 +33,7 @@ __all__ = ["demo", "synthesize"]
 
 def synthesize(
     data: Path,
-    mechanism: PseudoPosteriorMechanism | PerturbedHistogram,
+    mechanism: PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis,
     *,
     out: Path,
     n_synthetic: int,
@@ -64,6 +65,21 @@ def synthesize(
         release = mechanism.release(source.frame, n_synthetic=m, seed=seed)
         _save(release, None, source, out, overwrite, form, book)
         _show(source.frame, {release.charge.mechanism: release}, out)
+        return
+    if isinstance(mechanism, SequentialSynthesis):
+        with progress_bars() as progress:
+            release = mechanism.release(
+                source.frame,
+                n_synthetic=m,
+                n_draws_released=1 if one_draw else m,
+                seed=seed,
+                engine=engine,
+                settings=settings,
+                on_not_converged=on_not_converged,
+                progress=progress,
+            )
+        _save(release, None, source, out, overwrite, form, book)
+        _show(source.frame, _by_column(release), out)
         return
     with progress_bars() as progress:
         session = open_session(
@@ -150,12 +166,14 @@ def _save(
 ) -> None:
     from pyhybrid.report import release_report
 
-    report = release_report(release, source.frame, baseline=baseline)
+    reports = {"report.html": release_report(release, source.frame, baseline=baseline)}
+    for place, part in enumerate(release.parts, start=1):
+        reports[f"report_step_{place}.html"] = release_report(part, source.frame)
     source.restore(release).save(
         out,
         overwrite=overwrite,
         file_format=file_format,
-        attachments={"report.html": report},
+        attachments=reports,
         ledger=ledger,
     )
 
@@ -164,13 +182,23 @@ def _show(data: pd.DataFrame, releases: Mapping[str, Release], out: Path) -> Non
     last = list(releases.values())[-1]
     show(release_table(releases))
     for column in last.synthesized:
-        sets = {name: _columns(release, column) for name, release in releases.items()}
+        sets = {
+            name: _columns(release, column)
+            for name, release in releases.items()
+            if column in release.synthesized and not release.parts
+        }
         show(summary_table(column, data[column].to_numpy(dtype=float), sets))
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
         f"\n{_first_paragraph(last.statement)}",
     )
+
+
+def _by_column(release: Release) -> dict[str, Release]:
+    """The steps of a sequence, and the whole."""
+    steps = {", ".join(part.synthesized): part for part in release.parts}
+    return {**steps, "all columns": release}
 
 
 def _columns(release: Release, column: str) -> list[FloatArray]:

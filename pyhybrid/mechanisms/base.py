@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any
 
@@ -148,15 +149,24 @@ class PseudoPosteriorMechanism(ABC):
         return self.release_from(session, n_synthetic=m, n_draws_released=released)
 
     def release_from(
-        self, session: FitSession, *, n_synthetic: int, n_draws_released: int
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
     ) -> Release:
-        """Release from the data and fits of `session`; see `release`."""
+        """Release from the data and fits of `session`; see `release`.
+
+        `given` are m tables in which other columns were synthesised before: the released tables
+        are these with the model's column replaced, and predictors are read from them.
+        """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         reweighted = self.fit(session)
-        return self._release_of(session, reweighted, n_synthetic, n_draws_released)
+        return self._release_of(session, reweighted, n_synthetic, n_draws_released, given)
 
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
@@ -169,7 +179,12 @@ class PseudoPosteriorMechanism(ABC):
         return reweighted_fit(session, start, plan)
 
     def _release_of(
-        self, session: FitSession, path: Reweighted, n_synthetic: int, n_draws_released: int
+        self,
+        session: FitSession,
+        path: Reweighted,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None,
     ) -> Release:
         bound, fit = session.bound, path.fit
         charge = self._charge(bound, fit, n_synthetic, n_draws_released)
@@ -182,6 +197,7 @@ class PseudoPosteriorMechanism(ABC):
             n_draws_released=n_draws_released,
             streams=session.streams,
             stream=self._stream(),
+            given=given,
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
         return Release(

@@ -10,7 +10,7 @@ from pyhybrid.errors import SamplingError
 from pyhybrid.fitting import PosteriorFit
 from pyhybrid.models.base import BoundModel
 
-__all__ = ["charge_of_censored_fit", "charge_of_fit"]
+__all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
 
 
 def charge_of_fit(
@@ -185,11 +185,18 @@ def _converged(fit: PosteriorFit) -> str:
     )
 
 
-def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
-    columns = " ".join(", ".join(bound.synthesized).split())
-    sentences = (
+def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
+    """That every column but those given is released as it is."""
+    columns = " ".join(", ".join(synthesized).split())
+    return (
         f"Columns that were not synthesised: every column but {columns} is released as it is, and "
-        "who is in the data is not hidden.",
+        "who is in the data is not hidden."
+    )
+
+
+def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+    sentences = (
+        unsynthesized_sentence(bound.synthesized),
         "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
         "bound can be worked out from it.",
         "Choices made by looking at the confidential data: the model and its formula, scale, "

@@ -94,5 +94,15 @@ class BoundModel(Protocol):
         """What must have converged, shape (chains, draws, *dims) each: all that the likelihood
         reads, in a form that does not depend on labels."""
 
-    def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
-        """The table with its synthesised columns drawn anew from posterior draw `draw`."""
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The table, or `given`, with its synthesised columns drawn anew from draw `draw`.
+
+        `given` has the rows and columns of the table, some columns synthesised before; predictors
+        are read from it.
+        """

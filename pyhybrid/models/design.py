@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class Design:
         Columns of the table that the right-hand side reads.
     data_dependent : tuple of str
         Terms whose coding depends on all records (centring, splines, orthogonal polynomials).
+    coding : object
+        formulaic's record of how the columns were made: levels, contrasts, centring.
     """
 
     outcome: str
@@ -53,6 +56,20 @@ class Design:
     columns: tuple[str, ...]
     predictors: tuple[str, ...]
     data_dependent: tuple[str, ...] = ()
+    coding: Any = field(default=None, repr=False)
+
+    def matrix_of(self, df: pd.DataFrame) -> FloatArray:
+        """Design matrix (n, K) of another table, coded as this one's.
+
+        Raises
+        ------
+        InvalidInput
+            For levels that the data did not have, and for missing or non-finite values.
+        """
+        X, columns, _ = _matrix(self.coding, "of the model", df, self.predictors)
+        if columns != self.columns:
+            raise InvalidInput(f"predictors must be coded as {self.columns}: found {columns}")
+        return X
 
 
 def read_design(formula: str, df: pd.DataFrame) -> Design:
@@ -69,7 +86,7 @@ def read_design(formula: str, df: pd.DataFrame) -> Design:
     parsed, outcome = _parse(formula, df)
     y = _outcome(df[outcome], outcome)
     predictors = tuple(sorted(str(v) for v in parsed.required_variables if v in df.columns))
-    X, columns, data_dependent = _matrix(parsed, formula, df, predictors)
+    X, columns, coding = _matrix(_as_r_codes(parsed, df), formula, df, predictors)
     _check_rank(X, columns)
     return Design(
         outcome=outcome,
@@ -77,7 +94,8 @@ def read_design(formula: str, df: pd.DataFrame) -> Design:
         X=X,
         columns=columns,
         predictors=predictors,
-        data_dependent=data_dependent,
+        data_dependent=_data_dependent(parsed),
+        coding=coding,
     )
 
 
@@ -147,17 +165,28 @@ def _outcome(values: pd.Series, name: str) -> FloatArray:
 
 
 def _matrix(
-    rhs: Any, formula: str, df: pd.DataFrame, predictors: tuple[str, ...]
-) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
-    """Design matrix, names of its columns, and terms that formulaic keeps a state for."""
+    coding: Any, formula: str, df: pd.DataFrame, predictors: tuple[str, ...]
+) -> tuple[FloatArray, tuple[str, ...], Any]:
+    """Design matrix, names of its columns, and how formulaic made them (its model spec).
+
+    `coding` is a formula, or the model spec of another table.
+    """
+    from formulaic.errors import DataMismatchWarning
+
     for name in predictors:
         if df[name].isna().any():
             where = int(np.flatnonzero(df[name].isna())[0])
             label = row_label(df.index, where)
             raise InvalidInput(f"predictor {name!r} must not be missing: {label} is")
     try:
-        with np.errstate(all="ignore"):  # log(-1) and the like are found below, with their row
-            table = _as_r_codes(rhs, df).get_model_matrix(df, na_action="ignore")
+        # log(-1) and the like are found below, with their row.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter(
+                "error", DataMismatchWarning
+            )  # a level that the data did not have
+            table = coding.get_model_matrix(
+                df, **({} if hasattr(coding, "na_action") else {"na_action": "ignore"})
+            )
     except Exception as error:  # a formula may call anything; whatever it raises is bad input
         reason = str(error).split("\n")[0]
         raise InvalidInput(f"formula {formula!r} cannot be evaluated: {reason}") from None
@@ -169,7 +198,7 @@ def _matrix(
     if infinite.size:
         label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
         raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
-    return X, columns, _data_dependent(rhs)
+    return X, columns, table.model_spec
 
 
 def _data_dependent(rhs: Any) -> tuple[str, ...]:

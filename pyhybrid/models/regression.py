@@ -213,17 +213,30 @@ class BoundRegression:
         """
         return {name: draws.variables[name] for name in self.model.monitored_parameters}
 
-    def replicate(self, draws: Draws, draw: int, rng: np.random.Generator) -> pd.DataFrame:
-        """The table with its outcome drawn anew from posterior draw `draw`."""
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
-        values = self.model.draw_outcome(parameters, self.design.X, rng)
+        table, X = (self.table, self.design.X) if given is None else (given, self._design_of(given))
+        values = self.model.draw_outcome(parameters, X, rng)
         if not np.isfinite(values).all():
             raise SamplingError("a replicate is not finite: the posterior has no finite mean")
         values = self.model.from_support(values, self.outcome)
-        synthetic: pd.DataFrame = self.table.copy()
+        synthetic: pd.DataFrame = table.copy()
         synthetic.attrs = {}  # notes on the confidential table would be published with it
         synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
         return synthetic
+
+    def _design_of(self, given: pd.DataFrame) -> FloatArray:
+        """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""
+        if all(given[name].equals(self.table[name]) for name in self.predictors):
+            return self.design.X
+        return self.design.matrix_of(given)
 
 
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
