@@ -228,7 +228,7 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
             ax.plot([row.lower, row.upper], [place, place], color=colour, linewidth=1.6)
             ax.plot([row.estimate], [place], _MARKERS[place % 6], color=colour, markersize=5)
         ax.set_title(_plain(statistic), loc="left", fontsize=_TEXT)
-        ax.locator_params(axis="x", nbins=4)
+        ax.locator_params(axis="x", nbins=3)
     panels[0].set_yticks(range(len(sources)), map(_plain, sources))
     panels[0].set_ylim(len(sources) - 0.5, -0.5)
     for ax in panels[len(statistics) :]:

@@ -36,6 +36,7 @@ Seed = Annotated[
     int | None,
     typer.Option(help="For tests and papers; a release seed must stay secret."),
 ]
+Workers = Annotated[int, typer.Option(help="Processes; the results do not depend on it.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]
 
 
@@ -203,6 +204,7 @@ def compare(
     one_draw: Annotated[
         bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
     ] = False,
+    workers: Workers = 1,
     engine: Engine = "auto",
     seed: Seed = None,
     chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
@@ -222,6 +224,7 @@ def compare(
         out=out,
         n_synthetic=n_synthetic,
         one_draw=one_draw,
+        workers=workers,
         seed=seed,
         engine=engine,
         settings=sampler_settings(chains, warmup, draws, adapt_delta),
@@ -241,7 +244,7 @@ def curve(
     ] = "0",
     model: Model = "negative_binomial",
     n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
-    workers: Annotated[int, typer.Option(help="Processes; the results do not depend on it.")] = 1,
+    workers: Workers = 1,
     engine: Engine = "auto",
     seed: Seed = None,
     chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,

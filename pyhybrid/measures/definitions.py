@@ -121,8 +121,8 @@ MEASURES = {
     ),
     "matching_risk": _risk(
         "matching risk I",
-        "1 over the synthetic records that match a target on the keys, 0 if none does; averaged "
-        "over sets, here also over targets.",
+        "1/c with c the synthetic records that match a target on the keys, 0 for none, averaged "
+        "over sets and targets: what the intruder believes, also where he is misled.",
         "[0, 1]", _RISKIER, "0: nothing matches", "1 if all records are unique on the keys",
     ),
     "expected_match_risk": _risk(

@@ -199,14 +199,15 @@ def risk_summary(
     Parameters
     ----------
     real, synthetic, keys, radius, kind
-        As in `pyhybrid.matching_risk`; radius and kind name keys only.
+        As in `pyhybrid.matching_risk`; `radius` names keys only, `kind` sensitive columns, too.
     sensitive : sequence of str, or mapping of str to number or None
-        Columns whose attribute risk is computed, with the radius (in the unit of the column)
-        within which a value counts as learned; without one, values must be equal.
+        Columns whose attribute risk is computed, with the radius within which a value counts as
+        learned; without one, values must be equal.
     holdout : DataFrame, optional
         As in `pyhybrid.attribute_risk`.
     """
-    matching = matching_risk(real, synthetic, keys=keys, radius=radius, kind=kind)
+    own = {k: v for k, v in kind.items() if k in keys} if isinstance(kind, Mapping) else kind
+    matching = matching_risk(real, synthetic, keys=keys, radius=radius, kind=own)
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     return RiskSummary(
         matching=matching,
@@ -217,7 +218,7 @@ def risk_summary(
                 sensitive=column,
                 keys=keys,
                 radius=_with(radius, keys, real, column, reach),
-                kind=kind,
+                kind=_kinds_for(kind, keys, column),
                 holdout=holdout,
             )
             for column, reach in within.items()
@@ -237,3 +238,11 @@ def _with(
         numbers = [key for key in keys if is_numeric(real[key])]
         radii = {} if radius is None else dict.fromkeys(numbers, radius)
     return radii if reach is None else {**radii, column: reach}
+
+
+def _kinds_for(
+    kind: str | Mapping[str, str], keys: Sequence[str], column: str
+) -> str | dict[str, str]:
+    if isinstance(kind, Mapping):
+        return {name: each for name, each in kind.items() if name in (*keys, column)}
+    return kind

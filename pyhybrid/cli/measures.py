@@ -1,0 +1,254 @@
+"""`pyhybrid utility` and `pyhybrid risk`: measures of synthetic data from anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.cli.console import show
+from pyhybrid.cli.tables import read_table
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary, risk_summary, utility_summary
+from pyhybrid.measures.plain import risk_as_dict, utility_as_dict
+
+__all__ = ["parse_key", "risk", "utility"]
+
+_WIDTH = 112  # of a table that goes to a file or a pipe
+_NOTE = (
+    "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
+    "epsilon; publish none of it."
+)
+_VERSIONS = ("synthetic", "versus")
+
+
+def utility(
+    real: Path,
+    synthetic: Sequence[Path],
+    *,
+    versus: Sequence[Path],
+    columns: str | None,
+    categorical: Sequence[str],
+    formulas: Sequence[str],
+    model: str,
+    rule: str | None,
+    n_permutations: int,
+    seed: int,
+    json_out: str | None,
+    html: Path | None,
+    overwrite: bool,
+) -> None:
+    """Compute, write the files asked for, show the table; nothing is written on an error."""
+    _check_outputs(json_out, html, overwrite)
+    data, versions = _read(real, synthetic, versus)
+    found = {
+        name: utility_summary(
+            data,
+            sets,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            categorical=categorical,
+            formulas=formulas,
+            model=model,
+            rule=rule,
+            n_permutations=n_permutations,
+            rng=seed,
+        )
+        for name, sets in versions.items()
+    }
+    page = None
+    if html is not None:
+        from pyhybrid.measures_report import utility_report
+
+        page = utility_report(found)
+    _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
+
+
+def risk(
+    real: Path,
+    synthetic: Sequence[Path],
+    *,
+    versus: Sequence[Path],
+    keys: Sequence[str],
+    sensitive: Sequence[str],
+    holdout: Path | None,
+    json_out: str | None,
+    html: Path | None,
+    overwrite: bool,
+) -> None:
+    """As `utility`, for disclosure risk."""
+    _check_outputs(json_out, html, overwrite)
+    if not keys:
+        raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
+    named = [parse_key(text, "--key") for text in keys]
+    hidden = [parse_key(text, "--sensitive") for text in sensitive]
+    twice = [name for name, _ in named if [other for other, _ in named].count(name) > 1]
+    if twice:
+        raise InvalidInput(f"each --key must be given once: {twice[0]!r} is there twice")
+    data, versions = _read(real, synthetic, versus)
+    outside = None if holdout is None else read_table(holdout).frame
+    found = {
+        name: risk_summary(
+            data,
+            sets,
+            keys=[key for key, _ in named],
+            radius={key: own["radius"] for key, own in named if "radius" in own},
+            kind={key: own["kind"] for key, own in [*named, *hidden] if "kind" in own},
+            sensitive={column: own.get("radius") for column, own in hidden},
+            holdout=outside,
+        )
+        for name, sets in versions.items()
+    }
+    page = None
+    if html is not None:
+        from pyhybrid.measures_report import risk_report
+
+        page = risk_report(found)
+    _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
+
+
+def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
+    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``.
+
+    Raises
+    ------
+    InvalidInput
+        For another setting or a radius that is no number.
+    """
+    name, _, rest = text.rpartition(":")
+    if "=" not in rest:  # a column may have a colon in its name
+        name, rest = text, ""
+    settings: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in ("radius", "kind"):
+            raise InvalidInput(f"{option} {text!r} takes radius and kind: found {key!r}")
+        if key == "radius":
+            try:
+                settings[key] = float(value)
+            except ValueError:
+                raise InvalidInput(
+                    f"radius of {option} {name!r} must be a number: found {value!r}"
+                ) from None
+        else:
+            settings[key] = value
+    return name, settings
+
+
+def _read(
+    real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
+) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
+    """The data, and the sets of each version; a folder stands for the sets of a release."""
+    data = read_table(real).frame
+    versions = {
+        name: [read_table(path).frame for path in _files(paths)]
+        for name, paths in zip(_VERSIONS, (synthetic, versus), strict=True)
+        if paths
+    }
+    return data, versions
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = path / "public" if (path / "public").is_dir() else path
+        sets = [*inside.glob("synthetic_*.csv"), *inside.glob("synthetic_*.parquet")]
+        if not sets:
+            raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
+        found += sorted(sets, key=lambda each: (len(each.name), each.name))
+    return found
+
+
+def _finish(
+    title: str,
+    found: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary],
+    plain: dict[str, Any],
+    page: str | None,
+    json_out: str | None,
+    html: Path | None,
+    overwrite: bool,
+) -> None:
+    text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
+    if html is not None and page is not None:
+        _write_private(html, page, overwrite)
+    if json_out is not None and json_out != "-":
+        _write_private(Path(json_out), text, overwrite)
+    if json_out == "-":
+        print(text, end="")
+        print(_NOTE, file=sys.stderr)
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    console.print(_table(title, {name: each.overall() for name, each in found.items()}))
+    for path in filter(None, (html, None if json_out is None else Path(json_out))):
+        show(f"written: {escape(str(path))} (confidential)")
+    show(_NOTE)
+
+
+def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
+    from pyhybrid.measures_report import measure_label, number_text
+
+    table = Table(
+        title=f"{title} (confidential)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("measure", overflow="fold", min_width=16)
+    for name in overall:
+        table.add_column(name, justify="right", no_wrap=True)
+    ends = ("as the data", "useless") if title == "Utility" else ("no risk", "data as they are")
+    for end in (*ends, "range; direction; definition"):
+        table.add_column(end, overflow="fold")
+    explained: set[str] = set()
+    for name in dict.fromkeys(name for each in overall.values() for name in each):
+        key = name.split(",")[0]
+        measure = MEASURES[key]
+        values = [number_text(each[name]) if name in each else "–" for each in overall.values()]
+        about = f"{measure.range}; {measure.direction}. {measure.definition}"
+        cells = [measure.at_best, measure.at_worst, about]
+        if key in explained:
+            cells = ["", "", "as above"]
+        explained.add(key)
+        table.add_row(escape(measure_label(name)), *values, *map(escape, cells))
+    return table
+
+
+def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
+    files = [path for path in (html, json_out) if path is not None and str(path) != "-"]
+    if len({os.path.abspath(path) for path in files}) < len(files):
+        raise InvalidInput("--json and --html must name two files: found one")
+    for path in files:
+        if os.path.isdir(path):
+            raise InvalidInput(f"{path} must be a file: it is a folder")
+        if os.path.lexists(path) and not overwrite:
+            raise InvalidInput(f"{path} must be a new file: it exists; give --overwrite or another")
+
+
+def _write_private(path: Path, content: str, overwrite: bool) -> None:
+    """Write a file that only its owner can read, there whole or not at all."""
+    aside = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        if os.path.lexists(path) and not overwrite:
+            raise InvalidInput(f"{path} must be a new file: it exists; give --overwrite or another")
+        os.replace(aside, path)
+        aside = None
+    except OSError as error:
+        raise SaveFailed(f"{path} could not be written: {error.strerror or error}") from None
+    finally:
+        if aside is not None:
+            os.unlink(aside)
