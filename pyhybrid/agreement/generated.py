@@ -18,6 +18,13 @@ __all__ = ["GENERATED", "generated_table"]
 _RECORDS = 300
 Outcome = Callable[[np.random.Generator, FloatArray], Any]
 
+
+def _two_components(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
+    """Two components, well apart."""
+    low = rng.random(eta.size) < 0.3
+    return np.where(low, rng.normal(-2 - eta, 0.4), rng.normal(2 + eta, 0.6))
+
+
 # Formula, and the outcome given a linear predictor about 0, shape (n,).
 _KINDS: Mapping[str, tuple[str, Outcome]] = {
     "negative_binomial": (
@@ -30,7 +37,11 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         "y ~ age + region",
         lambda rng, eta: rng.beta(6 * expit(eta), 6 * expit(-eta)),
     ),
+    "normal": ("y ~ age + region", lambda rng, eta: rng.normal(eta, 0.7)),
+    "mixture": ("y ~ age + region", _two_components),
 }
+
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}
 
 GENERATED = tuple(_KINDS)
 """Models that can be compared without a table of the user's."""
@@ -44,7 +55,7 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
     InvalidInput
         For an unknown model, or one without generated data.
     """
-    make = MODELS[check_choice(model, "model", MODELS)]
+    make: Any = MODELS[check_choice(model, "model", MODELS)]
     if model not in _KINDS:
         raise InvalidInput(
             f"model {model!r} has no generated data: give a table and a formula, or one of "
@@ -54,4 +65,4 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
     y = outcome(rng, 0.5 * age + 0.3 * (region == "west"))
-    return pd.DataFrame({"y": y, "age": age, "region": region}), make(formula)
+    return pd.DataFrame({"y": y, "age": age, "region": region}), make(formula, **_OPTIONS.get(model, {}))

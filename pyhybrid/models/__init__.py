@@ -8,6 +8,7 @@ from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.negative_binomial import NegativeBinomial
+from pyhybrid.models.normal_mixture import MixtureRegression, NormalRegression
 from pyhybrid.models.poisson import Poisson
 
 __all__ = [
@@ -15,8 +16,10 @@ __all__ = [
     "Beta",
     "BetaRegression",
     "BoundModel",
+    "MixtureRegression",
     "Model",
     "NegativeBinomial",
+    "NormalRegression",
     "Poisson",
 ]
 
@@ -25,5 +28,7 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "poisson": Poisson,
     "beta": Beta,
     "beta_regression": BetaRegression,
+    "normal": NormalRegression,
+    "mixture": MixtureRegression,
 }
 """Models by their name on the command line; each takes a formula."""

@@ -1,0 +1,132 @@
+// Finite mixture of normal regressions with record weights; one component is normal regression.
+//                                                                              [S22, app. B]
+//   y_i ~ sum_k proportion_k N(X_i beta_k, sigma_k^2)          (components summed out)
+//   proportion ~ Dirichlet(a/C, ..., a/C),   a ~ Gamma(1, 1),  C = n_components
+//   beta_k ~ MVN(0, diag(sigma_beta) Omega diag(sigma_beta)),   Omega ~ LKJ(1),
+//   sigma_beta ~ half-t_3(0, 1),   sigma_k ~ half-t_3(0, 1) above min_sd
+//
+// Weights, cap, frequency and log_lik as in negative_binomial.stan; y on the transformed scale.
+data {
+  int<lower=1> n;                              // rows
+  int<lower=1> K;                              // columns of the design
+  int<lower=1> n_components;
+  vector[n] y;
+  vector<lower=0>[n] frequency;
+  vector<lower=0, upper=1>[n] weights;
+  matrix[n, K] X;
+  real<lower=0> min_sd;                        // 0: the prior of S22
+  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  array[n_components] matrix[K, K] information;  // of beta_k, positive semidefinite
+  matrix[K, n_components] score;               // information of beta_k times where it is centred
+  vector[n_components] center_sigma;           // of log(sigma - min_sd)
+  vector<lower=0>[n_components] spread_sigma;
+  vector[n_components] center_ratio;           // of log(proportion / proportion[1])
+  vector<lower=0>[n_components] spread_ratio;
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;                           // read only if use_cap = 1
+  int<lower=0, upper=1> emit_log_lik;
+}
+transformed data {
+  matrix[K, K] identity = diag_matrix(rep_vector(1, K));
+  vector[K] freedom;                           // of the diagonal of a Wishart(K + 1)'s factor
+  for (j in 1:K) {
+    freedom[j] = K + 2 - j;
+  }
+}
+parameters {
+  matrix[K, n_components] z;
+  vector<lower=0>[K] sigma_beta;
+  // Factor A of a Wishart(K + 1, I) matrix by Bartlett's decomposition: the correlation matrix of
+  // A A' has density proportional to det^0, LKJ(1). Starts anywhere near 0 are well-conditioned,
+  // which those of a cholesky_factor_corr of many columns are not.
+  vector[K * (K - 1) / 2] z_below;             // entries below the diagonal
+  vector[K] z_diagonal;                        // of log(diagonal)
+  vector[n_components] z_sigma;
+  vector[n_components - 1] z_ratio;
+  vector<lower=0>[n_components > 1 ? 1 : 0] concentration;  // a
+}
+transformed parameters {
+  vector[n_components] sigma = min_sd + exp(center_sigma + spread_sigma .* z_sigma);
+  vector[n_components] proportion;
+  vector[n_components] log_proportion;
+  vector[K] log_diagonal = 0.5 * log(freedom) + z_diagonal ./ sqrt(2 * freedom);
+  matrix[K, n_components] beta;
+  real log_density_u = 0;                      // of u, beta = scale * u, given z: see below
+  {
+    vector[n_components] log_ratio = rep_vector(0, n_components);
+    for (k in 2:n_components) {
+      log_ratio[k] = center_ratio[k] + spread_ratio[k] * z_ratio[k - 1];
+    }
+    log_proportion = log_softmax(log_ratio);
+    proportion = exp(log_proportion);
+  }
+  {
+    matrix[K, K] scale = rep_matrix(0, K, K);  // Cholesky factor of the prior covariance of beta_k
+    int place = 0;
+    for (i in 1:K) {
+      for (j in 1:(i - 1)) {
+        place = place + 1;
+        scale[i, j] = z_below[place];
+      }
+      scale[i, i] = exp(log_diagonal[i]);
+    }
+    scale = diag_pre_multiply(sigma_beta ./ sqrt(rows_dot_self(scale)), scale);
+    // Were the likelihood of beta_k normal with `information`, then z would be standard normal and
+    // independent of the prior's scales: no funnel, however weak or strong the likelihood is.
+    for (k in 1:n_components) {
+      matrix[K, K] root = cholesky_decompose(
+        quad_form_sym(information[k], scale) + identity);
+      vector[K] u = mdivide_right_tri_low(
+        (mdivide_left_tri_low(root, scale' * col(score, k)) + col(z, k))', root)';
+      beta[, k] = scale * u;
+      log_density_u -= 0.5 * dot_self(u) + sum(log(diagonal(root)));
+    }
+  }
+}
+model {
+  z_below ~ std_normal();
+  // Chi densities of the diagonal with the Jacobian of z_diagonal -> diagonal, up to a constant.
+  target += dot_product(freedom, log_diagonal) - 0.5 * sum(exp(2 * log_diagonal));
+  sigma_beta ~ student_t(3, 0, 1);
+  target += log_density_u;                     // normal prior of u, Jacobian of z -> u
+  target += dot_product(spread_sigma, z_sigma);  // Jacobian of z_sigma -> sigma, up to a constant
+  sigma ~ student_t(3, 0, 1);
+  if (n_components > 1) {
+    // Dirichlet density times the Jacobian of z_ratio -> proportion, up to a constant.
+    real share = concentration[1] / n_components;
+    concentration ~ gamma(1, 1);
+    target += lgamma(concentration[1]) - n_components * lgamma(share) + share * sum(log_proportion);
+  }
+  {
+    // The mixture's log density over vectors, one component after the other: the same value as
+    // log_sum_exp record by record, far cheaper.
+    matrix[n, n_components] eta = X * beta;
+    vector[n_components] constant = log_proportion - log(sigma) - 0.5 * log(2 * pi());
+    vector[n] f = constant[1] - 0.5 * square((y - col(eta, 1)) / sigma[1]);
+    for (k in 2:n_components) {
+      vector[n] own = constant[k] - 0.5 * square((y - col(eta, k)) / sigma[k]);
+      f = f + log1p_exp(own - f);
+    }
+    if (use_cap == 1) {
+      for (i in 1:n) {
+        if (weights[i] > 0) {
+          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
+        }
+      }
+    } else {
+      target += dot_product(frequency .* weights, f);
+    }
+  }
+}
+generated quantities {
+  vector[emit_log_lik == 1 ? n : 0] log_lik;
+  if (emit_log_lik == 1) {
+    for (i in 1:n) {
+      vector[n_components] own;
+      for (k in 1:n_components) {
+        own[k] = log_proportion[k] + normal_lpdf(y[i] | dot_product(X[i], col(beta, k)), sigma[k]);
+      }
+      log_lik[i] = log_sum_exp(own);
+    }
+  }
+}
