@@ -15,7 +15,7 @@ $(VENV)/.core: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable ".[dev,report,dp]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,report,dp,cluster]"
 	touch $@
 
 demo: $(VENV)/.core

@@ -75,8 +75,12 @@ def _row(seed: int, name: str, epsilon: int, mechanism: ph.Unweighted, session: 
 
 def table(n_databases: int, workers: int) -> pd.DataFrame:
     """Rows of all databases."""
+    found = []
     with ProcessPoolExecutor(workers) as pool:
-        return pd.DataFrame([row for rows in pool.map(one, range(n_databases)) for row in rows])
+        for place, rows in enumerate(pool.map(one, range(n_databases)), start=1):
+            found += rows
+            print(f"  database {place} of {n_databases}", end="\r", flush=True)
+    return pd.DataFrame(found)
 
 
 def run(n_databases: int = 20, workers: int = 2) -> None:
@@ -119,7 +123,8 @@ def _histogram() -> None:
     """The sixth synthesizer needs no fit: its epsilon is what it was given."""
     for epsilon in EPSILONS:
         mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1, n_bins=20, epsilon=epsilon)
-        print(f"  PH          epsilon {epsilon}  {mechanism.release(database(0))!r}")
+        charge = mechanism.release(database(0)).charge
+        print(f"  {'PH':<11} epsilon {epsilon}  {charge.kind}, {charge.relation} one record")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
 A comparison is made for the data owner: everything in it but the synthetic tables and the charges
 is confidential. It computes every candidate on the confidential data; which one is then published
-is a choice made by looking at them, and no charge covers that choice. Publishing several of the
-candidates adds their epsilons.
+is a choice made by looking at them, and no charge covers that choice. To publish several, release
+each anew: the fits of one comparison share their random numbers, and epsilons add only for releases
+whose random numbers are independent.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.release import Release
+from pyhybrid.tasks import first_failure, run_tasks
 from pyhybrid.utility import STATISTICS, Estimates, estimates
 from pyhybrid.validation import FloatArray, check_count, check_draws_released
 
@@ -30,8 +34,8 @@ DATA = "data"
 
 NOT_COVERED = (
     "Every candidate was computed on the confidential data. Which of them is published, if chosen "
-    "by looking at this comparison, is a choice that no epsilon here covers. Publishing several "
-    "adds their epsilons."
+    "by looking at this comparison, is a choice that no epsilon here covers. To publish several, "
+    "release each anew: these share their random numbers, and epsilons add only where they do not."
 )
 
 _RECORDS_SIMULATED = 10_000_000
@@ -42,8 +46,8 @@ class Comparison:
     """Releases of several mechanisms over one model and one data set. Confidential.
 
     Publishing the release that looks best is a choice made by looking at the confidential data:
-    the guarantee of its charge does not cover it. Publishing several adds their epsilons
-    (`pyhybrid.compose`).
+    the guarantee of its charge does not cover it. To publish several, release each anew: these
+    share their random numbers, and epsilons add (`pyhybrid.compose`) only where they do not.
 
     Attributes
     ----------
@@ -90,6 +94,8 @@ def compare(
     rule: ConvergenceRule | None = None,
     on_not_converged: str = "raise",
     progress: FitProgress | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
@@ -98,7 +104,7 @@ def compare(
     mechanisms are not noise of the sampler.
 
     Comparing several candidates on the confidential data and publishing one of them is a choice
-    that the guarantee does not cover; releasing several adds their epsilons.
+    that the guarantee does not cover; to publish several, release each anew.
 
     Parameters
     ----------
@@ -112,6 +118,10 @@ def compare(
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
     seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.fitting.open_session`.
+    workers : int, default 1
+        Processes that work on mechanisms at once; does not change the results.
+    executor : Executor, optional
+        In place of `workers`, e.g. of a Dask client; it is not shut down.
 
     Returns
     -------
@@ -140,7 +150,15 @@ def compare(
         on_not_converged=on_not_converged,
         progress=progress,
     )
-    return _compared(session, mechanisms, m, drawn)
+    check_count(workers, "workers")
+    if workers > 1 or executor is not None:
+        asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor)
+    else:
+        asked = {
+            name: _released(_Task(session=session, mechanism=each, n_synthetic=m, n_drawn=drawn))
+            for name, each in mechanisms.items()
+        }
+    return _compared(session, asked)
 
 
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
@@ -203,19 +221,70 @@ def _checked_model(mechanisms: Any) -> Any:
     return model
 
 
-def _compared(
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """One mechanism and the session whose fits it may use."""
+
+    session: FitSession
+    mechanism: PseudoPosteriorMechanism
+    n_synthetic: int
+    n_drawn: int
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Released:
+    """The release of one mechanism, the fits it asked for, and the session that made them."""
+
+    release: Release
+    asked: set[tuple[bytes, float | None]]
+    session: FitSession
+
+
+def _released(task: _Task) -> _Released:
+    """Runs in any process."""
+    own = _recording(task.session)
+    release = task.mechanism.release_from(
+        own, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
+    )
+    return _Released(release=release, asked=own.asked, session=own)
+
+
+def _released_in_parallel(
     session: FitSession,
     mechanisms: Mapping[str, PseudoPosteriorMechanism],
     n_synthetic: int,
-    n_draws_released: int,
-) -> Comparison:
-    releases, alone = {}, 0
-    for name, mechanism in mechanisms.items():
-        own = _recording(session)
-        releases[name] = mechanism.release_from(
-            own, n_synthetic=n_synthetic, n_draws_released=n_draws_released
-        )
-        alone += len(own.asked)
+    n_drawn: int,
+    workers: int,
+    executor: Executor | None,
+) -> dict[str, _Released]:
+    """The same releases; each worker starts from the unweighted fit, which nearly all need."""
+    session.unweighted()
+    chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
+    sent = replace(
+        session, progress=None, settings=replace(session.settings, parallel_chains=chains)
+    )
+    tasks = [
+        _Task(session=sent, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)
+        for name, each in mechanisms.items()
+    ]
+    found, failures = {}, []
+    for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
+        if ended.result is None:
+            failures.append(ended)
+        else:
+            found[ended.task.name] = ended.result
+            session.take_fits(ended.result.session)
+        if session.progress is not None:
+            session.progress("mechanisms", len(found) + len(failures), len(tasks))
+    if failures:
+        raise first_failure(failures, "mechanisms")
+    return {name: found[name] for name in mechanisms}
+
+
+def _compared(session: FitSession, released: Mapping[str, _Released]) -> Comparison:
+    releases = {name: each.release for name, each in released.items()}
+    alone = sum(len(each.asked) for each in released.values())
     column = session.bound.synthesized[0]
     found = {DATA: _estimates(session, DATA, session.bound.outcome)}
     for name, release in releases.items():
@@ -227,7 +296,7 @@ def _compared(
         estimates=_tidy(found),
         outcome=column,
         fits_made=session.n_fits,
-        fits_saved=alone - session.n_fits,
+        fits_saved=max(0, alone - session.n_fits),
         session=session,
     )
 

@@ -32,7 +32,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import FitProgress, PosteriorFit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.resumable import FinishedParts, fingerprint, open_parts
-from pyhybrid.tasks import run_tasks
+from pyhybrid.tasks import first_failure, run_tasks
 from pyhybrid.validation import FloatArray, check_count, check_finite
 from pyhybrid.weights import weights_from_lipschitz
 
@@ -200,11 +200,17 @@ def _complete(
         for point, alpha in weights.items()
     ]
     done = len(grid) - len(missing)
-    for task, rows in run_tasks(point_rows, tasks, workers=workers, executor=executor):
-        finished.add(_key(task.point), rows)
+    failures = []
+    for ended in run_tasks(point_rows, tasks, workers=workers, executor=executor):
+        if ended.error is not None:
+            failures.append(ended)
+            continue
+        finished.add(_key(ended.task.point), ended.result)
         done += 1
         if progress is not None:
             progress("curve points", done, len(grid))
+    if failures:  # the others are kept
+        raise first_failure(failures, "points")
 
 
 def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:

@@ -142,6 +142,11 @@ class FitSession:
         ones = np.ones(self.bound.n)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
 
+    def take_fits(self, other: FitSession) -> None:
+        """Take over the fits that a copy of this session has made, in another process perhaps."""
+        self._kept.update(other._kept)
+        self._bounds.update(other._bounds)
+
     @property
     def n_fits(self) -> int:
         """Distinct fits made so far."""

@@ -1,4 +1,7 @@
-"""Independent tasks in this process, in worker processes, or on any executor."""
+"""Independent tasks in this process, in worker processes, or on any executor.
+
+A task that fails, or whose worker dies, loses nothing but itself.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,29 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pyhybrid.errors import SamplingError
 
-__all__ = ["run_tasks"]
+__all__ = ["Done", "first_failure", "run_tasks"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+_DIED = (
+    "a worker process died: it may have run out of memory; a script that uses workers must keep "
+    'its calls under if __name__ == "__main__":'
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Done(Generic[Task, Result]):
+    """A task that has ended, with its result or with the error that ended it."""
+
+    task: Task
+    result: Result | None = None
+    error: Exception | None = None
 
 
 def run_tasks(
@@ -23,10 +41,8 @@ def run_tasks(
     *,
     workers: int = 1,
     executor: Executor | None = None,
-) -> Iterator[tuple[Task, Result]]:
-    """Yield (task, result) as tasks finish.
-
-    A task that raises stops the ones not yet begun; the others' results are yielded first.
+) -> Iterator[Done[Task, Result]]:
+    """Yield tasks as they end, those that failed among them.
 
     Parameters
     ----------
@@ -36,59 +52,101 @@ def run_tasks(
     workers : int, default 1
         Processes; with 1 the tasks run here, one after the other.
     executor : Executor, optional
-        In place of `workers`; it is not shut down.
+        In place of `workers`, e.g. a Dask client's ``get_executor()``; it is not shut down.
 
     Raises
     ------
     SamplingError
-        If a worker process dies.
+        If no worker process lives long enough to end a task.
     """
     if executor is not None:
         yield from _submitted(function, tasks, executor)
     elif workers == 1 or len(tasks) < 2:
-        yield from ((task, function(task)) for task in tasks)
+        for task in tasks:
+            yield _attempt(function, task)
     else:
-        # A fork would copy the locks of threads that a sampler has left running.
-        pool = ProcessPoolExecutor(
-            min(workers, len(tasks)),
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_leave_interrupts_to_the_parent,
-        )
-        with pool:
-            yield from _submitted(function, tasks, pool)
+        yield from _in_processes(function, tasks, workers)
+
+
+def first_failure(failures: Sequence[Done[Task, Result]], what: str) -> Exception:
+    """The error to raise for tasks that failed, after all others have ended."""
+    error = failures[0].error
+    assert error is not None
+    if len(failures) > 1 and isinstance(error, SamplingError):
+        return type(error)(f"{error} ({len(failures)} {what} failed)")
+    return error
+
+
+def _attempt(function: Callable[[Task], Result], task: Task) -> Done[Task, Result]:
+    try:
+        return Done(task=task, result=function(task))
+    except Exception as error:
+        return Done(task=task, error=error)
+
+
+def _in_processes(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+) -> Iterator[Done[Task, Result]]:
+    waiting, any_ended = list(tasks), False
+    while waiting:
+        lost = []
+        with _pool(min(workers, len(waiting))) as pool:
+            for done in _submitted(function, waiting, pool):
+                if isinstance(done.error, BrokenProcessPool):
+                    lost.append(done.task)
+                else:
+                    any_ended = True
+                    yield done
+        # Tasks begin in their order: the death of a worker was the doing of one of the first. Each
+        # of these gets a process of its own; the others go on together.
+        lost = [task for task in waiting if any(task is each for each in lost)]
+        for task in lost[:workers]:
+            with _pool(1) as pool:
+                (done,) = _submitted(function, [task], pool)
+            if isinstance(done.error, BrokenProcessPool):
+                done = Done(task=task, error=SamplingError(_DIED))
+            else:
+                any_ended = True
+            yield done
+        if lost and not any_ended:
+            raise SamplingError(_DIED)
+        waiting = lost[workers:]
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    # A fork would copy the locks of threads that a sampler has left running.
+    return ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_leave_interrupts_to_the_parent,
+    )
 
 
 def _submitted(
     function: Callable[[Task], Result], tasks: Sequence[Task], executor: Executor
-) -> Iterator[tuple[Task, Result]]:
+) -> Iterator[Done[Task, Result]]:
     futures: dict[Future[Result], Task] = {}
-    failure: BaseException | None = None
+    left: list[Task] = []
     try:
-        for task in tasks:
-            futures[executor.submit(function, task)] = task
+        for place, task in enumerate(tasks):
+            try:
+                futures[executor.submit(function, task)] = task
+            except BrokenProcessPool:  # a worker died while tasks were being handed out
+                left = list(tasks[place:])
+                break
         for future in as_completed(futures):
-            if future.cancelled():
-                continue
             error = future.exception()
             if error is None:
-                yield futures[future], future.result()
-            elif failure is None:
-                failure = error
-                _cancel(futures)
+                yield Done(task=futures[future], result=future.result())
+            elif isinstance(error, Exception):
+                yield Done(task=futures[future], error=error)
+            else:
+                raise error
+        for task in left:
+            yield Done(task=task, error=BrokenProcessPool())
     finally:
-        _cancel(futures)
-    if isinstance(failure, BrokenProcessPool):
-        raise SamplingError(
-            "a worker process died: it may have run out of memory; a script that uses workers "
-            'must keep its calls under if __name__ == "__main__":'
-        ) from None
-    if failure is not None:
-        raise failure
-
-
-def _cancel(futures: dict[Future[Result], Task]) -> None:
-    for future in futures:
-        future.cancel()
+        for future in futures:
+            future.cancel()
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -22,12 +21,11 @@ from pyhybrid import cli, curve_points
 from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.curve_points import NEAR
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import open_session
 from pyhybrid.plots import figure_png
 from pyhybrid.plots_curve import plot_curve
 from pyhybrid.resumable import fingerprint, open_parts
-from pyhybrid.tasks import run_tasks
 from pyhybrid.utility import avg_ecdf, max_ecdf
 
 MODEL = ph.Poisson("visits ~ 1")
@@ -232,28 +230,6 @@ def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
         open_parts(path, settings="x", seed=1),
     ):
         pass
-
-
-def _square_or_fail(x: int) -> int:
-    if x < 0:
-        raise SamplingError("negative")
-    return x * x
-
-
-def _die(_: int) -> int:
-    os._exit(1)
-
-
-def test_tasks_that_fail_leave_the_results_of_the_others() -> None:
-    seen = []
-    with ThreadPoolExecutor(1) as pool, pytest.raises(SamplingError, match="negative"):
-        seen.extend(run_tasks(_square_or_fail, [2, 3, -1, 4], executor=pool))
-    assert {(2, 4), (3, 9)} <= set(seen)
-
-
-def test_a_worker_that_dies_is_a_typed_error() -> None:
-    with pytest.raises(SamplingError, match="a worker process died"):
-        list(run_tasks(_die, [1, 2], workers=2))
 
 
 @pytest.mark.parametrize(

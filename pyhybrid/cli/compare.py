@@ -41,6 +41,7 @@ def compare(
     out: Path,
     n_synthetic: int,
     one_draw: bool,
+    workers: int,
     seed: int | None,
     engine: str,
     settings: SamplerSettings,
@@ -51,6 +52,7 @@ def compare(
     candidates = build_mechanisms(mechanisms, model)
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
+    check_count(workers, "--workers")
     source = read_table(data)
     with progress_bars() as progress:
         found = compare_mechanisms(
@@ -63,6 +65,7 @@ def compare(
             settings=settings,
             on_not_converged=on_not_converged,
             progress=progress,
+            workers=workers,
         )
     _save(found, out, overwrite)
     _show(found, out)
