@@ -17,7 +17,7 @@ import numpy as np
 from pyhybrid.engines.base import Draws
 from pyhybrid.validation import FloatArray
 
-__all__ = ["ConvergenceRule", "Diagnostics", "diagnose"]
+__all__ = ["ConvergenceRule", "Diagnostics", "diagnose", "diagnose_quantities"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +106,30 @@ def diagnose(
         What must have converged; all variables of the fit if omitted. Constant columns (such as
         the first entry of a Cholesky factor) are left out.
     """
+    deepest = draws.provenance.settings.max_treedepth
+    return diagnose_quantities(
+        draws.variables if quantities is None else quantities,
+        rule,
+        n_chains=draws.n_chains,
+        n_draws=draws.n_draws,
+        n_divergent=int(draws.divergent.sum()),
+        n_max_treedepth=int((draws.treedepth >= deepest).sum()),
+    )
+
+
+def diagnose_quantities(
+    quantities: Mapping[str, FloatArray],
+    rule: ConvergenceRule | None = None,
+    *,
+    n_chains: int,
+    n_draws: int,
+    n_divergent: int = 0,
+    n_max_treedepth: int = 0,
+) -> Diagnostics:
+    """The same for chains of any sampler; parameters as in `diagnose` and `Diagnostics`."""
     rule = rule or ConvergenceRule()
-    rhat, bulk, tail, worst = _worst(draws.variables if quantities is None else quantities)
-    divergent = int(draws.divergent.sum())
-    limit = rule.ess_per_chain * draws.n_chains
+    rhat, bulk, tail, worst = _worst(quantities)
+    limit = rule.ess_per_chain * n_chains
     problems = []
     if not rhat <= rule.rhat:
         problems.append(f"R-hat of {worst} is {rhat:.3f}, must be at most {rule.rhat:g}")
@@ -117,18 +137,17 @@ def diagnose(
         problems.append(f"bulk effective sample size is {bulk:.0f}, must be at least {limit:.0f}")
     if not tail >= limit:
         problems.append(f"tail effective sample size is {tail:.0f}, must be at least {limit:.0f}")
-    if divergent > rule.divergent_share * draws.n_draws:
-        problems.append(f"{divergent} of {draws.n_draws} transitions diverged")
-    deepest = draws.provenance.settings.max_treedepth
+    if n_divergent > rule.divergent_share * n_draws:
+        problems.append(f"{n_divergent} of {n_draws} transitions diverged")
     return Diagnostics(
         max_rhat=rhat,
         min_ess_bulk=bulk,
         min_ess_tail=tail,
         worst=worst,
-        n_divergent=divergent,
-        n_max_treedepth=int((draws.treedepth >= deepest).sum()),
-        n_draws=draws.n_draws,
-        n_chains=draws.n_chains,
+        n_divergent=n_divergent,
+        n_max_treedepth=n_max_treedepth,
+        n_draws=n_draws,
+        n_chains=n_chains,
         problems=tuple(problems),
         rule=rule,
     )

@@ -1,0 +1,37 @@
+"""Masking by data augmentation (DA-MI) [J22], [JC]: quasi-identifiers replaced by targeted multiple
+imputation. **Not differentially private**: a `RiskStatement` stands where others have an epsilon.
+"""
+
+from __future__ import annotations
+
+from pyhybrid.masking.chains import GibbsSettings
+from pyhybrid.masking.densities import (
+    gaussian_mask_log_density,
+    masked_level_probabilities,
+    masked_normal,
+    misclassification_log_density,
+    mixture_mask_log_density,
+)
+from pyhybrid.masking.imputation import MaskedFit, MaskedImputation, masks_by_type
+from pyhybrid.masking.masks import GaussianMask, MisclassificationMask, MixtureMask
+from pyhybrid.masking.release import MaskedRelease, RiskStatement
+from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
+
+__all__ = [
+    "GaussianMask",
+    "GibbsSettings",
+    "MaskedFit",
+    "MaskedImputation",
+    "MaskedRelease",
+    "MisclassificationMask",
+    "MixtureMask",
+    "RiskStatement",
+    "RiskSubgroups",
+    "gaussian_mask_log_density",
+    "masked_level_probabilities",
+    "masked_normal",
+    "masks_by_type",
+    "misclassification_log_density",
+    "mixture_mask_log_density",
+    "risk_subgroups",
+]

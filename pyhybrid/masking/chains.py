@@ -1,0 +1,168 @@
+"""Chains of an association model: run, judged by the rule of every other fit, draws kept."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
+from pyhybrid.errors import NotConverged
+from pyhybrid.masking.association import AssociationModel, Snapshot
+from pyhybrid.randomness import Streams
+from pyhybrid.validation import FloatArray, check_count
+
+__all__ = ["Chains", "GibbsSettings", "run_chains"]
+
+Progress = Callable[[str, int, int], None]
+_LABEL = "association model"
+_TICK = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class GibbsSettings:
+    """How long to sample.
+
+    Attributes
+    ----------
+    chains, warmup, draws : int
+        Chains, sweeps of each to forget, sweeps of each to keep; from 2, 20 and 50.
+    sweeps : int
+        Updates of all keys for one synthetic set, from 1. They start from keys drawn given W, not
+        from the true ones; what they forget is the order in which these were drawn.
+    between : int
+        Sweeps between two syntheses of one imputation, from 1.
+    rule : ConvergenceRule
+    """
+
+    chains: int = 4
+    warmup: int = 100
+    draws: int = 400
+    sweeps: int = 30
+    between: int = 10
+    rule: ConvergenceRule = ConvergenceRule()  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        least = {"chains": 2, "warmup": 20, "draws": 50, "sweeps": 1, "between": 1}
+        for name, at_least in least.items():
+            check_count(getattr(self, name), name, at_least=at_least)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chains:
+    """Draws of an association model.
+
+    Attributes
+    ----------
+    quantities : dict of str to ndarray, shape (chains, draws, d)
+        By column, or "correlation" of a copula.
+    snapshots : tuple of Snapshot
+        Draws picked at random without replacement. Confidential.
+    diagnostics : Diagnostics
+    """
+
+    quantities: dict[str, FloatArray]
+    snapshots: tuple[Snapshot, ...]
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _One:
+    quantities: dict[str, list[FloatArray]]
+    snapshots: dict[int, Snapshot]
+    n_divergent: int
+
+
+def run_chains(
+    model: AssociationModel,
+    *,
+    n_snapshots: int,
+    settings: GibbsSettings,
+    streams: Streams,
+    on_not_converged: str,
+    progress: Progress | None = None,
+) -> Chains:
+    """Run until converged, once more and three times as long if need be.
+
+    Raises
+    ------
+    NotConverged
+        If the rule is not met after that and `on_not_converged` is "raise".
+    """
+    found = _attempt(model, n_snapshots, settings, streams, 1, progress)
+    if not found.diagnostics.converged:
+        longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
+        again = _attempt(model, n_snapshots, longer, streams, 2, progress)
+        found = replace(again, diagnostics=replace(again.diagnostics, attempts=2))
+    if not found.diagnostics.converged:
+        message = (
+            f"the association model has not converged: {'; '.join(found.diagnostics.problems)}; "
+            "give more draws, fewer predictors, or another association"
+        )
+        if on_not_converged == "raise":
+            raise NotConverged(message)
+        warnings.warn(message, stacklevel=2)
+    return found
+
+
+def _attempt(
+    model: AssociationModel, n_snapshots: int, settings: GibbsSettings, streams: Streams,
+    attempt: int, progress: Progress | None,
+) -> Chains:  # fmt: skip
+    n_draws = settings.chains * settings.draws
+    picker = streams.generator(f"masking: picked draws, attempt {attempt}")
+    picked = picker.choice(n_draws, min(n_snapshots, n_draws), replace=False)
+    places = [divmod(int(place), settings.draws) for place in picked]
+    done = [0] * settings.chains
+
+    def one(chain: int) -> _One:
+        rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
+        wanted = {draw for own, draw in places if own == chain}
+
+        def tick(n: int) -> None:
+            done[chain] = n
+            if progress is not None:
+                total = settings.chains * (settings.warmup + settings.draws)
+                progress(_LABEL, sum(done), total)
+
+        return _chain(model, rng, wanted, settings, tick)
+
+    with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
+        parts = list(pool.map(one, range(settings.chains)))
+    quantities = {
+        name: np.array([part.quantities[name] for part in parts]) for name in parts[0].quantities
+    }
+    diagnostics = diagnose_quantities(
+        quantities,
+        settings.rule,
+        n_chains=settings.chains,
+        n_draws=n_draws,
+        n_divergent=sum(part.n_divergent for part in parts),
+    )
+    snapshots = tuple(parts[chain].snapshots[draw] for chain, draw in places)
+    return Chains(quantities=quantities, snapshots=snapshots, diagnostics=diagnostics)
+
+
+def _chain(
+    model: AssociationModel, rng: np.random.Generator, wanted: set[int],
+    settings: GibbsSettings, tick: Callable[[int], None],
+) -> _One:  # fmt: skip
+    state = model.start(rng)
+    kept: dict[str, list[FloatArray]] = {}
+    snapshots = {}
+    for sweep in range(settings.warmup + settings.draws):
+        model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
+        if sweep % _TICK == _TICK - 1:
+            tick(sweep + 1)
+        draw = sweep - settings.warmup
+        if draw < 0:
+            continue
+        for name, values in model.quantities(state).items():
+            kept.setdefault(name, []).append(values)
+        if draw in wanted:
+            snapshots[draw] = model.snapshot(state)
+    return _One(quantities=kept, snapshots=snapshots, n_divergent=model.n_divergent(state))

@@ -1,0 +1,137 @@
+"""Masked releases on disk, laid out as other releases are; see `pyhybrid.storage`.
+
+==================================== ==========================================================
+public/synthetic_1.csv ...           the synthetic tables, imputation by imputation
+public/risk_statement.md             NOT differentially private, and what that means
+public/statement.json                the same in fields; the combining rule
+public/schema.json                   dtypes and category levels
+confidential/run.json                seed, diagnostics, settings
+confidential/records.csv             label and risk subgroup, where masks differ by it
+==================================== ==========================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.errors import InvalidInput
+from pyhybrid.masking.release import MaskedConfidential, MaskedRelease, RiskStatement
+from pyhybrid.storage import (
+    FORMATS,
+    _diagnostics,
+    _read_json,
+    _read_table,
+    _records,
+    _schema,
+    _write_json,
+    _write_table,
+    folder_aside,
+)
+from pyhybrid.validation import check_choice
+
+__all__ = ["load_masked", "save_masked"]
+
+_VERSION = 1
+_KIND = "masked"
+
+
+def save_masked(
+    release: MaskedRelease,
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    file_format: str,
+    attachments: Mapping[str, str | bytes],
+) -> None:
+    """Write `release`; see `MaskedRelease.save`."""
+    check_choice(file_format, "file_format", FORMATS)
+    with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
+        _write_public(release, aside / "public", file_format)
+        _write_confidential(release, aside / "confidential", attachments)
+
+
+def load_masked(folder: str | os.PathLike[str]) -> MaskedRelease:
+    """Read a release; see `MaskedRelease.load`."""
+    root = Path(folder)
+    try:
+        return _load(root)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"{root} must hold a whole masked release: {error} is missing or not as it was written"
+        ) from None
+
+
+def _load(root: Path) -> MaskedRelease:
+    run = _read_json(root / "confidential" / "run.json")
+    if run.get("format") != _VERSION or run.get("kind") != _KIND:
+        raise InvalidInput(
+            f"{root} must hold a masked release of format {_VERSION}: found "
+            f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
+            f"pyhybrid {pyhybrid.__version__}"
+        )
+    public = root / "public"
+    schema, fields = _read_json(public / "schema.json"), _read_json(public / "statement.json")
+    del fields["differentially_private"]
+    statement = RiskStatement(**{**fields, "keys": tuple(fields["keys"])})
+    tables = [
+        _read_table(public / f"synthetic_{place}.{schema['file_format']}", schema)
+        for place in range(1, statement.n_sets + 1)
+    ]
+    records = root / "confidential" / "records.csv"
+    groups = _records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
+    return MaskedRelease(
+        synthetic=tables,
+        n_imputations=statement.n_imputations,
+        n_per_imputation=statement.n_sets // statement.n_imputations,
+        rule=statement.rule,
+        statement=statement,
+        diagnostics=_diagnostics(run["diagnostics"]),
+        settings=run["settings"],
+        seeded=run["seeded"],
+        identifier=run["identifier"],
+        confidential=MaskedConfidential(
+            labels=tables[0].index, subgroups=groups, entropy=int(run["seed"])
+        ),
+    )
+
+
+def _write_public(release: MaskedRelease, folder: Path, file_format: str) -> None:
+    folder.mkdir(mode=0o755)
+    for place, table in enumerate(release.synthetic, start=1):
+        _write_table(table, folder / f"synthetic_{place}.{file_format}")
+    (folder / "risk_statement.md").write_text(release.statement.text, encoding="utf-8")
+    _write_json(folder / "statement.json", asdict(release.statement))
+    _write_json(folder / "schema.json", _schema(release.synthetic[0], file_format))
+
+
+def _write_confidential(
+    release: MaskedRelease, folder: Path, attachments: Mapping[str, str | bytes]
+) -> None:
+    folder.mkdir(mode=0o700)
+    kept = release.confidential
+    run: dict[str, Any] = {
+        "kind": _KIND,
+        "format": _VERSION,
+        "pyhybrid": pyhybrid.__version__,
+        "identifier": release.identifier,
+        "settings": dict(release.settings),
+        "diagnostics": None if release.diagnostics is None else asdict(release.diagnostics),
+        "seeded": release.seeded,
+        "seed": str(kept.entropy),
+    }
+    _write_json(folder / "run.json", run)
+    if kept.subgroups is not None:
+        records = pd.DataFrame({"label": kept.labels.to_numpy(), "subgroup": kept.subgroups})
+        records.to_csv(folder / "records.csv", index=False)
+    for name, content in attachments.items():
+        data = content.encode() if isinstance(content, str) else content
+        (folder / name).write_bytes(data)
+    for path in folder.iterdir():
+        path.chmod(0o600)
