@@ -46,7 +46,8 @@ class MatchingRisk:
     """Matching risk of n targets over m synthetic sets. Confidential.
 
     c_il is the number of records of set l that match target i; T_il is 1 if the target's own row,
-    row i of set l, is among them. What needs T_il is None where rows do not correspond.
+    row i of set l, is among them. What needs T_il is None where rows do not correspond: without own
+    rows, 1/c_il is an upper limit.
 
     Attributes
     ----------

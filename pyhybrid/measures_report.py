@@ -276,9 +276,9 @@ def _unknown(summaries: Mapping[str, RiskSummary]) -> list[str]:
     if not lacking:
         return [
             "True and false matches take row i of a set for the synthetic version of row i of the "
-            "data, as in partial synthesis. For rows in another order they mean nothing."
+            "data, as in partial synthesis."
         ]
     return [
-        f"{', '.join(lacking)}: the sets have another number of rows than the data, so that it is "
-        "not known which row is a target's own: no true and false match rates."
+        f"{', '.join(lacking)}: rows of the sets do not correspond to rows of the data, so that it "
+        "is not known which row is a target's own: no true and false match rates."
     ]

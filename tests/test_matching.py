@@ -64,7 +64,9 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
     # Matches within 2 years. Set 1: target 0 has rows 0, 1; 1 none; 2 and 3 have row 2 (true for
     # target 2, false for 3), row 3 is 80. Set 2 is the data: 0 alone, 1 alone, 2 and 3 have both.
     first = pd.DataFrame({"age": [31, 28, 71, 80], "sex": ["f", "f", "m", "m"]})
-    risk = ph.matching_risk(real, [first, real], keys=["age", "sex"], radius={"age": 2})
+    risk = ph.matching_risk(
+        real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
+    )
     assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
     assert risk.correct_by_record is not None
     assert risk.correct_by_record.tolist() == [0.75, 0.5, 0.75, 0.25]
@@ -102,6 +104,24 @@ def test_rows_that_do_not_correspond_have_no_true_matches(real: pd.DataFrame) ->
     assert part.expected_match_risk is part.true_match_rate is part.false_match_rate is None
     assert part.correct_by_record is None
     assert whole.true_match_rate == 1
+    with pytest.raises(ph.InvalidInput, match="in sets of 4 rows: synthetic set 1 has 3"):
+        ph.matching_risk(real, real.iloc[:3], keys=["age"], rows_correspond=True)
+
+
+def test_rows_in_another_order_are_not_taken_for_own_rows() -> None:
+    """A resample would look safe if row i of it were taken for a version of record i."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"age": rng.integers(0, 90, 300), "year": 2020, "job": rng.random(300)})
+    resample = data.iloc[rng.integers(300, size=300)].reset_index(drop=True)
+    masked = data.assign(age=data["age"] + 1)
+    given: dict[str, Any] = {"keys": ["age"], "radius": 1}
+    assert ph.matching_risk(data, resample, **given).true_match_rate is None
+    assert ph.matching_risk(data, masked, **given).expected_match_risk is not None
+    assert ph.matching_risk(data, [masked, resample], **given).true_match_rate is None
+    told = ph.matching_risk(data, resample, rows_correspond=True, **given)
+    assert told.expected_match_risk is not None
+    silent = ph.matching_risk(data, masked, rows_correspond=False, **given)
+    assert silent.correct_by_record is None
 
 
 def test_relative_radius_is_of_the_target(real: pd.DataFrame) -> None:
@@ -161,6 +181,7 @@ def bad(real: pd.DataFrame, **changed: Any) -> None:
         ({"kind": "both"}, "kind must be one of absolute, relative"),
         ({"kind": {"age": "both"}}, "kind of 'age' must be one of"),
         ({"kind": {"income": "relative"}}, "kind must name keys: 'income'"),
+        ({"rows_correspond": 1}, "rows_correspond must be True or False"),
         ({"synthetic": []}, "a sequence of at least one"),
         ({"synthetic": "out"}, "must be a DataFrame or a sequence"),
         ({"synthetic": [None]}, "synthetic set 1 must be a pandas DataFrame"),

@@ -92,6 +92,13 @@ def risk(
     holdout: Annotated[
         Path | None, typer.Option(help="Records that were not used for the synthesis, to compare.")
     ] = None,
+    rows_correspond: Annotated[
+        bool | None,
+        typer.Option(
+            help="Row i of a set is the synthetic version of row i of REAL. "
+            "[default: if a column is the same in every row]"
+        ),
+    ] = None,
     versus: Versus = None,
     json_out: Json = None,
     html: Html = None,
@@ -107,6 +114,7 @@ def risk(
         keys=key or (),
         sensitive=sensitive or (),
         holdout=holdout,
+        rows_correspond=rows_correspond,
         json_out=json_out,
         html=html,
         overwrite=overwrite,

@@ -81,6 +81,7 @@ def risk(
     keys: Sequence[str],
     sensitive: Sequence[str],
     holdout: Path | None,
+    rows_correspond: bool | None,
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
@@ -105,6 +106,7 @@ def risk(
             kind={key: own["kind"] for key, own in [*named, *hidden] if "kind" in own},
             sensitive={column: own.get("radius") for column, own in hidden},
             holdout=outside,
+            rows_correspond=rows_correspond,
         )
         for name, sets in versions.items()
     }

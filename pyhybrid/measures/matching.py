@@ -21,8 +21,8 @@ from pyhybrid.disclosure import (
     matching_risk_of_counts,
 )
 from pyhybrid.errors import InvalidInput
-from pyhybrid.measures.reconcile import Tables, reconcile_tables
-from pyhybrid.validation import FloatArray, check_choice, check_finite
+from pyhybrid.measures.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
+from pyhybrid.validation import FloatArray, check_choice, check_finite, check_flag
 
 __all__ = [
     "AttributeRisk",
@@ -109,6 +109,7 @@ def matching_risk(
     keys: Sequence[str],
     radius: Radius = None,
     kind: str | Mapping[str, str] = "absolute",
+    rows_correspond: bool | None = None,
 ) -> MatchingRisk:
     """Risk that an intruder who knows the keys of a record of the data finds it in synthetic sets.
 
@@ -128,13 +129,16 @@ def matching_risk(
         (days), codes among them; a mapping for the keys it names. All other keys must be equal.
     kind : {"absolute", "relative"} or mapping of key to these, default "absolute"
         Unit of the radius: that of the column, or the target's absolute value (0.1: within 10 %).
+    rows_correspond : bool, optional
+        Whether row i of each set is the synthetic version of row i of the data, as in partial
+        synthesis and masking. If omitted: whether each set has n rows and shares with the data,
+        row by row, some column (key or not) that varies.
 
     Returns
     -------
     MatchingRisk
-        T, and with it expected match risk, true and false match rate, needs row i of each set to
-        be the synthetic version of row i of the data, as in partial synthesis. Sets with n rows
-        are taken to be so; if a set has another number of rows, these are None.
+        T, and with it expected match risk, true and false match rate, needs rows that correspond;
+        without them it is not known which row is a target's own, and these are None.
 
     Raises
     ------
@@ -156,7 +160,7 @@ def matching_risk(
     sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
     counts = [match_counts(targets, each, reach) for each in sets]
     own = None
-    if tables.rows_correspond:
+    if _correspond(real, synthetic, rows_correspond):
         own = [matches_own_record(targets, each, reach) for each in sets]
     return matching_risk_of_counts(counts, own)
 
@@ -275,6 +279,19 @@ def _like(
     except InvalidInput as error:
         raise InvalidInput(str(error).replace("synthetic set 1", "holdout")) from None
     return Tables(real=read.synthetic[0], synthetic=tables.synthetic, names=tables.names)
+
+
+def _correspond(real: pd.DataFrame, synthetic: Any, given: bool | None) -> bool:
+    sets = synthetic_sets(synthetic)
+    if given is None:
+        return all(keeps_rows(real, each) for each in sets)
+    unlike = [place for place, each in enumerate(sets, start=1) if len(each) != len(real)]
+    if check_flag(given, "rows_correspond") and unlike:
+        raise InvalidInput(
+            f"rows can correspond only in sets of {len(real)} rows: synthetic set {unlike[0]} has "
+            f"{len(sets[unlike[0] - 1])}"
+        )
+    return bool(given)
 
 
 def _named(names: Any, what: str) -> list[str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.measures.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.propensity import (
     NULLS,
     NullPmse,
@@ -180,8 +180,7 @@ def propensity_of_tables(
 
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
     if null == "auto":
-        paired = len(real) == len(table) and any(real[c].equals(table[c]) for c in real.columns)
-        return "paired" if paired else "population"
+        return "paired" if keeps_rows(real, table) else "population"
     if null == "paired" and len(real) != len(table):
         raise InvalidInput(f"null='paired' needs sets with the rows of the data: {name} has not")
     return null

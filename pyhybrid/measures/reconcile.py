@@ -18,7 +18,7 @@ import pandas as pd
 from pyhybrid.errors import InvalidInput
 from pyhybrid.validation import FloatArray
 
-__all__ = ["Tables", "is_numeric", "reconcile_tables", "synthetic_sets"]
+__all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
 
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
@@ -45,11 +45,6 @@ class Tables:
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
         return not isinstance(self.real[column].dtype, pd.CategoricalDtype)
-
-    @property
-    def rows_correspond(self) -> bool:
-        """Whether every set has as many rows as the data, as partially synthetic sets have."""
-        return all(len(table) == len(self.real) for table in self.synthetic)
 
     def numeric_keys(self, columns: Sequence[str], table: pd.DataFrame) -> FloatArray:
         """Columns as numbers for matching, shape (n, 2 k): value or level code, and missing or not.
@@ -132,6 +127,21 @@ def reconcile_tables(
             part[column] = values
     tables = [pd.DataFrame(part) for part in done]
     return Tables(real=tables[0], synthetic=tuple(tables[1:]), names=names)
+
+
+def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
+    """Whether row i of a set looks like a version of row i of the data.
+
+    True if both have as many rows and some column that varies is the same in every row, as partial
+    synthesis leaves those that it keeps.
+    """
+    if len(real) != len(synthetic):
+        return False
+    for column in real.columns.intersection(synthetic.columns):
+        own, other = (table[column].astype(str).to_numpy() for table in (real, synthetic))
+        if (own == other).all() and (own != own[0]).any():
+            return True
+    return False
 
 
 def _check_table(table: Any, name: str) -> None:

@@ -193,6 +193,7 @@ def risk_summary(
     kind: str | Mapping[str, str] = "absolute",
     sensitive: Mapping[str, float | None] | Sequence[str] = (),
     holdout: pd.DataFrame | None = None,
+    rows_correspond: bool | None = None,
 ) -> RiskSummary:
     """Every risk measure of m synthetic sets from anywhere.
 
@@ -205,9 +206,13 @@ def risk_summary(
         learned; without one, values must be equal.
     holdout : DataFrame, optional
         As in `pyhybrid.attribute_risk`.
+    rows_correspond : bool, optional
+        As in `pyhybrid.matching_risk`.
     """
     own = {k: v for k, v in kind.items() if k in keys} if isinstance(kind, Mapping) else kind
-    matching = matching_risk(real, synthetic, keys=keys, radius=radius, kind=own)
+    matching = matching_risk(
+        real, synthetic, keys=keys, radius=radius, kind=own, rows_correspond=rows_correspond
+    )
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     return RiskSummary(
         matching=matching,
