@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from pyhybrid.accounting import PrivacyCharge, epsilon_text
 from pyhybrid.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
 from pyhybrid.engines import Provenance
-from pyhybrid.page import Picture, Section, Table, picture_of, render_page
+from pyhybrid.page import Section, Table, picture_of, render_page
 from pyhybrid.plots import (
     plot_bound_against_weight,
     plot_bounds,
     plot_intervals,
     plot_mean_density,
     plot_weights,
-    plot_weights_before_after,
 )
-from pyhybrid.release import Release
+from pyhybrid.reweighting_report import reweighting_section
 
 __all__ = [
     "STATISTIC_NAMES",
@@ -47,7 +44,11 @@ def comparison_report(comparison: Comparison) -> str:
         _estimates(comparison),
         _bounds(comparison),
         _weights(comparison),
-        *(_reweighting(name, release) for name, release in releases.items() if release.reweighted),
+        *(
+            reweighting_section(f"Re-weighting: {name}", release.reweighted)
+            for name, release in releases.items()
+            if release.reweighted
+        ),
         _mean_density(comparison),
         _convergence(comparison),
     ]
@@ -184,50 +185,6 @@ def _weights(comparison: Comparison) -> Section:
     return Section(heading="Record weights", pictures=pictures)
 
 
-def _reweighting(name: str, release: Release) -> Section:
-    path = release.reweighted
-    assert path is not None
-    before, after = path.start, path.fit
-    scatter = plot_bound_against_weight(
-        after.alpha,
-        after.bounds.by_record,
-        overall=after.bounds.overall,
-        before=(before.alpha, before.bounds.by_record, before.bounds.overall),
-    )
-    pictures: Sequence[Picture] = [
-        picture_of(
-            scatter,
-            alt=f"By-record bound against weight before and after re-weighting, {name}.",
-            caption="Records below the line have slack. Re-weighting raises their weights until "
-            "they meet the line or reach weight 1; the line does not rise.",
-        ),
-        picture_of(
-            plot_weights_before_after(before.alpha, after.alpha),
-            alt=f"Weights after against before re-weighting, {name}.",
-            caption="Points above the diagonal: records whose weight was raised.",
-        ),
-    ]
-    rows = [
-        [
-            str(place),
-            str(step.round),
-            f"{step.k:.4f}",
-            *(_number(v) for v in (step.estimated_bound, step.bound, step.efficiency)),
-            "saved" if not step.refitted else "yes" if step.accepted else "no",
-        ]
-        for place, step in enumerate(path.steps, start=1)
-    ]
-    table = Table(
-        caption=f"Steps of the search, from a bound of {before.bounds.overall:.3f} and an "
-        f"efficiency of {before.bounds.efficiency:.3f} to {after.bounds.overall:.3f} and "
-        f"{after.bounds.efficiency:.3f}. Saved: the importance estimate ruled the refit out.",
-        header=["Step", "Round", "k", "Estimated bound", "Refitted bound", "Efficiency", "Within"],
-        rows=rows,
-        numbers=True,
-    )
-    return Section(heading=f"Re-weighting: {name}", pictures=pictures, tables=[table])
-
-
 def _mean_density(comparison: Comparison) -> Section:
     means = synthetic_means(comparison)
     varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
@@ -264,7 +221,3 @@ def _convergence(comparison: Comparison) -> Section:
     caption = "Convergence of the released fits, worst values."
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
     return Section(heading="Convergence", tables=[table])
-
-
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"

@@ -115,7 +115,8 @@ def plot_weights(groups: Groups) -> Figure:
             ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **_NUMBER)
         ax.set_title(f"{_plain(key)}, {alpha.size:,} records", loc="left", fontsize=_TEXT)
         ax.set(ylabel="share of records", ymargin=0.18)
-    ax.set_xticks([-0.07, 0.25, 0.5, 0.75, 1.07], ["= 0", "0.25", "0.5", "0.75", "= 1"])
+    ticks = {-0.07: "= 0", 0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1", 1.07: "= 1"}
+    ax.set_xticks(list(ticks), ticks.values())
     ax.set_xlabel("record weight α")
     return _finish(panels[0])
 
@@ -238,9 +239,8 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
 
 def _violin(ax: Any, place: int, values: FloatArray) -> None:
     grid = np.linspace(values.min(), values.max(), _GRID)
-    height = (
-        np.ones(_GRID) if np.ptp(values) <= 1e-9 * abs(values).max() else _density(values, grid)
-    )
+    flat = np.ptp(values) <= 1e-9 * abs(values).max()
+    height = np.ones(_GRID) if flat else _density(values, grid)
     half = 0.4 * height / height.max()
     ax.fill_betweenx(grid, place - half, place + half, color=_COLOURS[place % 6], alpha=0.45)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
@@ -308,7 +308,9 @@ def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overal
         from statsmodels.nonparametric.smoothers_lowess import lowess
 
         x, y = (np.bincount(place, v)[counts > 0] / counts[counts > 0] for v in (weights, bounds))
-        curve = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
+        smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
+        gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
+        curve = np.insert(smooth, gaps, np.nan, axis=1)
         ax.plot(*curve, color=_COLOURS[1], linewidth=1.8, label="smooth")
     ax.axhline(overall, label="overall bound Δ", **_RULE)
     ax.text(0, overall, f"{overall:.2f}", **_NUMBER)

@@ -72,15 +72,15 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
-    """(scale, shift) above each point, by turns nearer and farther to keep neighbours clear."""
+    """(scale, shift) just above and just below the points by turns, to keep neighbours clear."""
     for place, (_, point) in enumerate(points.iterrows()):
         ax.annotate(
             f"({point['scale']:g}, {point['shift']:g})",
             (point["epsilon"], point[measure]),
-            xytext=(0, 6 + 11 * (place % 2)),
+            xytext=(0, 5 if place % 2 == 0 else -5),
             textcoords="offset points",
             ha="center",
-            va="bottom",
+            va="bottom" if place % 2 == 0 else "top",
             fontsize=_TEXT - 2,
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
         )

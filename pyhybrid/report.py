@@ -26,6 +26,8 @@ from pyhybrid.plots import (
 )
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.release import Release
+from pyhybrid.release_measures import side_by_side
+from pyhybrid.reweighting_report import reweighting_section
 from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ _CHARGE = {
     "costs twice as much.",
     "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
 }
+_OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
 _DIAGNOSTICS = {
     "max_rhat": "Largest rank-normalised split R-hat. From 1; should be at most 1.01.",
     "worst": "Quantity with the largest R-hat.",
@@ -103,8 +106,10 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     sections = [
         Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
         *_statement(release.statement, level=3),
+        side_by_side(dict(reversed(releases.items())), data),
         _charge(releases),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
+        *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
         *([] if release.diagnostics is None else [_convergence(release.diagnostics)]),
         _provenance(release),
@@ -181,10 +186,12 @@ def _statement(statement: str, *, level: int) -> list[Section]:
 
 def _charge(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
+    fitted = any(_is_fitted(release) for release in releases.values())
     show = {"epsilon": str}
     rows = [
         [field, *(show.get(field, _shown)(getattr(charge, field)) for charge in charges), meaning]
         for field, meaning in _CHARGE.items()
+        if fitted or field not in _OF_FITS
     ]
     table = Table(
         caption="The privacy charge. Every number, its range and its direction.",
@@ -238,6 +245,11 @@ def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
             )
         )
     return Section(heading="Record weights", pictures=pictures)
+
+
+def _reweighting(release: Release) -> list[Section]:
+    path = release.reweighted
+    return [] if path is None else [reweighting_section("Re-weighting", path)]
 
 
 def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:

@@ -25,8 +25,8 @@ LAYERS = {
     },
     3: {
         "calibration", "calibration_files", "comparison", "curve", "curve_points",
-        "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release", "resumable",
-        "reweighting", "sequential", "solve", "statement", "storage", "synthesis", "tasks",
+        "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release",
+        "resumable", "reweighting", "sequential", "solve", "statement", "storage", "synthesis", "tasks",
     },
     4: {
         "masking", "studies",
@@ -34,6 +34,7 @@ LAYERS = {
     5: {
         "agreement", "cli", "comparison_report", "curve_report", "measures_report", "page",
         "plots", "plots_curve", "plots_measures", "release_measures", "report",
+        "reweighting_report",
     },
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}

@@ -119,7 +119,7 @@ def test_accessible(page):
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 4
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 8
     assert tags.count("h1") == 1
     assert tags.count("figcaption") == tags.count("figure") == 4
 
@@ -341,3 +341,33 @@ def test_public_report_says_what_the_statement_says_and_no_more(releases):
 def test_public_report_needs_no_fit(releases):
     release = replace(releases[0], fit=None)
     assert public_report(release) == public_report(releases[0])
+
+
+def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
+    """Each row has a value by release, both ends of its scale and its meaning."""
+    for caption, measure in (
+        ("Epsilon: what is guaranteed", "epsilon"),
+        ("Risk: what an intruder finds", "expected match risk"),
+        ("Utility: how near", "pMSE ratio, logistic"),
+        ("Inference: coefficients of", "interval overlap, mean"),
+    ):
+        rows = cells(html, caption)
+        assert rows[0][1:3] == ["LipschitzWeighted", "Unweighted"]
+        names = {row[0]: row[1:] for row in rows}
+        assert measure in names
+        assert all(all(cell for cell in row) for row in rows)
+    risk = {row[0]: row[1:] for row in cells(html, "Risk: what an intruder finds")}
+    found, without, everything = (float(x) for x in risk["expected match risk"][:3])
+    assert 0 <= min(found, without) <= max(found, without) <= everything
+
+
+def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
+    from pyhybrid.release_measures import side_by_side
+
+    release = releases[0]
+    flat = data.assign(**{release.synthesized[0]: 3.0})
+    section = side_by_side({"LW": replace(release, synthetic=[flat, flat])}, flat)
+    assert any("Not computed: ols" in run for runs in section.paragraphs for run in runs)
+    assert [table.caption.split(":")[0] for table in section.tables] == [
+        "Epsilon", "Risk", "Utility",
+    ]  # fmt: skip
