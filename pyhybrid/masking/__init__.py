@@ -4,7 +4,9 @@ imputation. **Not differentially private**: a `RiskStatement` stands where other
 
 from __future__ import annotations
 
+from pyhybrid.masking.analysis import masked_utility
 from pyhybrid.masking.chains import GibbsSettings
+from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
 from pyhybrid.masking.densities import (
     gaussian_mask_log_density,
     masked_level_probabilities,
@@ -16,8 +18,10 @@ from pyhybrid.masking.imputation import MaskedFit, MaskedImputation, masks_by_ty
 from pyhybrid.masking.masks import GaussianMask, MisclassificationMask, MixtureMask
 from pyhybrid.masking.release import MaskedRelease, RiskStatement
 from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
+from pyhybrid.masking.tuning import TunedMask, tune_mask
 
 __all__ = [
+    "CartSynthesis",
     "GaussianMask",
     "GibbsSettings",
     "MaskedFit",
@@ -25,13 +29,17 @@ __all__ = [
     "MaskedRelease",
     "MisclassificationMask",
     "MixtureMask",
+    "ParametricSynthesis",
     "RiskStatement",
     "RiskSubgroups",
+    "TunedMask",
     "gaussian_mask_log_density",
     "masked_level_probabilities",
     "masked_normal",
+    "masked_utility",
     "masks_by_type",
     "misclassification_log_density",
     "mixture_mask_log_density",
     "risk_subgroups",
+    "tune_mask",
 ]

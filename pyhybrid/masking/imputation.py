@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.validation import check_choice, check_count
+
+if TYPE_CHECKING:
+    from pyhybrid.masking.tuning import TunedMask
 
 __all__ = ["MaskedFit", "MaskedImputation", "masks_by_type"]
 
@@ -220,6 +223,12 @@ class MaskedImputation:
                 labels=fit.data.index, subgroups=groups, entropy=fit.streams.entropy
             ),
         )
+
+    def tune(self, df: pd.DataFrame, *, target_risk: float, **options: Any) -> TunedMask:
+        """The strength of these masks that meets a target; see `tune_mask` for the options."""
+        from pyhybrid.masking.tuning import tune_mask
+
+        return tune_mask(self, df, target_risk=target_risk, **options)
 
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
         """The same with other masks."""

@@ -17,7 +17,7 @@ from pyhybrid.randomness import new_identifier
 
 __all__ = ["NESTED", "PARTIAL", "MaskedConfidential", "MaskedRelease", "RiskStatement"]
 
-PARTIAL, NESTED = "partially synthetic", "nested"
+PARTIAL, NESTED = "partially_synthetic", "nested"
 _RULES = {
     PARTIAL: "Reiter (2003), for partially synthetic data: `combine_partially_synthetic`",
     NESTED: "Reiter (2004), for imputations that are synthesised: `combine_nested`",
@@ -127,8 +127,8 @@ class MaskedRelease:
         too; keys are complete.
     n_imputations, n_per_imputation : int
         m and r of the nested rule; 1 and m otherwise.
-    rule : {"partially synthetic", "nested"}
-        Combining rule for estimates of the sets [R03], [R04].
+    rule : {"partially_synthetic", "nested"}
+        Combining rule for estimates of the sets [R03], [R04]; for `pyhybrid.pool`.
     statement : RiskStatement
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
