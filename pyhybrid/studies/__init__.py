@@ -1,0 +1,32 @@
+"""The papers' studies, one command each, beside the published numbers.
+
+A study is data (settings, sizes, published numbers) and one function that measures one database;
+`runner` runs it and `reproduction` sets the results beside what was published.
+"""
+
+from __future__ import annotations
+
+from pyhybrid.studies.local_bounds import STUDY_A, STUDY_B
+from pyhybrid.studies.posteriors import STUDY_H
+from pyhybrid.studies.runner import StudyResult, load_study, run_study
+from pyhybrid.studies.strict import STUDY_F, STUDY_G
+from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, summarize
+from pyhybrid.studies.vector_weights import STUDY_C, STUDY_D
+
+__all__ = [
+    "STUDIES",
+    "Claim",
+    "Measured",
+    "Published",
+    "Size",
+    "Study",
+    "StudyResult",
+    "load_study",
+    "run_study",
+    "summarize",
+]
+
+STUDIES = {
+    study.name: study for study in (STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_F, STUDY_G, STUDY_H)
+}
+"""Studies by name."""

@@ -1,0 +1,44 @@
+"""What the studies share: a session over one database, and bounds of a mechanism on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting import FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models.base import Model
+from pyhybrid.randomness import Streams
+from pyhybrid.studies.study import Measured
+
+__all__ = ["bound_row", "fitted", "session_over"]
+
+
+def session_over(
+    model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
+) -> FitSession:
+    """A session on one core; chains that do not converge are counted, not refused."""
+    return open_session(
+        model.bind(df),
+        seed=streams.entropy,
+        engine=options["engine"],
+        settings=SamplerSettings(
+            warmup=options.get("warmup", 1000),
+            draws=options.get("draws", 1000),
+            parallel_chains=1,
+        ),
+        on_not_converged="warn",
+    )
+
+
+def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> PosteriorFit:
+    """The fit that `mechanism` would release from."""
+    return mechanism.fit(session).fit
+
+
+def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:
+    """The Lipschitz bound of a fit, nats."""
+    return Measured(synthesizer, "Lipschitz bound", fit.bounds.overall)

@@ -1,0 +1,343 @@
+"""Runs a study, one task per database, and survives interruption.
+
+Every finished database is a small Parquet file of its own, renamed into place, so that a folder
+of results is whole at any moment and can be read with ``pandas.read_parquet(folder / "parts")``. A
+rerun does only what is missing. Each database's random numbers are named by its setting and number:
+the results do not depend on workers, on their order or on interruptions.
+
+======================= =================================================================
+study.json              name, settings, options, seed, versions: what the parts belong to
+parts/*.parquet         one file per database
+results.parquet         all rows in order, once every database is finished
+failed.json             databases whose task raised, with the message
+======================= =================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.engines import resolve_engine
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.randomness import streams
+from pyhybrid.studies.study import Measured, Size, Study, summarize
+from pyhybrid.tasks import run_tasks
+from pyhybrid.validation import check_count
+
+__all__ = ["StudyResult", "load_study", "run_study"]
+
+_FORMAT = 1
+StudyProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyResult:
+    """A finished study.
+
+    Attributes
+    ----------
+    study : str
+        Its name.
+    rows : DataFrame
+        Columns setting, replicate, synthesizer, quantity, value; in the order of the tasks.
+    failed : dict of str to str
+        Databases whose task raised, "setting / replicate" to the message. They are not in `rows`
+        and are tried again by the next run into the same folder.
+    """
+
+    study: str
+    rows: pd.DataFrame
+    failed: Mapping[str, str]
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Means over databases with Monte Carlo standard errors; see `summarize`."""
+        return summarize(self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Database:
+    """One task."""
+
+    study: Study
+    setting: str
+    replicate: int
+    seed: int
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def label(self) -> str:
+        return f"{self.setting} / {self.replicate}"
+
+    @property
+    def file_name(self) -> str:
+        place = self.study.settings.index(self.setting)
+        return f"{place:02d}-{self.replicate:06d}.parquet"
+
+
+def run_study(
+    study: Study,
+    *,
+    out: str | os.PathLike[str],
+    size: str | Size = "quick",
+    replicates: int | None = None,
+    seed: int = 1,
+    engine: str = "auto",
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: StudyProgress | None = None,
+) -> StudyResult:
+    """Run what is missing of `study` in the folder `out` and return all its rows.
+
+    Parameters
+    ----------
+    study : Study
+        One of `pyhybrid.studies.STUDIES`, or your own.
+    out : path
+        New, empty, or of an earlier run of the same study with the same size, seed and version.
+        A run with more replicates goes on from one with fewer.
+    size : {"quick", "paper"} or Size
+    replicates : int, optional
+        Databases per setting; that of `size` if omitted.
+    seed : int, default 1
+        Root of all random numbers: simulated data need no secret.
+    engine : str, default "auto"
+        See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
+    workers : int, default 1
+        Processes; does not change a digit of the results.
+    executor : Executor, optional
+        In place of `workers`.
+    progress : callable, optional
+        Called with (label, databases finished, databases in all).
+
+    Raises
+    ------
+    InvalidInput
+        For zero replicates, an unknown size, or a folder of another study, size, seed or version.
+    SaveFailed
+        If the folder cannot be written, or another run is using it.
+    """
+    chosen = _checked_size(study, size)
+    made_by = resolve_engine(engine)
+    chosen = replace(chosen, options={**chosen.options, "engine": made_by.name})
+    count = check_count(chosen.replicates if replicates is None else replicates, "replicates")
+    check_count(workers, "workers")
+    streams(seed)
+    folder = Path(out)
+    tasks = [
+        _Database(
+            study=study,
+            setting=setting,
+            replicate=replicate,
+            seed=seed,
+            options=tuple(sorted(chosen.options.items())),
+        )
+        for setting in study.settings
+        for replicate in range(count)
+    ]
+    with _claimed(folder, _header(study, chosen, seed)):
+        failed = _run_missing(tasks, folder, workers, executor, progress)
+        rows = _collected(tasks, folder)
+        _write_json(folder / "failed.json", failed)
+        _write_parquet(rows, folder / "results.parquet")
+    return StudyResult(study=study.name, rows=rows, failed=failed)
+
+
+def load_study(folder: str | os.PathLike[str]) -> StudyResult:
+    """Read what a run has finished so far, also one that was interrupted.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds no study, or one of another version.
+    """
+    root = Path(folder)
+    header = _read_header(root)
+    if header is None:
+        raise InvalidInput(f"{folder} must hold results of `pyhybrid study run`: it does not")
+    _check_version(header, root)
+    parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
+    if not parts:
+        raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
+    failed = root / "failed.json"
+    return StudyResult(
+        study=header["study"],
+        rows=pd.concat(parts, ignore_index=True),
+        failed=json.loads(failed.read_text()) if failed.exists() else {},
+    )
+
+
+def _measured(task: _Database) -> list[Measured]:
+    """Runs in any process."""
+    own = streams(task.seed).child(f"study {task.study.name} / {task.label}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
+        return task.study.measure(task.setting, own, dict(task.options))
+
+
+def _run_missing(
+    tasks: Sequence[_Database],
+    folder: Path,
+    workers: int,
+    executor: Executor | None,
+    progress: StudyProgress | None,
+) -> dict[str, str]:
+    """Do what has no part yet; returns the messages of those that failed."""
+    parts = folder / "parts"
+    missing = [task for task in tasks if not (parts / task.file_name).exists()]
+    done, failed = len(tasks) - len(missing), {}
+    label = f"study {tasks[0].study.name}"
+    for ended in run_tasks(_measured, missing, workers=workers, executor=executor):
+        task = ended.task
+        if ended.result is None:
+            failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
+        else:
+            _write_parquet(_table(task, ended.result), parts / task.file_name)
+            done += 1
+        if progress is not None:
+            progress(label, done + len(failed), len(tasks))
+    return failed
+
+
+def _table(task: _Database, measured: Sequence[Measured]) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame(measured, columns=list(Measured._fields))
+    table.insert(0, "setting", task.setting)
+    table.insert(1, "replicate", task.replicate)
+    table["value"] = table["value"].astype(float)
+    return table
+
+
+def _collected(tasks: Sequence[_Database], folder: Path) -> pd.DataFrame:
+    paths = [folder / "parts" / task.file_name for task in tasks]
+    parts = [_read_part(path) for path in paths if path.exists()]
+    return pd.concat(parts, ignore_index=True) if parts else _table(tasks[0], [])
+
+
+def _read_part(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and run "
+            "again"
+        ) from None
+
+
+def _checked_size(study: Study, size: str | Size) -> Size:
+    if isinstance(size, Size):
+        return size
+    if size not in ("quick", "paper"):
+        raise InvalidInput(f"size must be quick or paper: found {size!r}")
+    return study.quick if size == "quick" else study.paper
+
+
+def _header(study: Study, size: Size, seed: int) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "pyhybrid": pyhybrid.__version__,
+        "study": study.name,
+        "settings": list(study.settings),
+        "options": dict(size.options),
+        "seed": seed,
+    }
+
+
+def _read_header(folder: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{folder}/study.json cannot be read: {error}") from None
+    if not isinstance(found, dict) or "format" not in found:
+        raise InvalidInput(f"{folder}/study.json must describe a study: it does not")
+    return found
+
+
+def _check_version(header: Mapping[str, Any], folder: Path) -> None:
+    own = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
+    for name, value in own.items():
+        if header.get(name) != value:
+            raise InvalidInput(
+                f"{folder} holds results of {name} {header.get(name)}, this is {value}: results "
+                "are not mixed; give another folder"
+            )
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
+    """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
+    try:
+        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".lock", "w")  # noqa: SIM115
+    except OSError as error:
+        raise SaveFailed(f"{folder} cannot be written: {error}") from None
+    with lock:
+        _lock(lock, folder)
+        found = _read_header(folder)
+        if found is None:
+            strangers = [p.name for p in folder.iterdir() if p.name not in ("parts", ".lock")]
+            if strangers or any((folder / "parts").iterdir()):
+                raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
+            _write_json(folder / "study.json", header)
+        else:
+            _check_version(found, folder)
+            for name, value in header.items():
+                if found.get(name) != value:
+                    raise InvalidInput(
+                        f"{folder} holds results of {name} {found.get(name)!r}, not {value!r}: "
+                        "results are not mixed; give another folder"
+                    )
+        for torn in (folder / "parts").glob("*.tmp"):
+            torn.unlink()
+        yield
+
+
+def _lock(file: Any, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SaveFailed(f"{folder} is in use by another run") from None
+
+
+def _write_parquet(table: pd.DataFrame, path: Path) -> None:
+    with _renamed(path) as aside:
+        table.to_parquet(aside, index=False)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    with _renamed(path) as aside:
+        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    """A file to write that takes its place, on disk, only when it is whole."""
+    handle, name = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    aside = Path(name)
+    try:
+        yield aside
+        with open(aside, "rb") as written:
+            os.fsync(written.fileno())
+        aside.replace(path)
+    except OSError as error:
+        raise SaveFailed(f"{path} cannot be written: {error}") from None
+    finally:
+        aside.unlink(missing_ok=True)
