@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.measures.columns import DATA
 from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.inference import ModelUtility
@@ -14,7 +13,6 @@ from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.page import Section, Table, picture_of, render_page
 from pyhybrid.plots import plot_intervals
 from pyhybrid.plots_measures import plot_ecdfs, plot_matching_risk, plot_pairs, plot_propensities
-from pyhybrid.validation import FloatArray
 
 __all__ = [
     "CONFIDENTIAL",
@@ -68,12 +66,16 @@ def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
     )
     overall = {name: found.overall() for name, found in summaries.items()}
     paragraphs = [[CONFIDENTIAL], [opening], *([text] for text in _unknown(summaries))]
+    own = {name: found.matching.correct_by_record for name, found in summaries.items()}
+    told = {name: values for name, values in own.items() if values is not None}
+    known = len(told) == len(own)
+    shown = told if known else {name: s.matching.by_record for name, s in summaries.items()}
+    quantity = "names a target correctly, T/c" if known else "believes to have found a target, 1/c"
     picture = picture_of(
-        plot_matching_risk({n: _of_targets(s.matching) for n, s in summaries.items()}),
+        plot_matching_risk(shown),
         alt="Histogram of the matching risk of the targets.",
-        caption="Probability that the intruder names a target correctly, T/c averaged over the "
-        "sets; 1/c where own rows are not known. Targets far to the right are those to protect. "
-        "The count axis is logarithmic above 10.",
+        caption=f"Probability with which the intruder {quantity}, averaged over the sets. Targets "
+        "far to the right are those to protect. The count axis is logarithmic above 10.",
     )
     sections = [
         Section(paragraphs=paragraphs, tables=[measure_table(overall)]),
@@ -264,10 +266,6 @@ def _interval(row: pd.Series, prefix: str) -> str:
     ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
     estimate, low, high = (f"{value:.4g}" for value in ends)
     return f"{estimate} [{low}, {high}]"
-
-
-def _of_targets(found: MatchingRisk) -> FloatArray:
-    return found.by_record if found.correct_by_record is None else found.correct_by_record
 
 
 def _unknown(summaries: Mapping[str, RiskSummary]) -> list[str]:

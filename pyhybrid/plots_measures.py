@@ -55,7 +55,8 @@ def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike
         truth = _finite(data, name)
         parts = [_finite(values, f"set of {name}") for values in sets]
         pooled = np.concatenate([truth, *parts])
-        low, high = np.quantile(pooled, [0.005, 0.995])
+        low = np.quantile(pooled, 0.005, method="lower")
+        high = np.quantile(pooled, 0.995, method="higher")
         grid = np.unique(pooled[(pooled >= low) & (pooled <= high)])
         grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
         style = {"drawstyle": "steps-post"}

@@ -66,9 +66,9 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
     bounded = min(len(data), _MOST_TARGETS)
     sets = min(_MOST_SETS, max(len(each.synthetic) for each in releases.values()))
     intruder = (
-        f"The intruder is taken to know {_listed(columns.kept)}, equal, and "
-        f"{_listed(columns.synthesized)}, numbers within {_WITHIN:.0%}. Compared: the columns "
-        f"{_listed(columns.all)}. Risks from {bounded:,} records and at most {sets} set(s), "
+        f"The intruder is taken to know {', '.join(columns.synthesized)} within {100 * _WITHIN:g} %"
+        f"{' and ' + ', '.join(columns.kept) + ' exactly' if columns.kept else ''}. Compared: "
+        f"{', '.join(columns.all)}. Risks from {bounded:,} records and at most {sets} set(s), "
         f"classifiers on {min(len(data), _MOST_ROWS):,} records."
     )
     tables, left_out = [_privacy(releases)], []
@@ -245,7 +245,3 @@ def _of_columns(tables: Tables, columns: Sequence[str]) -> Tables | None:
         return None
     real, *sets = (table[list(columns)] for table in (tables.real, *tables.synthetic))
     return Tables(real=real, synthetic=tuple(sets), names=tables.names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "nothing else"

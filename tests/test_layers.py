@@ -26,7 +26,8 @@ LAYERS = {
     3: {
         "calibration", "calibration_files", "comparison", "curve", "curve_points",
         "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release",
-        "resumable", "reweighting", "sequential", "solve", "statement", "storage", "synthesis", "tasks",
+        "resumable", "reweighting", "sequential", "solve", "statement", "storage", "synthesis",
+        "tasks",
     },
     4: {
         "masking", "studies",

@@ -194,7 +194,9 @@ def _finish(
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _WIDTH
-    console.print(_table(title, {name: each.overall() for name, each in found.items()}))
+    overall = {name: each.overall() for name, each in found.items()}
+    console.print(_table(title, overall))
+    console.print(_definitions(overall))
     for path in filter(None, (html, None if json_out is None else Path(json_out))):
         show(f"written: {escape(str(path))} (confidential)")
     show(_NOTE)
@@ -210,20 +212,29 @@ def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
     for name in overall:
         table.add_column(name, justify="right", no_wrap=True)
     ends = ("as the data", "useless") if title == "Utility" else ("no risk", "data as they are")
-    for end in (*ends, "range; direction; definition"):
+    for end in (*ends, "range"):
         table.add_column(end, overflow="fold")
-    explained: set[str] = set()
-    for name in dict.fromkeys(name for each in overall.values() for name in each):
-        key = name.split(",")[0]
-        measure = MEASURES[key]
+    for name in _named(overall):
+        measure = MEASURES[name.split(",")[0]]
         values = [number_text(each[name]) if name in each else "–" for each in overall.values()]
-        about = f"{measure.range}; {measure.direction}. {measure.definition}"
-        cells = [measure.at_best, measure.at_worst, about]
-        if key in explained:
-            cells = ["", "", "as above"]
-        explained.add(key)
-        table.add_row(escape(measure_label(name)), *values, *map(escape, cells))
+        texts = (measure.at_best, measure.at_worst, measure.range)
+        table.add_row(escape(measure_label(name)), *values, *map(escape, texts))
     return table
+
+
+def _definitions(overall: Mapping[str, Mapping[str, float]]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for key in dict.fromkeys(name.split(",")[0] for name in _named(overall)):
+        measure = MEASURES[key]
+        text = f"{measure.definition} {measure.direction.capitalize()}."
+        table.add_row(escape(measure.title), escape(text))
+    return table
+
+
+def _named(overall: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for each in overall.values() for name in each))
 
 
 def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:

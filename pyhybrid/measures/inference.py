@@ -17,10 +17,13 @@ from pyhybrid.measures.reconcile import Tables, reconcile_tables
 from pyhybrid.overlap import interval_overlap, standardised_difference
 from pyhybrid.validation import FloatArray, check_choice, check_finite
 
-__all__ = ["SINGLE", "ModelUtility", "model_of_tables", "model_utility"]
+__all__ = ["MODEL_RULES", "SINGLE", "ModelUtility", "model_of_tables", "model_utility"]
 
 SINGLE = "single"
 """No rule: one synthetic set, taken at its word."""
+
+MODEL_RULES = (*(name for name in RULES if name != "nested"), SINGLE)
+"""Rules for m sets; syntheses of imputations go through `pyhybrid.pool`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,7 +124,7 @@ def model_of_tables(
     level: float = 0.95,
 ) -> ModelUtility:
     """`model_utility` on tables that are reconciled already."""
-    check_choice(rule, "rule", [name for name in RULES if name != "nested"] + [SINGLE])
+    check_choice(rule, "rule", MODEL_RULES)
     if not 0 < check_finite(level, "level") < 1:
         raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
     m = len(tables.synthetic)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.measures.columns import ColumnUtility, columns_of_tables
-from pyhybrid.measures.inference import SINGLE, ModelUtility, model_of_tables
+from pyhybrid.measures.inference import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
 from pyhybrid.measures.matching import (
     AttributeRisk,
     Radius,
@@ -23,6 +23,7 @@ from pyhybrid.measures.matching import (
 from pyhybrid.measures.propensities import PropensityUtility, propensity_of_tables
 from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.tabulations import TableUtility, tables_of_tables
+from pyhybrid.validation import check_choice
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
 
@@ -168,6 +169,7 @@ def summary_of_tables(
     """`utility_summary` on tables that are reconciled already."""
     m = len(tables.synthetic)
     chosen = rule or (SINGLE if m == 1 else "partially_synthetic")
+    check_choice(chosen, "rule", MODEL_RULES)
     return UtilitySummary(
         models=tuple(
             model_of_tables(tables, formula, model=model, rule=chosen) for formula in formulas
