@@ -25,6 +25,7 @@ import pandas as pd
 
 import pyhybrid as ph
 from benchmarks.measure import line
+from pyhybrid.studies.local_bounds import mixture_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE_REFIT = ph.Reweighting(recursive=False, tolerance=1.0)
@@ -74,17 +75,10 @@ cat("\nRESULT", seconds, sapply(found, function(b) b$overall), "\n")
 """
 
 
-def mixture(n: int, seed: int) -> np.ndarray:
-    """The data of study C, shape (n,)."""
-    rng = np.random.default_rng(seed)
-    phi = np.where(rng.random(n) < 0.2, 5.0, 20.0)
-    return rng.poisson(rng.gamma(phi, 100 / phi))
-
-
 def run() -> None:
     """Study C in Python, then the same fits in R where rstan is found, then Python again."""
     print("(d) study C, n = 1000: unweighted, LW, CW, LW_final, CW_final; m = 20 each")
-    table = pd.DataFrame({"y": mixture(1000, 2024)})
+    table = pd.DataFrame({"y": mixture_counts(1000, np.random.default_rng(2024)).astype(int)})
     model = ph.NegativeBinomial("y ~ 1")
     plans = {"default re-weighting": True, "one refit each, as in R": ONE_REFIT}
     before = {name: _timed(model, table, name, plan) for name, plan in plans.items()}

@@ -18,6 +18,7 @@ from pyhybrid.cli.options import (
     reweighting_of,
     sampler_settings,
 )
+from pyhybrid.cli.study import commands as study_commands
 
 __all__ = ["run"]
 
@@ -28,6 +29,7 @@ app = typer.Typer(
     help="Synthetic microdata from Bayesian models with a formal privacy guarantee.",
 )
 app.add_typer(ledger_commands, name="ledger")
+app.add_typer(study_commands, name="study")
 app.command()(measure_commands.utility)
 app.command()(measure_commands.risk)
 

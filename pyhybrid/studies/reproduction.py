@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
+from pyhybrid.errors import InvalidInput
+from pyhybrid.studies.runner import StudyResult
 from pyhybrid.studies.study import Published, Study
 
-__all__ = ["Reproduced", "reproduce", "reproduction_page"]
+__all__ = ["Reproduced", "made_with", "reproduce", "reproduction_page", "stacked"]
 
 _ERRORS = 2.0  # Monte Carlo standard errors, or standard deviations for one published database
 
@@ -57,6 +59,28 @@ def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
             )
         )  # fmt: skip
     return lines
+
+
+def made_with(results: Sequence[StudyResult]) -> str:
+    """Version, engine, seed and number of databases of several results, in words."""
+    first = results[0].header
+    for result in results:
+        for name in ("pyhybrid", "seed"):
+            if result.header[name] != first[name]:
+                raise InvalidInput(
+                    f"studies must agree in {name}: {result.study} has {result.header[name]}, "
+                    f"{results[0].study} {first[name]}"
+                )
+    engines = sorted({result.header["options"]["engine"] for result in results})
+    return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
+
+
+def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Summaries of several studies in one table, with a column `study`."""
+    parts = [table.assign(study=name) for name, table in summaries.items()]
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    whole.insert(0, "study", whole.pop("study"))
+    return whole
 
 
 def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reproduced:

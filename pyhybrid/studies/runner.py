@@ -55,11 +55,14 @@ class StudyResult:
     failed : dict of str to str
         Databases whose task raised, "setting / replicate" to the message. They are not in `rows`
         and are tried again by the next run into the same folder.
+    header : dict
+        What the results belong to: pyhybrid's version, study, settings, options, seed.
     """
 
     study: str
     rows: pd.DataFrame
     failed: Mapping[str, str]
+    header: Mapping[str, Any]
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -147,12 +150,13 @@ def run_study(
         for setting in study.settings
         for replicate in range(count)
     ]
-    with _claimed(folder, _header(study, chosen, seed)):
+    header = _header(study, chosen, seed)
+    with _claimed(folder, header):
         failed = _run_missing(tasks, folder, workers, executor, progress)
         rows = _collected(tasks, folder)
         _write_json(folder / "failed.json", failed)
         _write_parquet(rows, folder / "results.parquet")
-    return StudyResult(study=study.name, rows=rows, failed=failed)
+    return StudyResult(study=study.name, rows=rows, failed=failed, header=header)
 
 
 def load_study(folder: str | os.PathLike[str]) -> StudyResult:
@@ -176,6 +180,7 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
         study=header["study"],
         rows=pd.concat(parts, ignore_index=True),
         failed=json.loads(failed.read_text()) if failed.exists() else {},
+        header=header,
     )
 
 
