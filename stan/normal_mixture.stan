@@ -28,19 +28,24 @@ data {
 }
 transformed data {
   matrix[K, K] identity = diag_matrix(rep_vector(1, K));
-  vector[K] freedom;                           // of the diagonal of a Wishart(K + 1)'s factor
+  vector[K] freedom;                           // of the chi variables exp(log_diagonal)
   for (j in 1:K) {
-    freedom[j] = K + 2 - j;
+    freedom[j] = n_components > 1 ? K + 2 - j : K;
   }
 }
 parameters {
   matrix[K, n_components] z;
-  vector<lower=0>[K] sigma_beta;
+  vector<lower=0>[K] scale_beta;               // sigma_beta; with one component see below
   // Factor A of a Wishart(K + 1, I) matrix by Bartlett's decomposition: the correlation matrix of
   // A A' has density proportional to det^0, LKJ(1). Starts anywhere near 0 are well-conditioned,
   // which those of a cholesky_factor_corr of many columns are not.
-  vector[K * (K - 1) / 2] z_below;             // entries below the diagonal
+  vector[n_components > 1 ? K * (K - 1) / 2 : 0] z_below;  // entries below the diagonal
   vector[K] z_diagonal;                        // of log(diagonal)
+  // With one component Omega is integrated out, as its factor has a narrow neck where few
+  // coefficients are known well: rows of a matrix with Omega's distribution are random directions,
+  // so that beta_j / sigma_beta_j = r cos_j, r ~ chi(K + 1), cos_j = u_j / sqrt(u_j^2 + h_j^2),
+  // u_j ~ N(0, 1), h_j ~ chi(K). Then scale_beta_j = sigma_beta_j / sqrt(u_j^2 + h_j^2).
+  vector[n_components > 1 ? 0 : 1] z_radius;   // of log(r)
   vector[n_components] z_sigma;
   vector[n_components - 1] z_ratio;
   vector<lower=0>[n_components > 1 ? 1 : 0] concentration;  // a
@@ -49,6 +54,7 @@ transformed parameters {
   vector[n_components] sigma = min_sd + exp(center_sigma + spread_sigma .* z_sigma);
   vector[n_components] proportion;
   vector[n_components] log_proportion;
+  vector[K] sigma_beta = scale_beta;
   vector[K] log_diagonal = 0.5 * log(freedom) + z_diagonal ./ sqrt(2 * freedom);
   matrix[K, n_components] beta;
   real log_density_u = 0;                      // of u, beta = scale * u, given z: see below
@@ -63,14 +69,18 @@ transformed parameters {
   {
     matrix[K, K] scale = rep_matrix(0, K, K);  // Cholesky factor of the prior covariance of beta_k
     int place = 0;
-    for (i in 1:K) {
-      for (j in 1:(i - 1)) {
-        place = place + 1;
-        scale[i, j] = z_below[place];
+    if (n_components == 1) {
+      scale = diag_matrix(scale_beta * sqrt(K + 1) * exp(z_radius[1] / sqrt(2 * (K + 1))));
+    } else {
+      for (i in 1:K) {
+        for (j in 1:(i - 1)) {
+          place = place + 1;
+          scale[i, j] = z_below[place];
+        }
+        scale[i, i] = exp(log_diagonal[i]);
       }
-      scale[i, i] = exp(log_diagonal[i]);
+      scale = diag_pre_multiply(scale_beta ./ sqrt(rows_dot_self(scale)), scale);
     }
-    scale = diag_pre_multiply(sigma_beta ./ sqrt(rows_dot_self(scale)), scale);
     // Were the likelihood of beta_k normal with `information`, then z would be standard normal and
     // independent of the prior's scales: no funnel, however weak or strong the likelihood is.
     for (k in 1:n_components) {
@@ -79,6 +89,9 @@ transformed parameters {
       vector[K] u = mdivide_right_tri_low(
         (mdivide_left_tri_low(root, scale' * col(score, k)) + col(z, k))', root)';
       beta[, k] = scale * u;
+      if (n_components == 1) {
+        sigma_beta = scale_beta .* sqrt(square(u) + exp(2 * log_diagonal));
+      }
       log_density_u -= 0.5 * dot_self(u) + sum(log(diagonal(root)));
     }
   }
@@ -88,6 +101,12 @@ model {
   // Chi densities of the diagonal with the Jacobian of z_diagonal -> diagonal, up to a constant.
   target += dot_product(freedom, log_diagonal) - 0.5 * sum(exp(2 * log_diagonal));
   sigma_beta ~ student_t(3, 0, 1);
+  if (n_components == 1) {
+    // Chi density of r likewise; Jacobian of scale_beta -> sigma_beta.
+    real log_radius = z_radius[1] / sqrt(2 * (K + 1));
+    target += (K + 1) * (log_radius - 0.5 * exp(2 * log_radius));
+    target += sum(log(sigma_beta)) - sum(log(scale_beta));
+  }
   target += log_density_u;                     // normal prior of u, Jacobian of z -> u
   target += dot_product(spread_sigma, z_sigma);  // Jacobian of z_sigma -> sigma, up to a constant
   sigma ~ student_t(3, 0, 1);

@@ -172,8 +172,9 @@ class Draws:
 
     def warm_start(self) -> WarmStart:
         """Last draw of each chain, with its step size and metric, to start a refit from."""
+        empty = np.empty((*self.divergent.shape, 0))  # engines leave out variables of size 0
         last = [
-            {name: self.variables[name][chain, -1] for name in self.parameters}
+            {name: self.variables.get(name, empty)[chain, -1] for name in self.parameters}
             for chain in range(self.n_chains)
         ]
         return WarmStart(
