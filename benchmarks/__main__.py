@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bounds, fits, sizes, study_c, study_f
+from benchmarks import bounds, fits, large, measures, sizes, studies, study_c, study_f
 
 BENCHMARKS = {
     "bounds": bounds.run,
     "fits": fits.run,
+    "large": large.run,
+    "measures": measures.run,
     "sizes": sizes.run,
+    "studies": studies.run,
     "study_c": study_c.run,
     "study_f": study_f.run,
 }
