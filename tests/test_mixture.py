@@ -362,7 +362,7 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     for own in (~table["first"], table["first"]):
         residual = np.linalg.lstsq(X[own], table["y"][own], rcond=None)[1][0]
         true.append(np.sqrt(residual / (own.sum() - 2)))
-    np.testing.assert_allclose(fit.sd[:2], true, rtol=0.05)
+    np.testing.assert_allclose(fit.sd[:2], true, rtol=0.1)
     np.testing.assert_allclose(fit.center[:, :2], [[-1, 3], [-0.5, 1]], atol=0.15)
     np.testing.assert_array_equal(fit.size[2:], 0)
     np.testing.assert_array_equal(fit.information[2:], 0)
