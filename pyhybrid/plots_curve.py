@@ -73,14 +73,16 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
     """(scale, shift) just above and just below the points by turns, to keep neighbours clear."""
+    floor = 0.12 * points[measure].max()  # no room below a point on the axis
     for place, (_, point) in enumerate(points.iterrows()):
+        below = place % 2 == 1 and point[measure] > floor
         ax.annotate(
             f"({point['scale']:g}, {point['shift']:g})",
             (point["epsilon"], point[measure]),
-            xytext=(0, 5 if place % 2 == 0 else -5),
+            xytext=(0, -5 if below else 5),
             textcoords="offset points",
             ha="center",
-            va="bottom" if place % 2 == 0 else "top",
+            va="top" if below else "bottom",
             fontsize=_TEXT - 2,
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
         )

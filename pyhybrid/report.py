@@ -59,6 +59,12 @@ _CHARGE = {
     "costs twice as much.",
     "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
 }
+_WITHOUT_FIT = {
+    "mechanism": "What made the sets: no model, and no record weights.",
+    "n_draws_released": "Noisy histograms the sets were drawn from. Epsilon grows in proportion to "
+    "it.",
+    "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
+}
 _OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
 _DIAGNOSTICS = {
     "max_rhat": "Largest rank-normalised split R-hat. From 1; should be at most 1.01.",
@@ -187,10 +193,11 @@ def _statement(statement: str, *, level: int) -> list[Section]:
 def _charge(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(_is_fitted(release) for release in releases.values())
+    meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
     show = {"epsilon": str}
     rows = [
         [field, *(show.get(field, _shown)(getattr(charge, field)) for charge in charges), meaning]
-        for field, meaning in _CHARGE.items()
+        for field, meaning in meanings.items()
         if fitted or field not in _OF_FITS
     ]
     table = Table(

@@ -189,6 +189,15 @@ def test_interactions_see_what_main_effects_cannot() -> None:
     assert tree.standardised > 5
 
 
+def test_many_categories_do_not_fill_the_memory() -> None:
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 900, 4000)]})
+    other = data.sample(frac=1, replace=True, random_state=1)
+    found = ph.propensity_utility(data, other, null="data")
+    assert found.by_set["null_mean"].iloc[0] == pytest.approx(50 * 0.5**2 * 0.5 / 8000)
+    assert found.ratio < 2
+
+
 def test_table_distances_by_hand() -> None:
     # Shares 1/2, 1/2 against 1/4, 3/4 of 20: a = 10, 10; b = 5, 15.
     found = table_distance([10, 10, 0], [5, 15, 0])

@@ -361,6 +361,12 @@ def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
     assert 0 <= min(found, without) <= max(found, without) <= everything
 
 
+def test_no_measure_of_the_data_is_in_the_public_report(releases):
+    text = public_report(releases[0])
+    for word in ("match", "pMSE", "ECDF", "overlap", "SPECKS", "attribute risk"):
+        assert word not in text
+
+
 def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
     from pyhybrid.release_measures import side_by_side
 
@@ -371,3 +377,26 @@ def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
     assert [table.caption.split(":")[0] for table in section.tables] == [
         "Epsilon", "Risk", "Utility",
     ]  # fmt: skip
+
+
+def test_a_release_without_a_model_has_no_rows_about_fits(data):
+    pytest.importorskip("opendp")
+    mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=40, n_bins=8, epsilon=1)
+    html = release_report(mechanism.release(data, n_synthetic=2), data)
+    rows = {row[0]: row[1:] for row in cells(html, "The privacy charge")}
+    assert set(rows) == {
+        "Quantity", "mechanism", "epsilon", "kind", "relation", "n_synthetic", "n_draws_released",
+        "bound",
+    }  # fmt: skip
+    assert "weights come from" not in rows["mechanism"][1]
+    assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
+
+
+def test_steps_of_a_reweighting_are_shown(data):
+    mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ 1"), reweighting=True)
+    settings = ph.SamplerSettings(warmup=500, draws=500)
+    release = mechanism.release(data, seed=SEED, engine="embedded", settings=settings)
+    html = release_report(release, data)
+    steps = cells(html, "Steps of the search")
+    assert len(steps) == 1 + len(release.reweighted.steps)
+    assert "before and after re-weighting" in html

@@ -31,7 +31,8 @@ CLASSIFIERS = ("logistic", "cart")
 
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
-_MOST_ELEMENTS = 200_000_000
+_MOST_ELEMENTS = 60_000_000
+_MOST_LEVELS = 50
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -119,7 +120,8 @@ def propensity_utility(
     Notes
     -----
     Missing values: a category of their own; a number's is set to the mean beside an indicator
-    column (logistic), or is an own branch (CART). Categories enter CART as codes.
+    column (logistic), or is an own branch (CART). Categories enter CART as codes; of more than 50
+    the logistic regression takes the most frequent, the others being its reference.
 
     References
     ----------
@@ -221,8 +223,10 @@ def _main_effects(column: pd.Series) -> FloatArray:
     """Standardised numbers, or indicators of all levels but the first, and of missing values."""
     missing = column.isna().to_numpy(dtype=np.float64)[:, None]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = np.arange(1, len(column.cat.categories))
-        own = (column.cat.codes.to_numpy()[:, None] == levels).astype(np.float64)
+        codes = column.cat.codes.to_numpy()
+        frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:_MOST_LEVELS]
+        levels = np.sort(frequent)[1 if frequent.size == len(column.cat.categories) else 0 :]
+        own = (codes[:, None] == levels).astype(np.float64)
     else:
         values = column.to_numpy(dtype=np.float64)
         mean = np.nanmean(values)
