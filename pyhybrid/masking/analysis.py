@@ -23,7 +23,7 @@ from pyhybrid.measures.matching import matching_risk
 from pyhybrid.measures.pooling import pool
 from pyhybrid.measures.reconcile import reconcile_tables
 
-__all__ = ["naming_share", "release_risk", "masked_utility"]
+__all__ = ["masked_utility", "naming_share", "release_risk"]
 
 
 def masked_utility(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.analysis import naming_share, release_risk, masked_utility
+from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.evidence import weakened
 from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
 from pyhybrid.masking.release import MaskedRelease
