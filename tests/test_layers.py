@@ -33,9 +33,9 @@ LAYERS = {
         "masking", "studies",
     },
     5: {
-        "agreement", "cli", "comparison_report", "curve_report", "measures_report", "page",
-        "plots", "plots_curve", "plots_measures", "release_measures", "report",
-        "reweighting_report",
+        "agreement", "cli", "comparison_report", "curve_report", "mask_report",
+        "measures_report", "page", "plots", "plots_curve", "plots_masking", "plots_measures",
+        "release_measures", "report", "reweighting_report",
     },
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}

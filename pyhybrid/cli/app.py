@@ -12,6 +12,7 @@ import typer
 import pyhybrid
 from pyhybrid.cli import measure_commands
 from pyhybrid.cli.ledger import commands as ledger_commands
+from pyhybrid.cli.mask_command import mask
 from pyhybrid.cli.options import (
     build_model,
     chosen_mechanism,
@@ -32,6 +33,7 @@ app.add_typer(ledger_commands, name="ledger")
 app.add_typer(study_commands, name="study")
 app.command()(measure_commands.utility)
 app.command()(measure_commands.risk)
+app.command()(mask)
 
 Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
 Seed = Annotated[
