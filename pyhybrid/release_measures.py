@@ -1,7 +1,7 @@
 """Epsilon, risk, utility and inference of a release on one page of its report. CONFIDENTIAL.
 
 The work is bounded, so that a report costs seconds whatever n and m are: risks are computed on at
-most 20,000 records, classifiers see at most 4,000, and of m sets the first few count. The page says
+most 10,000 records, classifiers see at most 4,000, and of m sets the first few count. The page says
 so where it applies.
 """
 
@@ -18,9 +18,9 @@ from pyhybrid.accounting import epsilon_text
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.columns import columns_of_tables
 from pyhybrid.measures.inference import SINGLE, model_of_tables
+from pyhybrid.measures.matching import attribute_risk, matching_risk
 from pyhybrid.measures.propensities import propensity_of_tables
 from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.measures.summaries import risk_summary
 from pyhybrid.measures.tabulations import tables_of_tables
 from pyhybrid.measures_report import measure_rows
 from pyhybrid.page import Section, Table
@@ -30,12 +30,12 @@ __all__ = ["side_by_side"]
 
 IntArray = npt.NDArray[np.intp]
 
-_MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 20_000, 4_000, 50_000
+_MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 10_000, 4_000, 20_000
 _MOST_SETS, _PERMUTATIONS, _MOST_TERMS = 3, 10, 60
 _WITHIN = 0.1
 
 _DISTANCES = ("max_ecdf", "avg_ecdf")
-_RISKS = ("matching_risk", "expected_match_risk", "true_match_rate", "n_no_match")
+_RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +77,8 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
             tables.append(part(releases, data, columns))
         except InvalidInput as error:
             left_out.append([f"Not computed: {error}."])
+    if bounded < len(data):
+        intruder += " Among fewer records each is easier to find: the risks are upper estimates."
     note = "Only the first table has a guarantee behind it; the others describe this release."
     return Section(
         heading="Epsilon, risk, utility and inference",
@@ -116,7 +118,7 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
     found = {}
     versions = {name: each.synthetic[:_MOST_SETS] for name, each in releases.items()}
     for name, sets in {**versions, "the data themselves": [data]}.items():
-        summary = risk_summary(
+        risk = matching_risk(
             real,
             [table[columns.all].iloc[rows] for table in sets],
             keys=columns.all,
@@ -124,8 +126,8 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
             kind=dict.fromkeys(near, "relative"),
             rows_correspond=True,
         )
-        overall = summary.overall()
-        found[name] = {measure: overall[measure] for measure in _RISKS}
+        found[name] = {"matching_risk": risk.mean_risk}
+        found[name] |= {measure: float(getattr(risk, measure)) for measure in _RISKS}
         found[name] |= _attribute(real, sets, rows, columns, near)
     caption = "Risk: what an intruder finds who knows the keys. The last column of numbers is the "
     caption += "risk of publishing the data themselves."
@@ -142,16 +144,21 @@ def _attribute(
     """Attribute risk of the synthesised columns of numbers, for one who knows the others."""
     if not columns.kept:
         return {}
-    summary = risk_summary(
-        real,
-        [table[columns.all].iloc[rows] for table in sets],
-        keys=columns.kept,
-        sensitive=dict.fromkeys(near, _WITHIN),
-        kind=dict.fromkeys(near, "relative"),
-        rows_correspond=True,
-    )
-    overall = summary.overall()
-    return {name: value for name, value in overall.items() if name.startswith("attribute")}
+    found: dict[str, float] = {}
+    for column in near:
+        risk = attribute_risk(
+            real,
+            [table[columns.all].iloc[rows] for table in sets],
+            sensitive=column,
+            keys=columns.kept,
+            radius={column: _WITHIN},
+            kind={column: "relative"},
+        )
+        found |= {
+            f"attribute_risk, {column}": risk.overall,
+            f"attribute_baseline, {column}": risk.baseline,
+        }
+    return found
 
 
 def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from pyhybrid.disclosure import (
     MatchingRisk,
+    distinct_rows,
     match_counts,
     matches_own_record,
     matching_risk_of_counts,
@@ -156,7 +157,7 @@ def matching_risk(
     tables = reconcile_tables(real, synthetic, columns=_named(keys, "keys"), what="key")
     columns = list(tables.real.columns)
     targets = tables.numeric_keys(columns, tables.real)
-    reach = _reach(tables, columns, radius, kind)
+    reach = _reach(tables, columns, radius, kind, targets.shape[1])
     sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
     counts = [match_counts(targets, each, reach) for each in sets]
     own = None
@@ -251,18 +252,23 @@ def _attribute_shares(
     kind: str | Mapping[str, str],
 ) -> tuple[FloatArray, float, float]:
     """A_i (n,), the share within the radius among all records, targets without a match."""
-    everything = [*keys, sensitive]
-    targets = tables.numeric_keys(everything, tables.real)
-    reach = _reach(tables, everything, radius, kind)
-    known = 2 * len(keys)
-    shares, prior, unmatched = np.zeros(len(targets)), 0.0, 0.0
+    named = [*keys, sensitive]
+    radii, kinds = _radii(tables, named, radius), _kinds(named, kind)
+    x, y = (tables.numeric_keys(columns, tables.real) for columns in (keys, [sensitive]))
+    within_x, within_y = (
+        _balls(tables, columns, radii, kinds, part.shape[1])
+        for columns, part in ((keys, x), ([sensitive], y))
+    )
+    shares, prior, unmatched = np.zeros(len(x)), 0.0, 0.0
     for table in tables.synthetic:
-        records = tables.numeric_keys(everything, table)
-        both = match_counts(targets, records, reach)
-        matched = match_counts(targets[:, :known], records[:, :known], reach[:, :known])
-        alike = match_counts(targets[:, known:], records[:, known:], reach[:, known:])
+        records, values = (tables.numeric_keys(c, table) for c in (keys, [sensitive]))
+        both = match_counts(
+            np.hstack([x, y]), np.hstack([records, values]), np.hstack([within_x, within_y])
+        )
+        matched = match_counts(x, records, within_x)
+        alike = match_counts(y, values, within_y)
         shares += np.divide(both, matched, out=np.zeros(len(both)), where=matched > 0)
-        prior += float(alike.mean()) / len(records)
+        prior += float(alike.mean()) / len(table)
         unmatched += float((matched == 0).sum())
     m = len(tables.synthetic)
     return shares / m, prior / m, unmatched / m
@@ -304,15 +310,29 @@ def _named(names: Any, what: str) -> list[str]:
 
 
 def _reach(
-    tables: Tables, columns: Sequence[str], radius: Radius, kind: str | Mapping[str, str]
+    tables: Tables,
+    columns: Sequence[str],
+    radius: Radius,
+    kind: str | Mapping[str, str],
+    width: int,
 ) -> FloatArray:
-    """Radius of each target and key, shape (n, 2 k), in the layout of `Tables.numeric_keys`."""
+    """Radius of each target and key, shape (n, width), in the layout of `Tables.numeric_keys`."""
     radii, kinds = _radii(tables, columns, radius), _kinds(columns, kind)
-    reach = np.zeros((len(tables.real), 2 * len(columns)))
+    return _balls(tables, columns, radii, kinds, width)
+
+
+def _balls(
+    tables: Tables,
+    columns: Sequence[str],
+    radii: Mapping[str, float],
+    kinds: Mapping[str, str],
+    width: int,
+) -> FloatArray:
+    reach = np.zeros((len(tables.real), width))
     for place, column in enumerate(columns):
         if column in radii:
             values = tables.real[column].fillna(0.0).abs() if kinds[column] == "relative" else 1.0
-            reach[:, 2 * place] = radii[column] * values
+            reach[:, place] = radii[column] * values
     return reach
 
 
@@ -347,7 +367,7 @@ def _kinds(columns: Sequence[str], kind: str | Mapping[str, str]) -> dict[str, s
 
 
 def _unique_rows(rows: FloatArray) -> FloatArray:
-    distinct, times = np.unique(rows, axis=0, return_counts=True)
+    distinct, _, times = distinct_rows(rows)
     return np.asarray(distinct[times == 1])
 
 
@@ -356,4 +376,4 @@ def _shared_rows(first: FloatArray, second: FloatArray) -> int:
     pooled = np.vstack([first, second])
     if not len(pooled):
         return 0
-    return int((np.unique(pooled, axis=0, return_counts=True)[1] == 2).sum())
+    return int((distinct_rows(pooled)[2] == 2).sum())

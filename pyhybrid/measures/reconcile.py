@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
@@ -47,16 +46,19 @@ class Tables:
         return not isinstance(self.real[column].dtype, pd.CategoricalDtype)
 
     def numeric_keys(self, columns: Sequence[str], table: pd.DataFrame) -> FloatArray:
-        """Columns as numbers for matching, shape (n, 2 k): value or level code, and missing or not.
+        """Columns as numbers for matching, shape (n, k or more).
 
-        A missing value equals every other missing value of its column and nothing else.
+        Values or level codes, then for each column with missing values in some table whether the
+        value is missing: one equals every other missing value of its column and nothing else.
         """
-        parts: list[npt.NDArray[Any]] = []
+        values, missing = [], []
         for column in columns:
-            missing = table[column].isna().to_numpy()
-            values = table[column] if self.is_number(column) else table[column].cat.codes
-            parts += [np.where(missing, 0.0, values.to_numpy(dtype=np.float64)), missing]
-        return np.column_stack(parts).astype(np.float64)
+            own = table[column] if self.is_number(column) else table[column].cat.codes
+            gone = table[column].isna().to_numpy()
+            values.append(np.where(gone, 0.0, own.to_numpy(dtype=np.float64)))
+            if any(each[column].isna().any() for each in (self.real, *self.synthetic)):
+                missing.append(gone.astype(np.float64))
+        return np.column_stack([*values, *missing])
 
 
 def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
