@@ -92,7 +92,9 @@ def lipschitz_bounds(
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats, draws in rows, from the posterior weighted by `alpha`.
-        NaN and infinities mean an unbounded record.
+        NaN and infinities mean an unbounded record. An array of float32 is read as it is, in half
+        the memory; each bound is then rounded up by one unit in the last place of float32, so
+        that it is never below that of the values before they were rounded.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted.
     draw_quantile : float, default 1
@@ -187,7 +189,14 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # Two reductions without a temporary are faster than np.abs(matrix).max(axis=0), and
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    return np.where(np.isnan(largest), np.inf, largest)
+    return _widened(np.where(np.isnan(largest), np.inf, largest))
+
+
+def _widened(largest: FloatArray) -> FloatArray:
+    """float32 as float64, up by one unit in the last place: a bound must not be rounded down."""
+    if largest.dtype == np.float32:
+        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
+    return largest
 
 
 def scaled_maxima(largest: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -204,6 +213,8 @@ def largest_weighted_by_draw(matrix: FloatArray, alpha: FloatArray) -> FloatArra
         return np.zeros(matrix.shape[0])
     weighted = np.abs(matrix[:, used] * alpha[used])
     largest = weighted.max(axis=1)
+    if matrix.dtype == np.float32:  # products are float64; as in `_widened`
+        largest = largest * (1 + float(np.finfo(np.float32).eps))
     return np.where(np.isnan(largest), np.inf, largest)
 
 

@@ -294,7 +294,7 @@ def censor(log_lik: Any, alpha: Any = None, *, cap: float) -> FloatArray:
     ----------
     [C25] sec. 3.
     """
-    matrix = check_log_lik(log_lik)
+    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
     weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
     cap = check_positive(cap, "cap")
     weighted = np.zeros_like(matrix)

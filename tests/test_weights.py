@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
 from pyhybrid.weights import (
     TRANSFORMS,
@@ -326,3 +327,26 @@ def test_both_sides_of_the_cap_are_attained() -> None:
 def test_a_wide_cap_changes_nothing() -> None:
     log_lik = np.random.default_rng(3).normal(-3, 2, (5, 4))
     np.testing.assert_array_equal(censor(log_lik, cap=1e6), log_lik)
+
+
+@pytest.mark.parametrize("quantile", [1.0, 0.9])
+def test_float32_is_never_rounded_down(quantile: float) -> None:
+    """Half the memory; bounds at least those of the values that were rounded, by little."""
+    exact = np.random.default_rng(3).normal(-20, 8, size=(400, 300))
+    alpha = np.random.default_rng(4).random(300)
+    single = exact.astype(np.float32)
+    ours = ph.lipschitz_bounds(single, alpha, draw_quantile=quantile)
+    truth = ph.lipschitz_bounds(exact, alpha, draw_quantile=quantile)
+    assert (single.astype(np.float64).max(axis=0) < exact.max(axis=0)).any()  # some rounded down
+    assert (ours.by_record >= truth.by_record).all()
+    assert ours.overall >= truth.overall
+    np.testing.assert_allclose(ours.by_record, truth.by_record, rtol=4e-7)
+    assert ours.by_record.dtype == np.float64
+    np.testing.assert_array_equal(ours.kept_draws, truth.kept_draws)
+    np.testing.assert_allclose(
+        ph.lipschitz_weights(single), ph.lipschitz_weights(exact), rtol=0, atol=1e-5
+    )
+    np.testing.assert_allclose(ph.censor(single, alpha, cap=2.0), ph.censor(exact, alpha, cap=2.0),
+                               atol=1e-5)  # fmt: skip
+    single[3, 7] = np.nan
+    assert ph.lipschitz_bounds(single).by_record[7] == np.inf
