@@ -67,6 +67,7 @@ _HOME = {
     "StudyResult": "studies",
     "TableDistance": "contingency",
     "TableUtility": "measures",
+    "StanModel": "models",
     "Truncated": "mechanisms",
     "TunedMask": "masking",
     "Unweighted": "mechanisms",

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["load_program", "parameter_names", "program_names"]
+__all__ = ["block_text", "declared_names", "load_program", "parameter_names", "program_names"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -36,14 +36,24 @@ def load_program(name: str) -> StanProgram:
 
 def parameter_names(program: StanProgram) -> tuple[str, ...]:
     """Names declared in the program's parameters block, in order."""
+    return declared_names(program, "parameters")
+
+
+def declared_names(program: StanProgram, block: str) -> tuple[str, ...]:
+    """Names declared in the block "data" or "parameters", in order."""
+    statements = block_text(program, block).split(";")
+    names = (re.search(r"(\w+)\s*(\[[^\[\]]*\])?\s*$", s.strip()) for s in statements if s.strip())
+    return tuple(match.group(1) for match in names if match)
+
+
+def block_text(program: StanProgram, block: str) -> str:
+    """What stands between the braces of a block, comments left out; "" if there is none."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", program.text, flags=re.DOTALL)
-    start = re.search(r"(?<!transformed )\bparameters\s*\{", text)
+    start = re.search(rf"(?<!transformed )\b{block}\s*\{{", text)
     if start is None:
-        return ()
+        return ""
     depth, end = 1, start.end()
     while depth and end < len(text):
         depth += {"{": 1, "}": -1}.get(text[end], 0)
         end += 1
-    statements = text[start.end() : end - 1].split(";")
-    names = (re.search(r"(\w+)\s*(\[[^\[\]]*\])?\s*$", s.strip()) for s in statements if s.strip())
-    return tuple(match.group(1) for match in names if match)
+    return text[start.end() : end - 1]

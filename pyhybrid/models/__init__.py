@@ -10,6 +10,7 @@ from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression, NormalRegression
 from pyhybrid.models.poisson import Poisson
+from pyhybrid.models.stan_model import StanModel
 
 __all__ = [
     "MODELS",
@@ -21,6 +22,7 @@ __all__ = [
     "NegativeBinomial",
     "NormalRegression",
     "Poisson",
+    "StanModel",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {

@@ -1,0 +1,149 @@
+"""What a user's Stan program must do: take weights, yield log_lik, and let the weights act on it.
+
+The numeric check needs no sampling: at random points theta the log densities under two weight
+vectors must differ by sum_i (a_i - b_i) f_i(theta), f the program's own log_lik, up to a constant
+that theta does not enter (a program may drop normalising constants). A program that forgets a
+weight, weights a prior, or whose log_lik is not the term in its model fails it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.engines.base import StanProgram
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.programs import block_text, declared_names
+from pyhybrid.errors import InvalidInput
+from pyhybrid.validation import FloatArray
+
+__all__ = ["check_declares", "check_weights_act"]
+
+_TRIES, _POINTS = 60, 4
+_TOLERANCE = 1e-7
+DataOf = Callable[[FloatArray, "float | None"], Mapping[str, Any]]
+"""Data block under weights (n,) and a cap."""
+
+
+def check_declares(program: StanProgram) -> None:
+    """Raise InvalidInput unless the text has `weights` in data and `log_lik` at the end."""
+    if "weights" not in declared_names(program, "data"):
+        raise InvalidInput(
+            f"program {program.name!r} must declare weights in its data block, e.g. "
+            "'vector<lower=0, upper=1>[n] weights;', and multiply each record's log-likelihood by "
+            "its weight"
+        )
+    if not re.search(r"\blog_lik\b", block_text(program, r"generated\s+quantities")):
+        raise InvalidInput(
+            f"program {program.name!r} must yield log_lik in its generated quantities: a vector "
+            "with the log-likelihood of each record, not weighted"
+        )
+
+
+def check_weights_act(
+    program: StanProgram, data_of: DataOf, n: int, *, weighted: bool, capped: bool
+) -> None:
+    """Hold the program's log density against its log_lik at random points.
+
+    Parameters
+    ----------
+    program : StanProgram
+    data_of : callable
+    n : int
+        Number of records.
+    weighted : bool
+        True if the program's log_lik is weighted.
+    capped : bool
+        True if it takes a cap: clipping is checked as well.
+
+    Raises
+    ------
+    InvalidInput
+        Says which of the demands is not met.
+    """
+    rng = np.random.default_rng(20220101)
+    one, two = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
+    two[:: max(2, n // 5)] = 0
+    plain = ProgramAtPoints(program, data_of(np.ones(n), None))
+    points, at_one = _usable_points(plain, rng, program)
+    log_lik = plain.quantities(points)["log_lik"]
+    if log_lik.shape != (len(points), n):
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must have one value per record, {n}: found "
+            f"{log_lik.shape[1:]}"
+        )
+    usable = np.isfinite(log_lik).all(axis=1)
+    points, log_lik, at_one = points[usable], log_lik[usable], at_one[usable]
+    if not usable.any():
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must be finite: it is not, at any point tried"
+        )
+    other = ProgramAtPoints(program, data_of(one, None))
+    own = other.quantities(points)["log_lik"]
+    _check_said(program, own, log_lik, one, weighted)
+    density_one = other.log_density(points)
+    density_two = ProgramAtPoints(program, data_of(two, None)).log_density(points)
+    expected = log_lik @ (one - two)
+    _compare(program, density_one - density_two, expected, np.abs(at_one), "weights")
+    if capped:
+        cap = float(np.median(np.abs(one * log_lik)))
+        clipped = np.clip(one * log_lik, -cap, cap).sum(axis=1) - log_lik @ one
+        density = ProgramAtPoints(program, data_of(one, cap)).log_density(points)
+        _compare(program, density - density_one, clipped, np.abs(at_one), "cap")
+
+
+def _usable_points(
+    program_at: ProgramAtPoints, rng: np.random.Generator, program: StanProgram
+) -> tuple[FloatArray, FloatArray]:
+    """A few points where the log density is finite, and that density."""
+    points = rng.uniform(-1, 1, (_TRIES, program_at.n_unconstrained))
+    values = program_at.log_density(points)
+    found = np.flatnonzero(np.isfinite(values))[:_POINTS]
+    if not found.size:
+        raise InvalidInput(
+            f"the log density of program {program.name!r} must be finite somewhere: it is not at "
+            f"{_TRIES} random points; see its constraints and its data"
+        )
+    return points[found], values[found]
+
+
+def _check_said(
+    program: StanProgram, own: FloatArray, plain: FloatArray, alpha: FloatArray, weighted: bool
+) -> None:
+    """log_lik under weights must be what the flag says: the same as without, or weighted."""
+    if weighted and not np.allclose(own, alpha * plain, rtol=1e-6, atol=1e-9):
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must be weights times the log-likelihood, as "
+            "log_lik_weighted=True says: it is not; leave the flag out if it is not weighted"
+        )
+    if not weighted and not np.allclose(own, plain, rtol=1e-6, atol=1e-9):
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must not depend on weights: it does; take the "
+            "weights out of generated quantities, or give log_lik_weighted=True"
+        )
+
+
+def _compare(
+    program: StanProgram, found: FloatArray, expected: FloatArray, size: FloatArray, what: str
+) -> None:
+    """Differences of log densities against those of log_lik, over points."""
+    error = found - expected
+    error = np.abs(error - error.mean() if error.size > 1 else error)
+    if (error <= _TOLERANCE * (1 + size + np.abs(expected))).all():
+        return
+    if what == "cap":
+        raise InvalidInput(
+            f"the cap of program {program.name!r} must clip each record's weights[i] * log_lik[i] "
+            "to [-cap, cap] where use_cap is 1: the log density does not move as it should"
+        )
+    none = bool((np.abs(found - found.mean()) <= _TOLERANCE * (1 + size)).all())
+    why = "weights do not act at all" if none else "they act otherwise"
+    raise InvalidInput(
+        f"weights of program {program.name!r} must multiply each record's log_lik in the model "
+        f"block: {why}. Between two weight vectors the log density must differ by the difference "
+        "of the weighted log_lik; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
+        "same term as in log_lik"
+    )
