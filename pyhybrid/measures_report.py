@@ -191,7 +191,9 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
     header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardised", "SPECKS",
               "chance"]  # fmt: skip
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
-    return Section(heading=f"Can synthetic rows be told?{mark}", pictures=[picture], tables=[table])
+    return Section(
+        heading=f"Telling synthetic rows from the data{mark}", pictures=[picture], tables=[table]
+    )
 
 
 _SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised", "specks")

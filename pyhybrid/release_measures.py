@@ -78,7 +78,7 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
         except InvalidInput as error:
             left_out.append([f"Not computed: {error}."])
     if bounded < len(data):
-        intruder += " Among fewer records each is easier to find: rates are upper estimates, counts are of these."
+        intruder += " Among fewer records each is easier to find: rates are upper estimates."
     note = "Only the first table has a guarantee behind it; the others describe this release."
     return Section(
         heading="Epsilon, risk, utility and inference",
