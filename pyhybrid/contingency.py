@@ -66,8 +66,8 @@ def table_distance(
 
     Examples
     --------
-    >>> table_distance([10, 10], [5, 15]).statistic
-    5.333333333333333
+    >>> round(table_distance([10, 10], [5, 15]).statistic, 3)
+    5.333
     """
     check_choice(statistic, "statistic", STATISTICS)
     a, b = check_numeric(data, "data"), check_numeric(synthetic, "synthetic")

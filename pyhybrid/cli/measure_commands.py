@@ -49,6 +49,9 @@ def utility(
             "[default: partially_synthetic; single for one set]"
         ),
     ] = None,
+    interactions: Annotated[
+        bool, typer.Option("--interactions", help="Products of columns for the logistic pMSE.")
+    ] = False,
     permutations: Annotated[int, typer.Option(help="For the null of CART.")] = 20,
     seed: Annotated[int, typer.Option(help="Of resamples and permutations.")] = 1,
     json_out: Json = None,
@@ -67,6 +70,7 @@ def utility(
         formulas=formula or (),
         model=model,
         rule=rule,
+        interactions=interactions,
         n_permutations=permutations,
         seed=seed,
         json_out=json_out,

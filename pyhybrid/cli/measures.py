@@ -42,6 +42,7 @@ def utility(
     formulas: Sequence[str],
     model: str,
     rule: str | None,
+    interactions: bool,
     n_permutations: int,
     seed: int,
     json_out: str | None,
@@ -60,6 +61,7 @@ def utility(
             formulas=formulas,
             model=model,
             rule=rule,
+            interactions=interactions,
             n_permutations=n_permutations,
             rng=seed,
         )

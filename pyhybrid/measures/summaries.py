@@ -130,6 +130,7 @@ def utility_summary(
     formulas: Sequence[str] = (),
     model: str = "ols",
     rule: str | None = None,
+    interactions: bool = False,
     n_permutations: int = 20,
     rng: np.random.Generator | int | None = None,
 ) -> UtilitySummary:
@@ -137,7 +138,7 @@ def utility_summary(
 
     Parameters
     ----------
-    real, synthetic, columns, categorical, n_permutations, rng
+    real, synthetic, columns, categorical, interactions, n_permutations, rng
         As in `pyhybrid.propensity_utility`.
     formulas : sequence of str
         Analyst's models, each fitted to data and sets; see `pyhybrid.model_utility`.
@@ -152,6 +153,7 @@ def utility_summary(
         formulas=formulas,
         model=model,
         rule=rule,
+        interactions=interactions,
         n_permutations=n_permutations,
         rng=np.random.default_rng(rng),
     )
@@ -163,6 +165,7 @@ def summary_of_tables(
     formulas: Sequence[str],
     model: str,
     rule: str | None,
+    interactions: bool,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> UtilitySummary:
@@ -175,7 +178,7 @@ def summary_of_tables(
             model_of_tables(tables, formula, model=model, rule=chosen) for formula in formulas
         ),
         columns=columns_of_tables(tables, rng=rng),
-        logistic=propensity_of_tables(tables, classifier="logistic"),
+        logistic=propensity_of_tables(tables, classifier="logistic", interactions=interactions),
         cart=propensity_of_tables(
             tables, classifier="cart", n_permutations=n_permutations, rng=rng
         ),
