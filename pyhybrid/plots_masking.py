@@ -46,6 +46,7 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
         below = below + counts
     left.axvline(groups.k0 - 0.5, color=_INK, linestyle="--", linewidth=1.2)
     left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
+    left.locator_params(axis="x", integer=True)
     table = groups.table
     colours = [_GROUP_COLOURS[name] for name in table["subgroup"]]
     bars = right.bar(table["subgroup"], table["share"], color=colours)
@@ -99,7 +100,7 @@ def plot_tuning(tuned: TunedMask, *, others: Points | None = None) -> Figure:
     for place, (name, (risk, loss)) in enumerate((others or {}).items()):
         ax.plot([risk], [loss], _MARKERS[(place + 2) % 6], color=_COLOURS[(place + 2) % 6],
                 markersize=8, label=_plain(name))  # fmt: skip
-    ax.set(xscale="log", xlabel=_RISK, ylabel="loss (mean standardised difference)")
+    ax.set(xscale="log", xlabel=_RISK, ylabel="loss (0 is best)")
     ax.set_ylim(0, ax.get_ylim()[1])
     return _finish(ax)
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.evidence import weakened
 from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
 from pyhybrid.masking.release import MaskedRelease
+from pyhybrid.measures.inference import ModelUtility
 from pyhybrid.validation import check_count, check_fraction, check_positive
 
 __all__ = ["TunedMask", "tune_mask"]
@@ -89,7 +91,10 @@ def tune_mask(
         Largest acceptable share of records whose own row an intruder who knows the keys names
         correctly, in (0, 1]: expected match risk over n.
     formula, model, categorical
-        Of the analysis whose mean standardised difference is the loss, as in `model_utility`.
+        Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
+        coefficients of the standardised difference, or of its own Monte Carlo error, sqrt(b/m)
+        in standard errors of the data's, where that is larger, so that luck is no merit. It
+        falls with n_synthetic.
     loss : callable, optional
         In place of a formula: takes the data and a release, returns a number, smaller is better.
     radius : number, or mapping of key to number, optional
@@ -121,8 +126,7 @@ def tune_mask(
 
     def measured(data: pd.DataFrame, release: MaskedRelease) -> float:
         assert formula is not None
-        found = masked_utility(release, data, formula, model=model, categorical=categorical)
-        return found.mean_difference
+        return _loss(masked_utility(release, data, formula, model=model, categorical=categorical))
 
     fit = imputation.fit(df, seed=seed)
     keys = list(imputation.keys)
@@ -163,6 +167,17 @@ def tune_mask(
         table=table,
         _fit=fit,
     )
+
+
+def _loss(found: ModelUtility) -> float:
+    """Mean of max(standardised difference, its Monte Carlo error)."""
+    difference = found.table["standardised_difference"].to_numpy()
+    if found.pooled is None:
+        return float(difference.mean())
+    half = (found.table["upper"] - found.table["lower"]).to_numpy() / 2
+    error = half / stats.norm.ppf(0.975)
+    noise = np.sqrt(found.pooled.combined.between / found.pooled.n_sets) / error
+    return float(np.maximum(difference, noise).mean())
 
 
 def _at(imputation: MaskedImputation, factor: float) -> MaskedImputation:
