@@ -18,7 +18,7 @@ from pyhybrid.masking.release import MaskedRelease
 from pyhybrid.measures.inference import ModelUtility
 from pyhybrid.validation import check_count, check_fraction, check_positive
 
-__all__ = ["TunedMask", "tune_mask"]
+__all__ = ["TunedMask", "coefficient_loss", "tune_mask"]
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 Loss = Callable[[pd.DataFrame, MaskedRelease], float]
@@ -126,7 +126,9 @@ def tune_mask(
 
     def measured(data: pd.DataFrame, release: MaskedRelease) -> float:
         assert formula is not None
-        return _loss(masked_utility(release, data, formula, model=model, categorical=categorical))
+        return coefficient_loss(
+            masked_utility(release, data, formula, model=model, categorical=categorical)
+        )
 
     fit = imputation.fit(df, seed=seed)
     keys = list(imputation.keys)
@@ -169,8 +171,8 @@ def tune_mask(
     )
 
 
-def _loss(found: ModelUtility) -> float:
-    """Mean of max(standardised difference, its Monte Carlo error)."""
+def coefficient_loss(found: ModelUtility) -> float:
+    """Mean over coefficients of the larger of standardised difference and Monte Carlo error."""
     difference = found.table["standardised_difference"].to_numpy()
     if found.pooled is None:
         return float(difference.mean())
