@@ -42,7 +42,7 @@ gaussian_mask_log_density <- function(w, x, variance) {
 mixture_mask_log_density <- function(w, x, separation) {
   separation <- check_positive(separation, "separation")
   x <- check_vector(x, "x")
-  if (is.null(dim(w))) {
+  if (length(dim(w)) < 2) {
     w <- check_vector(w, "w", length(x))
     return(stats::dnorm(w, separation * x, 1, log = TRUE))
   }
