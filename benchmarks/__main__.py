@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bounds, fits, large, measures, sizes, studies, study_c, study_f
+from benchmarks import bounds, fits, large, masking, measures, sizes, studies, study_c, study_f
 
 BENCHMARKS = {
     "bounds": bounds.run,
     "fits": fits.run,
     "large": large.run,
+    "masking": masking.run,
     "measures": measures.run,
     "sizes": sizes.run,
     "studies": studies.run,
