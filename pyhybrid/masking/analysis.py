@@ -84,7 +84,7 @@ def release_risk(
 ) -> MatchingRisk:
     """Matching risk on the keys; of the data published as they are if `release` is None."""
     sets = [df] if release is None else release.synthetic
-    return matching_risk(df, sets, keys=keys, radius=radius)
+    return matching_risk(df, sets, keys=keys, radius=radius, rows_correspond=True)
 
 
 def naming_share(risk: MatchingRisk) -> float:
