@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +103,11 @@ def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatAr
 
 def _model(settings: dict[str, Any]) -> Model:
     classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
-    options = {name: value for name, value in settings.items() if name != "model"}
     if settings["model"] not in classes:
         raise InvalidInput(
             f"the calibration's model must be built in: {settings['model']!r} is not"
         )
     make: Any = classes[settings["model"]]
-    model: Model = make(**options)
+    # A description may say more than the options that make the model.
+    model: Model = make(**{f.name: settings[f.name] for f in fields(make)})
     return model

@@ -514,6 +514,7 @@ def test_models_by_name() -> None:
         "transform": "log",
         "unit": 1.0,
         "min_sd": 0.0,
+        "density": "of log(y / 1), Jacobian left out",
         "n_components": 5,
     }
 

@@ -94,7 +94,8 @@ class NormalRegression(RegressionModel):
     def describe(self) -> dict[str, Any]:
         """Public settings, with the scale that densities belong to."""
         own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
-        return {**super().describe(), **own}
+        scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+        return {**super().describe(), **own, "density": scale}
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
