@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bounds, fits, large, masking, measures, sizes, studies, study_c, study_f
+from benchmarks import (
+    bounds,
+    fits,
+    large,
+    masking,
+    measures,
+    mixture,
+    sizes,
+    studies,
+    study_c,
+    study_e,
+    study_f,
+)
 
 BENCHMARKS = {
     "bounds": bounds.run,
@@ -12,9 +24,11 @@ BENCHMARKS = {
     "large": large.run,
     "masking": masking.run,
     "measures": measures.run,
+    "mixture": mixture.run,
     "sizes": sizes.run,
     "studies": studies.run,
     "study_c": study_c.run,
+    "study_e": study_e.run,
     "study_f": study_f.run,
 }
 
