@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench format r-packages clean
+.PHONY: demo test check bench notebooks format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -35,6 +35,11 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(NAMES)
+
+# The notebooks at quick size, as HTML beside them.
+notebooks: $(VENV)/.dev r-packages
+	for n in notebooks/*.ipynb; do \
+	  $(BIN)/pyhybrid report $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
 
 # R and rstan through apt where there is apt and root; else the R tests skip and say so.
 r-packages: $(VENV)/.dev

@@ -33,7 +33,7 @@ LAYERS = {
         "masking", "studies",
     },
     5: {
-        "agreement", "cli", "comparison_report", "curve_report", "mask_report",
+        "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",
         "measures_report", "page", "plots", "plots_curve", "plots_masking", "plots_measures",
         "release_measures", "report", "reweighting_report",
     },

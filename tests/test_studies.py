@@ -191,7 +191,7 @@ def test_lines_of_the_table_agree_or_differ() -> None:
     assert line(2.9, 3.1)
     assert not line(3.5, 4.0)
     assert line(4.5, 4.5, one=True)
-    assert not line(5.5, 5.5, one=True)
+    assert not line(6.5, 6.5, one=True)
     missing = Published(setting="b", synthesizer="LW", quantity="x", shown="1", low=1, high=1)
     assert reproduce(_study("a", published=(missing,)), summary)[0].ours == "not run"
     claim = Claim(text="it holds", check=lambda s: (f"{len(s)} row", len(s) == 1))

@@ -324,6 +324,21 @@ def demo(
 
 
 @app.command()
+def report(
+    name: Annotated[
+        str | None, typer.Argument(help="Name or number; without it, the notebooks are listed.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file. [default: NAME.html]")] = None,
+    size: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out.")] = False,
+) -> None:
+    """A notebook of the papers' studies, executed here, as one HTML page."""
+    from pyhybrid.cli.report import report as command
+
+    command(name, out=out, size=size, overwrite=overwrite)
+
+
+@app.command()
 def doctor(
     every_engine: Annotated[
         bool, typer.Option("--all", help="Try rstan, too, which compiles for a minute.")

@@ -36,7 +36,7 @@ class Published:
         errors, reaches into [low, high].
     one_database : bool
         The number is that of one database. Ours may then lie anywhere among databases: give or
-        take 2 standard deviations in place of standard errors.
+        take 3 standard deviations, as all its numbers err together.
     note : str
         Why ours may differ: other data, one chain against several, a number read off a figure.
     """

@@ -1,0 +1,29 @@
+"""`pyhybrid report`: a notebook of the papers' studies as an HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.notebook_pages import find_notebook, notebook_names, render_notebook
+
+__all__ = ["report"]
+
+
+def report(name: str | None, *, out: Path | None, size: str, overwrite: bool) -> None:
+    """Execute a notebook and write it as HTML; without a name, list the notebooks."""
+    if name is None:
+        show("Notebooks:", *(f"  {each}" for each in notebook_names()))
+        return
+    source = find_notebook(name)
+    target = out or Path(f"{source.stem}.html")
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"{target} must be a new file: give --overwrite or another --out")
+    with progress_bars() as progress:
+        page = render_notebook(source, size=size, progress=progress)
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SaveFailed(f"{target} cannot be written: {error}") from None
+    show(f"{target}: {source.name} at {size} size")
