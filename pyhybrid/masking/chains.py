@@ -41,7 +41,7 @@ class GibbsSettings:
 
     chains: int = 4
     warmup: int = 100
-    draws: int = 400
+    draws: int = 500
     sweeps: int = 30
     between: int = 10
     rule: ConvergenceRule = ConvergenceRule()  # noqa: RUF009

@@ -96,7 +96,8 @@ class CopulaModel:
             if column.kind == "nominal":
                 raise InvalidInput(
                     f"a copula has no place for {column.name!r}, which is nominal: take "
-                    "association='sequential', or say by types that it is ordered"
+                    "association='sequential', say by types that it is ordered, or leave a "
+                    "predictor out by naming the others"
                 )
         shifting = [c for c in bound.complete if c.kind == "nominal"]
         latent = [c for c in bound.complete if c.kind != "nominal"]
