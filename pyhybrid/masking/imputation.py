@@ -189,7 +189,11 @@ class MaskedImputation:
         )
 
     def release_from(self, fit: MaskedFit, *, progress: Progress | None = None) -> MaskedRelease:
-        """Release from a fit of the same keys, with this object's masks."""
+        """Release from a fit of the same keys, with this object's masks.
+
+        All releases from one fit share their random numbers, so that masks can be compared: publish
+        one of them only. Two together would show what the masks differ by.
+        """
         self._check(fit.bound, fit.data)
         nests = self._nests(fit.bound)
         rng = fit.streams.generator("masking: synthesis")
