@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,8 @@ __all__ = ["FORMATS", "folder_aside", "load_release", "save_confidential", "save
 
 FORMATS = ("csv", "parquet")
 _VERSION = 1
+_NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
+_AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 
 
 def save_release(
@@ -301,7 +304,7 @@ def _write_table(table: pd.DataFrame, path: Path) -> None:
         return
     try:
         table.to_parquet(path)
-    except (TypeError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:  # pyarrow's, too
         reason = str(error).split("\n")[0]
         raise InvalidInput(
             f"the table cannot be written as Parquet: {reason}; save as csv"
@@ -340,10 +343,11 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
         by_text = {str(level): level for level in column["levels"]}
         kind = pd.CategoricalDtype(column["levels"], ordered=column["ordered"])
         return values.map(by_text).astype(kind)
-    if dtype.lower().startswith(("int", "uint", "float")):
+    if _NUMBERS.fullmatch(dtype):
         return pd.to_numeric(values).astype(dtype)
     if dtype in ("bool", "boolean"):
         return values.map({"True": True, "False": False}).astype(dtype)
     if dtype.startswith("datetime"):
-        return pd.to_datetime(values).astype(dtype)
-    return values.astype(dtype)
+        zone = "," in dtype
+        return pd.to_datetime(values, utc=zone, format="ISO8601").astype(dtype)
+    return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)

@@ -101,7 +101,8 @@ def read_design(formula: str, df: pd.DataFrame) -> Design:
 
 def row_label(index: pd.Index, position: int) -> str:
     """How messages name a row: by its label in the table's index."""
-    return f"row {index[position]!r}"
+    label = index[position]
+    return f"row {label.item() if isinstance(label, np.generic) else label!r}"
 
 
 def _check_table(df: Any) -> None:
@@ -185,11 +186,17 @@ def _matrix(
                 "error", DataMismatchWarning
             )  # a level that the data did not have
             table = coding.get_model_matrix(
-                df, **({} if hasattr(coding, "na_action") else {"na_action": "ignore"})
+                _text_as_objects(df, predictors),
+                **({} if hasattr(coding, "na_action") else {"na_action": "ignore"}),
             )
     except Exception as error:  # a formula may call anything; whatever it raises is bad input
         reason = str(error).split("\n")[0]
         raise InvalidInput(f"formula {formula!r} cannot be evaluated: {reason}") from None
+    for column, dtype in table.dtypes.items():  # dates and intervals go through formulaic as such
+        if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+            raise InvalidInput(
+                f"predictors must be numbers, text, logicals or categories: {column!r} is {dtype}"
+            )
     X = np.array(table, dtype=np.float64, order="C")
     columns = tuple(_RECODED.sub(r"\1", str(column)) for column in table.columns)
     if X.shape[0] != len(df) or X.shape[1] == 0:
@@ -199,6 +206,13 @@ def _matrix(
         label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
         raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
     return X, columns, table.model_spec
+
+
+def _text_as_objects(df: pd.DataFrame, predictors: tuple[str, ...]) -> pd.DataFrame:
+    """Text in one of pandas' extension dtypes as objects: formulaic takes it for numbers."""
+    kinds = ("string", "string[pyarrow]", "large_string[pyarrow]")
+    text = [name for name in predictors if str(df[name].dtype) in kinds]
+    return df.astype(dict.fromkeys(text, object)) if text else df
 
 
 def _data_dependent(rhs: Any) -> tuple[str, ...]:

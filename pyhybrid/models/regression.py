@@ -244,7 +244,7 @@ def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     if not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
-    limits = np.iinfo(str(like.dtype).lower())
+    limits = np.iinfo(str(like.dtype).lower().removesuffix("[pyarrow]"))
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)
     return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

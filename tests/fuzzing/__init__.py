@@ -1,0 +1,1 @@
+"""Cases for the tests that attack pyhybrid with random tables, options and files."""

@@ -1,0 +1,103 @@
+"""A stand-in engine: draws at random in the shapes of the built-in programs, in microseconds.
+
+It knows nothing of the posterior: what it is for is to bring tables and options through everything
+that comes before and after the sampler. `spread` is how far its draws go; the widest ones give
+means that overflow, which a release must refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.engines import (
+    Draws,
+    EngineStatus,
+    Progress,
+    Provenance,
+    SamplerSettings,
+    StanProgram,
+    WarmStart,
+)
+from pyhybrid.errors import SamplingError
+
+
+@dataclass(frozen=True)
+class RandomDraws:
+    """Meets the protocol `pyhybrid.engines.Engine`; `fails` makes it raise."""
+
+    spread: float = 0.3
+    fails: bool = False
+    name = "embedded"
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(name=self.name, available=True, version="0")
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        if self.fails:
+            raise SamplingError(f"the stand-in engine failed on {program.name}")
+        rng = np.random.default_rng(seed)
+        shape = (settings.chains, settings.draws)
+        with np.errstate(over="ignore"):
+            variables = _variables(program.name, data, shape, self.spread, rng)
+        return Draws(
+            variables=variables,
+            divergent=np.zeros(shape, dtype=bool),
+            treedepth=np.ones(shape, dtype=np.int64),
+            energy=rng.normal(size=shape),
+            step_size=np.ones(settings.chains),
+            inv_metric=None,
+            parameters=tuple(variables),
+            provenance=Provenance(
+                engine="stand-in",
+                engine_version="0",
+                program=program.name,
+                program_sha256=program.sha256,
+                seed=seed,
+                settings=settings,
+                seconds=0.0,
+            ),
+        )
+
+
+def _variables(
+    program: str,
+    data: Mapping[str, Any],
+    shape: tuple[int, int],
+    spread: float,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    def positive(*dims: int) -> Any:
+        return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
+
+    if program == "beta":
+        phi = rng.beta(2, 2, size=shape)
+        size = 0.1 + positive()
+        return {"phi": phi, "lambda": size, "beta1": size * phi, "beta2": size * (1 - phi)}
+    k = int(data["K"])
+    if program == "normal_mixture":
+        c = int(data["n_components"])
+        log_odds = spread * rng.normal(size=(*shape, c))
+        return {
+            "beta": spread * rng.normal(size=(*shape, k, c)),
+            "sigma": float(data["min_sd"]) + positive(c),
+            "log_proportion": log_odds - np.logaddexp.reduce(log_odds, axis=-1, keepdims=True),
+        }
+    own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
+    if program == "negative_binomial":
+        return {**own, "phi": positive()}
+    if program == "beta_regression":
+        return {**own, "lambda": 0.1 + positive()}
+    return own
