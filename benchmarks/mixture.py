@@ -23,7 +23,7 @@ FORMULA = (
 )
 CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 MODEL = ph.MixtureRegression(FORMULA, n_components=5, transform="log", unit=10_000, min_sd=0.01)
-SETTINGS = SamplerSettings(warmup=500, draws=500)
+SETTINGS = SamplerSettings(warmup=500, draws=1000)
 SIZES = (500, 1000, 2000, 4000)
 
 
@@ -63,7 +63,7 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
     draws = engine.sample(bound.program, data, seed=1, settings=SETTINGS)
     found = diagnose(draws, None, bound.monitored(draws))
     seconds = draws.provenance.seconds
-    line(f"{bound.design.X.shape[1]} columns, 4 chains x (500 + 500)", seconds)
+    line(f"{bound.design.X.shape[1]} columns, 4 chains x (500 + 1000)", seconds)
     print(f"    worst R-hat {found.max_rhat:.4f}, bulk ESS {found.min_ess_bulk:.0f}, "
           f"tail ESS {found.min_ess_tail:.0f}, {found.n_divergent} divergent, "
           f"{1000 * seconds / found.min_ess_bulk:.0f} ms per effective draw")  # fmt: skip
