@@ -38,7 +38,8 @@ bench: $(VENV)/.dev
 
 # The notebooks at quick size, as HTML beside them.
 notebooks: $(VENV)/.dev r-packages
-	for n in notebooks/*.ipynb; do \
+	mkdir -p $(VENV)/R && (! command -v R >/dev/null || R CMD INSTALL --no-docs --library=$(VENV)/R .)
+	export R_LIBS=$(CURDIR)/$(VENV)/R; for n in notebooks/*.ipynb; do \
 	  $(BIN)/pyhybrid report $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
 
 # R and rstan through apt where there is apt and root; else the R tests skip and say so.

@@ -19,7 +19,7 @@ from pyhybrid.engines.rstan import RStanEngine
 from tests.conftest import require
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "notebooks" / "moving_from_r.md"
+PAGE = ROOT / "notebooks" / "07_moving_from_r.ipynb"
 SEEDS = range(1, 5)
 
 # What the test takes out of R when the page has run.
@@ -39,10 +39,23 @@ jsonlite::write_json(
 """
 
 
-def _blocks(language: str, *, until: str = "## Names") -> str:
-    text = PAGE.read_text(encoding="utf-8").split(until)[0]
-    found = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    assert len(found) >= 7
+def _cells() -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
+    return [{**cell, "source": "".join(cell["source"])} for cell in cells]
+
+
+def _blocks(language: str, *, until: str = "## Both") -> str:
+    """Code of one language up to a heading; the side-by-side part needs both in one process."""
+    found = []
+    for cell in _cells():
+        if cell["cell_type"] == "markdown" and until in cell["source"]:
+            break
+        text = cell["source"]
+        if cell["cell_type"] == "code" and not text.startswith("%load_ext"):
+            is_r = text.startswith("%%R")
+            if is_r == (language == "r"):
+                found.append(text.removeprefix("%%R\n"))
+    assert len(found) >= 6
     return "\n".join(found)
 
 
@@ -50,7 +63,7 @@ def _blocks(language: str, *, until: str = "## Names") -> str:
 def _python(folder: Path, seed: int) -> dict[str, Any]:
     """The page's variables after its Python blocks."""
     names: dict[str, Any] = {}
-    until = "## Names" if seed == 1 else "## 6. Synthesise"  # other seeds are for the bounds
+    until = "## Both" if seed == 1 else "## 6. Synthesise"  # other seeds are for the bounds
     text = _blocks("python", until=until).replace("seed=1", f"seed={seed}")
     before = os.getcwd()
     os.chdir(folder)
@@ -136,7 +149,7 @@ def test_both_workflows_end_at_the_same_bounds(folder: Path, in_r: dict[str, Any
 
 
 def test_names_on_the_page_exist() -> None:
-    table = PAGE.read_text(encoding="utf-8").split("## Names")[1]
+    table = _cells()[-1]["source"].split("## Names")[1]
     for name in re.findall(r"\bph\.(\w+)", table):
         assert name in ph.__all__
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())

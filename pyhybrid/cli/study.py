@@ -53,6 +53,9 @@ def run(
     workers: Annotated[int, typer.Option(help="Processes; the results do not depend on it.")] = 1,
     seed: Annotated[int, typer.Option(help="Root of all random numbers.")] = 1,
     engine: Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")] = "auto",
+    data: Annotated[
+        Path | None, typer.Option(help="Real records for a study that takes them (E).")
+    ] = None,
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.cli.console import progress_bars, show
@@ -70,6 +73,7 @@ def run(
             replicates=replicates,
             seed=seed,
             engine=engine,
+            data=data,
             workers=workers,
             progress=progress,
         )

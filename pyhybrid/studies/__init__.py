@@ -6,6 +6,7 @@ A study is data (settings, sizes, published numbers) and one function that measu
 
 from __future__ import annotations
 
+from pyhybrid.studies.income import STUDY_E
 from pyhybrid.studies.local_bounds import STUDY_A, STUDY_B
 from pyhybrid.studies.masked import STUDY_I
 from pyhybrid.studies.posteriors import STUDY_H
@@ -29,6 +30,6 @@ __all__ = [
 
 STUDIES = {
     study.name: study
-    for study in (STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_F, STUDY_G, STUDY_H, STUDY_I)
+    for study in (STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_E, STUDY_F, STUDY_G, STUDY_H, STUDY_I)
 }
 """Studies by name."""

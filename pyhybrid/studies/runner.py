@@ -16,6 +16,7 @@ failed.json             databases whose task raised, with the message
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -98,6 +99,7 @@ def run_study(
     replicates: int | None = None,
     seed: int = 1,
     engine: str = "auto",
+    data: str | os.PathLike[str] | None = None,
     workers: int = 1,
     executor: Executor | None = None,
     progress: StudyProgress | None = None,
@@ -118,6 +120,9 @@ def run_study(
         Root of all random numbers: simulated data need no secret.
     engine : str, default "auto"
         See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
+    data : path, optional
+        File of real records for a study that takes one (E: the February CE file). The results
+        belong to its content; they are as confidential as it is.
     workers : int, default 1
         Processes; does not change a digit of the results.
     executor : Executor, optional
@@ -134,18 +139,19 @@ def run_study(
     """
     chosen = _checked_size(study, size)
     made_by = resolve_engine(engine)
-    chosen = replace(chosen, options={**chosen.options, "engine": made_by.name})
+    chosen = replace(chosen, options={**chosen.options, "engine": made_by.name, **_data_hash(data)})
     count = check_count(chosen.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
     folder = Path(out)
+    given = {**chosen.options, "data": None if data is None else os.fspath(Path(data).absolute())}
     tasks = [
         _Database(
             study=study,
             setting=setting,
             replicate=replicate,
             seed=seed,
-            options=tuple(sorted(chosen.options.items())),
+            options=tuple(sorted(given.items())),
         )
         for setting in study.settings
         for replicate in range(count)
@@ -246,6 +252,15 @@ def _checked_size(study: Study, size: str | Size) -> Size:
     if size not in ("quick", "paper"):
         raise InvalidInput(f"size must be quick or paper: found {size!r}")
     return study.quick if size == "quick" else study.paper
+
+
+def _data_hash(data: str | os.PathLike[str] | None) -> dict[str, str]:
+    if data is None:
+        return {}
+    try:
+        return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
+    except OSError as error:
+        raise InvalidInput(f"data {data} cannot be read: {error}") from None
 
 
 def _header(study: Study, size: Size, seed: int) -> dict[str, Any]:
