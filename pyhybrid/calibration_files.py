@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.accounting import RELATIONS
 from pyhybrid.calibration import Calibration, frozen_draws
 from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS, Model
-from pyhybrid.storage import folder_aside
-from pyhybrid.validation import FloatArray
+from pyhybrid.storage import folder_aside, read_names, whole_only
+from pyhybrid.validation import FloatArray, check_choice, check_finite, check_positive
 
 __all__ = ["load_calibration", "save_calibration"]
 
@@ -59,7 +60,7 @@ def save_calibration(
 def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
     """Read a calibration; see `Calibration.load`."""
     root = Path(folder)
-    try:
+    with whole_only(folder, "calibration"):
         content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
         table = pd.read_csv(root / "draws.csv", dtype=str).astype(float)  # exact, unlike C parsing
         if content["format"] != _VERSION:
@@ -77,17 +78,24 @@ def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
         draws = {
             name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
         }
+        if not all(np.isfinite(values).all() for values in draws.values()):
+            raise ValueError("draws")
         return Calibration(
             model=_model(content["model"]),
             draws=frozen_draws(draws, provenance),
-            levels=content["levels"],
-            columns=tuple(content["columns"]),
-            **{name: content[name] for name in _NUMBERS},
+            levels={name: list(own) for name, own in content["levels"].items()},
+            columns=read_names(content, "columns"),
+            **_numbers(content),
         )
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{folder} must hold a calibration: {error}") from None
+
+
+def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+    """What weights and charge are made of, checked as `calibrate` checks it."""
+    for name in ("lowest", "highest", "scale", "shift", "censored"):
+        check_finite(content[name], name)
+    check_positive(content["cap"], "cap")
+    check_choice(content["relation"], "relation", RELATIONS)
+    return {name: content[name] for name in _NUMBERS}
 
 
 def _columns(values: FloatArray) -> FloatArray:

@@ -260,7 +260,8 @@ def _checked_terms(budget: float | None, kind: str | None, relation: str | None)
 def _terms(first: Line, path: Path) -> dict[str, Any]:
     """Budget, kind and relation from the first line."""
     terms = dict(first.content)
-    if terms.pop("format", None) != _FORMAT or None in _checked_terms(**terms).values():
+    known = terms.pop("format", None) == _FORMAT and set(terms) == {"budget", "kind", "relation"}
+    if not known or None in _checked_terms(**terms).values():
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
     return terms
 
@@ -270,8 +271,22 @@ def _entries(lines: list[Line]) -> tuple[LedgerEntry, ...]:
 
 
 def _entry(line: Line) -> LedgerEntry:
+    try:
+        return _read_entry(line)
+    except (KeyError, TypeError, InvalidInput) as error:
+        raise InvalidInput(
+            f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
+            "written by another version or program?"
+        ) from None
+
+
+def _read_entry(line: Line) -> LedgerEntry:
     content = line.content
     charge = content["charge"]
+    if check_finite(charge["epsilon"], "epsilon") < 0:
+        raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
+    check_choice(charge["kind"], "kind", KINDS)
+    check_choice(charge["relation"], "relation", RELATIONS)
     return LedgerEntry(
         number=line.number,
         time=content["time"],

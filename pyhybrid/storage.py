@@ -113,12 +113,28 @@ def save_confidential(
 
 def load_release(folder: str | os.PathLike[str]) -> Release:
     """Read a release; see `Release.load`."""
-    try:
+    with whole_only(folder, "release"):
         return _load(Path(folder))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(
-            f"{folder} must hold a whole release: {error} is missing or not as it was written"
-        ) from None
+
+
+@contextlib.contextmanager
+def whole_only(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn whatever a damaged file makes its reader raise into InvalidInput, without its values."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except Exception as error:
+        lost = f"{error} is missing" if isinstance(error, KeyError) else "a file was changed"
+        raise InvalidInput(f"{folder} must hold a {what}, whole and as saved: {lost}") from None
+
+
+def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """A list of names in a saved record."""
+    names = tuple(fields[name])
+    if not all(isinstance(each, str) for each in names):
+        raise TypeError(name)
+    return names
 
 
 def _load(root: Path) -> Release:
@@ -144,9 +160,9 @@ def _release(folder: Path, run: dict[str, Any], tables: list[pd.DataFrame]) -> R
         synthetic=tables,
         charge=charge,
         diagnostics=_diagnostics(run["diagnostics"]),
-        settings=run["settings"],
-        synthesized=tuple(run["synthesized"]),
-        predictors=tuple(run["predictors"]),
+        settings=dict(run["settings"]),
+        synthesized=read_names(run, "synthesized"),
+        predictors=read_names(run, "predictors"),
         provenance=_provenance(run["provenance"]),
         seeded=run["seeded"],
         identifier=run["identifier"],

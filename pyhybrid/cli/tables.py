@@ -61,7 +61,7 @@ def read_table(path: str | Path) -> SourceTable:
         frame = pd.read_parquet(source) if kind == "parquet" else _read_text(source)
     except InvalidInput:
         raise
-    except (OSError, ValueError, pd.errors.ParserWarning, UnicodeError) as error:
+    except Exception as error:  # a damaged file makes its reader raise whatever it trips over
         reason = str(error).split("\n")[0]
         raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
     if frame.shape[0] == 0 or frame.shape[1] == 0:

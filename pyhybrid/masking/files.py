@@ -22,7 +22,13 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.release import MaskedConfidential, MaskedRelease, RiskStatement
+from pyhybrid.masking.release import (
+    NESTED,
+    PARTIAL,
+    MaskedConfidential,
+    MaskedRelease,
+    RiskStatement,
+)
 from pyhybrid.storage import (
     FORMATS,
     _diagnostics,
@@ -33,6 +39,8 @@ from pyhybrid.storage import (
     _write_json,
     _write_table,
     folder_aside,
+    read_names,
+    whole_only,
 )
 from pyhybrid.validation import check_choice
 
@@ -60,12 +68,8 @@ def save_masked(
 def load_masked(folder: str | os.PathLike[str]) -> MaskedRelease:
     """Read a release; see `MaskedRelease.load`."""
     root = Path(folder)
-    try:
+    with whole_only(root, "masked release"):
         return _load(root)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(
-            f"{root} must hold a whole masked release: {error} is missing or not as it was written"
-        ) from None
 
 
 def _load(root: Path) -> MaskedRelease:
@@ -79,7 +83,9 @@ def _load(root: Path) -> MaskedRelease:
     public = root / "public"
     schema, fields = _read_json(public / "schema.json"), _read_json(public / "statement.json")
     del fields["differentially_private"]
-    statement = RiskStatement(**{**fields, "keys": tuple(fields["keys"])})
+    fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
+    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
+    statement = RiskStatement(**fields)
     tables = [
         _read_table(public / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, statement.n_sets + 1)
