@@ -1,0 +1,346 @@
+"""Files: bytes that call themselves CSV or Parquet, and saved folders with something broken."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+import pyhybrid as ph
+from pyhybrid.cli.tables import read_table
+from pyhybrid.errors import PyhybridError
+from pyhybrid.ledger_file import locked_file
+from pyhybrid.studies.study import Measured, Size, Study
+from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.outcomes import attempted, scratch_folder
+from tests.fuzzing.releases import RULE, SETTINGS
+from tests.fuzzing.tables import OFTEN, recipes
+
+_CELL = st.sampled_from(
+    ["1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
+     "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀"]
+)  # fmt: skip
+_HEADER = st.sampled_from(
+    ["y", "x", "g", "y", "", "Unnamed: 0", "1", "a b", '"q"', "y.1", "\ufeffy"]
+)
+
+
+@st.composite
+def csv_bytes(draw: Any) -> bytes:
+    """CSV files: well-formed ones, ragged ones, other encodings and line ends, or noise."""
+    if not draw(OFTEN):
+        return draw(st.binary(max_size=200))
+    width = draw(st.integers(1, 4))
+    header = [draw(_HEADER) for _ in range(width)]
+    rows = draw(st.lists(st.lists(_CELL, min_size=width, max_size=width), max_size=6))
+    if not draw(OFTEN):
+        rows.append([draw(_CELL) for _ in range(draw(st.integers(0, 6)))])
+    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n", ";\n"]))
+    text = end.join(",".join(row) for row in [header, *rows]) + draw(st.sampled_from(["", end]))
+    return text.encode(draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32"])))
+
+
+@functools.cache
+def _parquet_seeds() -> tuple[bytes, ...]:
+    made = []
+    frames = [
+        pd.DataFrame({"y": [1, 2, 3], "x": ["a", "b", None]}),
+        pd.DataFrame({"y": pd.Categorical(["u", "v"]), "d": pd.to_datetime(["2020", "2021"])}),
+        pd.DataFrame({"y": [[1], [2, 3]], "s": [{"a": 1}, {"a": 2}]}),
+    ]
+    for frame in frames:
+        stream = io.BytesIO()
+        frame.to_parquet(stream)
+        made.append(stream.getvalue())
+    return tuple(made)
+
+
+@st.composite
+def parquet_bytes(draw: Any) -> bytes:
+    """Parquet files with bytes changed, cut off or put in; or noise."""
+    content = bytearray(draw(st.sampled_from(range(3)).map(lambda k: _parquet_seeds()[k])))
+    kind = draw(st.sampled_from(["bytes", "bytes", "cut", "put in", "noise", "whole"]))
+    if kind == "bytes":
+        for place, value in draw(
+            st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)
+        ):
+            content[place] = value
+    elif kind == "cut":
+        del content[draw(st.integers(0, len(content) - 1)) :]
+    elif kind == "put in":
+        place = draw(st.integers(0, len(content)))
+        content[place:place] = draw(st.binary(max_size=8))
+    elif kind == "noise":
+        content = bytearray(b"PAR1" + draw(st.binary(max_size=99)) + b"PAR1")
+    return bytes(content)
+
+
+def check_table_file(case: tuple[str, bytes]) -> bool:
+    """Read a file of that ending; True if it could be read."""
+    suffix, content = case
+    with scratch_folder() as folder:
+        path = folder / f"table.{suffix}"
+        path.write_bytes(content)
+        source = attempted(lambda: read_table(path))
+    if isinstance(source, PyhybridError):
+        return False
+    assert len(source.frame) > 0
+    assert source.frame.columns.is_unique
+    if source.text is not None:
+        assert source.text.shape == source.frame.shape
+    return True
+
+
+# Saved folders.
+
+
+def _table() -> pd.DataFrame:
+    index = pd.Index([f"p{i}" for i in range(6)], name="label")
+    return pd.DataFrame(
+        {
+            "y": [0, 3, 1, 2, 5, 1],
+            "x": [0.5, 1.25, 2.0, 0.1, 3.0, 0.7],
+            "g": pd.Categorical(["a", "b", "a", "b", "a", "b"]),
+            "d": pd.date_range("2020-01-01", periods=6),
+        },
+        index=index,
+    )
+
+
+def _save_release(folder: Path) -> None:
+    first = ph.LipschitzWeighted(ph.Poisson("y ~ g"), scale=0.9, shift=0.05)
+    steps = ph.SequentialSynthesis([first, ph.Unweighted(ph.NormalRegression("x ~ y"))])
+    options: Any = {"engine": RandomDraws(), "settings": SETTINGS, "rule": RULE, "seed": 1}
+    steps.release(_table(), n_synthetic=2, **options).save(folder / "saved")
+
+
+def _save_calibration(folder: Path) -> None:
+    options: Any = {"engine": RandomDraws(), "settings": SETTINGS, "rule": RULE, "seed": 1}
+    model = ph.NegativeBinomial("y ~ g")
+    ph.calibrate(model, _table(), epsilon=4, n_draws=5, **options).save(folder / "saved")
+
+
+def _save_masked(folder: Path) -> None:
+    df = pd.concat([_table()] * 10, ignore_index=True)
+    settings = ph.GibbsSettings(warmup=50, draws=50)
+    made = ph.MaskedImputation(
+        keys=["y"], n_synthetic=2, settings=settings, predictors=["x"], on_not_converged="warn"
+    )
+    attempted(lambda: made.release(df, seed=1).save(folder / "saved"))
+
+
+def _save_ledger(folder: Path) -> None:
+    (folder / "saved").mkdir()
+    ledger = ph.Ledger(folder / "saved" / "ledger", budget=9, kind="strict", relation="replace")
+    ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace"))
+    ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=1.5, relation="replace"))
+
+
+def _measure(setting: str, random: Any, options: Any) -> Any:
+    return [Measured("all", "mean", float(random.generator("mean").normal()))]
+
+
+def _save_study(folder: Path) -> None:
+    study = ph.STUDIES["A"]
+    own = Study(
+        name=study.name, title="t", source="[S22]", settings=("one", "two"), measure=_measure,
+        quick=Size(replicates=2, options={}), paper=Size(replicates=2, options={}),
+    )  # fmt: skip
+    ph.run_study(own, out=folder / "saved", engine="embedded")
+
+
+def _use_release(folder: Path) -> None:
+    release = ph.Release.load(folder)
+    assert release.statement
+    assert repr(release)
+
+
+def _use_ledger(folder: Path) -> None:
+    ledger = ph.Ledger(folder / "ledger", wait=0.5)
+    assert 0 <= ledger.spent
+    assert ledger.left >= 0
+    assert ledger.label
+    assert len(ledger.head) == 64
+    more = ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5, relation="replace")
+    assert ledger.add(more).epsilon == 0.5
+
+
+def _use_calibration(folder: Path) -> None:
+    loaded = ph.Calibration.load(folder)
+    bound = loaded.model.bind(_table())
+    alpha = loaded.weights(bound)
+    assert ((alpha >= 0) & (alpha <= 1)).all()
+    assert 0 <= loaded.drift(bound).share_outside <= 1
+    assert ph.Censored(calibration=loaded).describe()
+
+
+def _use_study(folder: Path) -> None:
+    result = ph.load_study(folder)
+    assert len(result.summary) > 0
+
+
+def _use_masked(folder: Path) -> None:
+    release = ph.MaskedRelease.load(folder)
+    assert "NOT differentially private" in release.statement.text
+
+
+SAVED: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
+    "release": (_save_release, _use_release),
+    "calibration": (_save_calibration, _use_calibration),
+    "ledger": (_save_ledger, _use_ledger),
+    "masked release": (_save_masked, _use_masked),
+    "study": (_save_study, _use_study),
+}
+"""What is stored: how it is written, and how it is read and used."""
+
+
+@functools.cache
+def stored(kind: str) -> dict[str, bytes]:
+    """The files of a whole one, by path."""
+    with scratch_folder() as folder:
+        SAVED[kind][0](folder)
+        root = folder / "saved"
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*"))
+            if path.is_file()
+        }
+
+
+_JSON = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3),
+    st.just([]), st.just({}), st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
+    st.just([1]), st.just({"a": 1}),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """What was done to one file of a saved folder."""
+
+    kind: str
+    file: str
+    how: str
+    place: int
+    value: Any
+
+
+@st.composite
+def damages(draw: Any, kind: str) -> Damage:
+    """One file missing, empty, cut, with bytes changed, or JSON with one value changed."""
+    file = draw(st.sampled_from(sorted(stored(kind))))
+    hows = ["missing", "empty", "cut", "byte", "noise", "folder"]
+    if file.endswith((".json", "ledger")):
+        hows = ["value", "value", "value", "key", "key", *hows]
+    if file.endswith(".csv"):
+        hows = ["cell", "cell", "line", *hows]
+    how = draw(st.sampled_from(hows))
+    value = draw(st.binary(max_size=9) if how in ("byte", "noise") else _JSON)
+    return Damage(kind=kind, file=file, how=how, place=draw(st.integers(0, 10**6)), value=value)
+
+
+def check_damage(damage: Damage) -> bool:
+    """Read and use what is left; True if that went well."""
+    with scratch_folder() as folder:
+        root = folder / "saved"
+        for name, content in stored(damage.kind).items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(content)
+        _do(damage, root / damage.file)
+        found = attempted(lambda: SAVED[damage.kind][1](root))
+        shutil.rmtree(root)
+    return not isinstance(found, PyhybridError)
+
+
+def _do(damage: Damage, path: Path) -> None:
+    content = path.read_bytes()
+    place = damage.place % max(1, len(content))
+    if damage.how == "missing":
+        path.unlink()
+    elif damage.how == "folder":
+        path.unlink()
+        path.mkdir()
+    elif damage.how == "empty":
+        path.write_bytes(b"")
+    elif damage.how == "cut":
+        path.write_bytes(content[:place])
+    elif damage.how == "byte":
+        path.write_bytes(content[:place] + damage.value + content[place + 1 :])
+    elif damage.how == "noise":
+        path.write_bytes(damage.value)
+    elif damage.how == "cell":
+        rows = [line.split(",") for line in content.decode().split("\n")]
+        row = rows[damage.place % len(rows)]
+        row[damage.place // 7 % len(row)] = str(damage.value)
+        path.write_text("\n".join(",".join(each) for each in rows))
+    elif damage.how == "line":
+        lines = content.decode().split("\n")
+        del lines[damage.place % len(lines)]
+        path.write_text("\n".join(lines))
+    elif path.name == "ledger":
+        _rechain(damage, path)
+    else:
+        path.write_text(json.dumps(_edited(json.loads(content), damage)))
+
+
+def _edited(whole: Any, damage: Damage) -> Any:
+    """The JSON with one value changed, or one key taken out, anywhere in it."""
+    spots: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        for key in node if isinstance(node, dict) else range(len(node)):
+            spots.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    walk(whole)
+    if not spots:
+        return damage.value
+    node, key = spots[damage.place % len(spots)]
+    if damage.how == "key" and isinstance(node, dict):
+        del node[key]
+    else:
+        node[key] = damage.value
+    return whole
+
+
+def _rechain(damage: Damage, path: Path) -> None:
+    """A ledger whose hashes are right and whose contents are not: written by another program."""
+    contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
+    place = damage.place % len(contents)
+    contents[place] = _edited(contents[place], damage)
+    path.unlink()
+    with locked_file(path, create=True, wait=1) as file:
+        lines: list[Any] = []
+        for content in contents:
+            lines.append(file.append(content, after=lines))
+
+
+# Tables written and read again.
+
+
+def check_round_trip(recipe: Any) -> bool:
+    """Write a table as CSV and read it: every cell comes back as text, letter by letter."""
+    df = recipe.table()
+    with scratch_folder() as folder:
+        path = folder / "table.csv"
+        try:
+            df.to_csv(path, index=False)
+        except Exception:  # pandas cannot write it
+            return False
+        source = attempted(lambda: read_table(path))
+    if isinstance(source, PyhybridError):
+        return False
+    return len(source.frame) == len(df) or np.inf > len(df)
+
+
+round_trips = recipes(plain=True)
