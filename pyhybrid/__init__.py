@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AttributeRisk": "measures",
+    "AuditFinding": "audits",
+    "AuditReport": "audits",
     "Beta": "models",
     "BetaRegression": "models",
     "BudgetExceeded": "errors",
@@ -124,6 +126,7 @@ _HOME = {
     "risk_subgroups": "masking",
     "risk_summary": "measures",
     "risk_utility_curve": "curve",
+    "run_audits": "audits",
     "run_study": "studies",
     "scalar_weights": "weights",
     "solve_scale": "solve",

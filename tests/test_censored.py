@@ -15,6 +15,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.accounting import bound_of_epsilon
+from pyhybrid.audits.enumeration import largest_losses
 from pyhybrid.calibration import calibrate
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting import FitSession, open_session
@@ -244,23 +245,13 @@ def _log_lik(values: np.ndarray) -> np.ndarray:
     return stats.beta.logpdf(values, 4 * GRID[:, None], 4 * (1 - GRID[:, None]))
 
 
-def _posterior(values: np.ndarray, cap: float, weigh: Any) -> np.ndarray:
-    terms = np.clip(weigh(values) * _log_lik(values), -cap, cap).sum(axis=1)
-    return terms - np.logaddexp.reduce(terms)
-
-
 def _worst(cap: float, weigh: Any, relation: str) -> float:
     """Largest log ratio over all databases of 3 records on the domain and all neighbours."""
-    worst = 0.0
-    for values in itertools.combinations_with_replacement(DOMAIN, 3):
-        own = _posterior(np.array(values), cap, weigh)
-        for i in range(3):
-            rest = np.delete(np.array(values), i)
-            others = [rest] if relation == "remove" else [np.append(rest, v) for v in DOMAIN]
-            for other in others:
-                gap = np.abs(own - _posterior(other, cap, weigh)).max()
-                worst = max(worst, float(gap))
-    return worst
+
+    def terms(values: np.ndarray) -> np.ndarray:
+        return ph.censor(_log_lik(values), weigh(values), cap=cap)
+
+    return float(getattr(largest_losses(terms, DOMAIN), relation))
 
 
 def _frozen(values: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ LAYERS = {
         "tasks",
     },
     4: {
-        "masking", "studies",
+        "audits", "masking", "studies",
     },
     5: {
         "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",

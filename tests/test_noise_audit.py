@@ -11,11 +11,12 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.auditing import audit_epsilon, epsilon_lower_bound
+from pyhybrid.audits.enumeration import histogram_loss, response_loss
+from pyhybrid.audits.noise import released_shares, share_in_first_bin
 from pyhybrid.errors import InvalidInput
 from pyhybrid.histogram import perturbed_probabilities
 from tests.conftest import require
@@ -113,22 +114,11 @@ def test_randomised_response_exactly(epsilon: float) -> None:
     """All reports of two persons, all neighbours: the largest loss is epsilon, not above it."""
     p = ph.randomized_response([True], epsilon=epsilon).keep_probability
 
-    def log_probability(report: tuple[bool, ...], truth: tuple[bool, ...], keep: float) -> float:
-        return sum(
-            math.log(keep if r == t else 1 - keep) for r, t in zip(report, truth, strict=True)
-        )
-
-    def loss(keep: float) -> float:
-        everyone = list(itertools.product([True, False], repeat=2))
-        return max(
-            log_probability(report, x, keep) - log_probability(report, y, keep)
-            for report, x, y in itertools.product(everyone, repeat=3)
-            if sum(a != b for a, b in zip(x, y, strict=True)) == 1
-        )
-
-    assert loss(p) == pytest.approx(epsilon, rel=1e-9)
-    assert loss(p) <= epsilon * (1 + 1e-12)
-    assert loss(1 / (1 + math.exp(-2 * epsilon))) > 1.9 * epsilon, "half the noise must show"
+    assert response_loss(p) == pytest.approx(epsilon, rel=1e-9)
+    assert response_loss(p) <= epsilon * (1 + 1e-12)
+    assert response_loss(1 / (1 + math.exp(-2 * epsilon))) > 1.9 * epsilon, (
+        "half the noise must show"
+    )
 
 
 @needs_opendp
@@ -154,53 +144,14 @@ def test_randomised_response_as_it_runs() -> None:
 # --- Perturbed histogram ------------------------------------------------------------------------
 
 
-def discrete_laplace(scale: float, reach: int) -> tuple[Array, Array]:
-    """Values and probabilities of OpenDP's integer noise; the ends hold the tails."""
-    q = math.exp(-1 / scale)
-    values = np.arange(-reach, reach + 1)
-    probability = (1 - q) / (1 + q) * q ** np.abs(values)
-    probability[[0, -1]] = q**reach / (1 + q)
-    return values, probability
-
-
-def law_of_shares(counts: tuple[int, ...], scale: float) -> dict[tuple[float, ...], float]:
-    """Exact distribution of the released bin probabilities."""
-    values, probability = discrete_laplace(scale, reach=8)
-    law: dict[tuple[float, ...], float] = {}
-    for places in itertools.product(range(values.size), repeat=len(counts)):
-        shares = perturbed_probabilities(np.array(counts), values[list(places)])
-        key = tuple(np.round(shares, 12))
-        law[key] = law.get(key, 0.0) + float(np.prod(probability[list(places)]))
-    return law
-
-
-def exact_loss(scale: float, n: int) -> float:
-    """Largest loss over all pairs of neighbours of n records in two bins, any released shares.
-
-    Noise is cut at +-8 for both databases of a pair, so that only shares within the cut count.
-    """
-    worst = 0.0
-    for k in range(n):
-        one, other = law_of_shares((k, n - k), scale), law_of_shares((k + 1, n - k - 1), scale)
-        for shares in (1.0, 0.0), (0.0, 1.0), (0.5, 0.5):
-            worst = max(worst, abs(math.log(one[shares] / other[shares])))
-    return worst
-
-
 def test_perturbed_histogram_exactly() -> None:
     """One record in either of two bins attains epsilon: all mass in its own bin, none in the other.
 
     Each of the two counts contributes epsilon / 2, which is why the sensitivity is 2.
     """
-    assert exact_loss(2 / EPSILON, n=1) == pytest.approx(EPSILON, rel=1e-9)
-    assert exact_loss(2 / EPSILON, n=3) <= EPSILON * (1 + 1e-9)
-    assert exact_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
-
-
-def released_shares(own_bin: int, epsilon: float, runs: int) -> Array:
-    """Share of the first bin in `runs` noisy histograms of one record."""
-    mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1, n_bins=2, epsilon=epsilon)
-    return np.array([mechanism._noisy_shares(np.array([own_bin]))[0] for _ in range(runs)])
+    assert histogram_loss(2 / EPSILON, n=1) == pytest.approx(EPSILON, rel=1e-9)
+    assert histogram_loss(2 / EPSILON, n=3) <= EPSILON * (1 + 1e-9)
+    assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
 
 
 @needs_opendp
@@ -217,18 +168,6 @@ def test_perturbed_histogram_as_it_runs() -> None:
         confidence=CONFIDENCE,
     )
     assert halved.refutes(EPSILON)
-
-
-def share_in_first_bin(value: int, epsilon: float, runs: int) -> Array:
-    """Over whole releases of many sets from one histogram: the share of values in the first bin."""
-    df = pd.DataFrame({"y": [value]})
-    mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1, n_bins=2, epsilon=epsilon)
-    return np.array(
-        [
-            np.mean([t["y"].iloc[0] == 0 for t in mechanism.release(df, n_synthetic=5).synthetic])
-            for _ in range(runs)
-        ]
-    )
 
 
 @needs_opendp

@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
 
 from pyhybrid.accounting import epsilon_of_bound
+from pyhybrid.audits.enumeration import held_loss, largest_losses, log_posterior, loss
 from pyhybrid.risk import lipschitz_bounds, pairwise_risk, radius_risk
 from pyhybrid.weights import (
     censor,
@@ -34,25 +34,6 @@ from pyhybrid.weights import (
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10
-
-# --- The mechanism, by definition ---------------------------------------------------------------
-
-
-def log_posterior(terms: Array) -> Array:
-    """Log xi on the grid from weighted log-likelihood terms (grid, n) and a flat prior."""
-    total = terms.sum(axis=1)
-    return total - logsumexp(total)
-
-
-def loss(one: Array, other: Array) -> float:
-    """Privacy loss between two databases, each given by its terms."""
-    return float(np.abs(log_posterior(one) - log_posterior(other)).max())
-
-
-def held_loss(terms: Array) -> float:
-    """Largest loss over the removed record, the others' terms held as they are."""
-    return max(loss(terms, np.delete(terms, i, axis=1)) for i in range(terms.shape[1]))
-
 
 # --- Databases ----------------------------------------------------------------------------------
 
@@ -311,18 +292,6 @@ FROZEN: dict[str, Callable[[Array], Array | None]] = {
 }
 
 
-def largest_losses(terms: Callable[[Array], Array], support: list[float]) -> tuple[float, float]:
-    """Largest loss over ALL databases of 3 records of the support: one removed, one replaced."""
-    rests = [*itertools.product(support, repeat=2)]
-    smaller = {rest: log_posterior(terms(np.array(rest))) for rest in rests}
-    removed = replaced = 0.0
-    for rest in rests:
-        own = np.array([log_posterior(terms(np.array([x, *rest]))) for x in support])
-        removed = max(removed, np.abs(own - smaller[rest]).max())
-        replaced = max(replaced, np.ptp(own, axis=0).max())
-    return float(removed), float(replaced)
-
-
 @pytest.mark.parametrize("cap", [0.05, 0.5, 2.0, 10.0])
 @pytest.mark.parametrize("name", FROZEN)
 @pytest.mark.parametrize("family", SUPPORTS)
@@ -333,7 +302,8 @@ def test_censored_likelihood_is_strict(family: str, name: str, cap: float) -> No
         f = model(x)
         return censor(f, FROZEN[name](f), cap=cap)
 
-    removed, replaced = largest_losses(terms, support)
+    found = largest_losses(terms, support)
+    removed, replaced = found.remove, found.replace
     dense = family == "normal"
     assert removed <= 2 * cap * ROUNDING
     cost = epsilon_of_bound(cap, relation="replace", density_above_one=dense)
@@ -380,7 +350,7 @@ def test_replacement_costs_what_the_relation_states(family: str) -> None:
     bound = float(np.abs(terms(np.array(support))).max())
     dense = family == "normal"
     stated = epsilon_of_bound(bound, relation="replace", density_above_one=dense, kind="strict")
-    assert largest_losses(terms, support)[1] <= stated * ROUNDING
+    assert largest_losses(terms, support).replace <= stated * ROUNDING
 
 
 def test_catches_a_replacement_charged_without_doubling() -> None:

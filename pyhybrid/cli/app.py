@@ -351,6 +351,18 @@ def doctor(
 
 
 @app.command()
+def audit(
+    runs: Annotated[int, typer.Option(help="Of each noisy mechanism, on each database.")] = 3000,
+    engine: Engine = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """Hold the strict mechanisms against their epsilon; exit code 1 if one fails. A minute."""
+    from pyhybrid.cli.audit import audit as command
+
+    raise typer.Exit(command(runs=runs, engine=engine, as_json=as_json))
+
+
+@app.command()
 def validate(
     data: Annotated[
         Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")

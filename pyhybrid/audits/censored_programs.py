@@ -1,0 +1,118 @@
+"""Exact audit of the Stan programs: their log density with a record and without it.
+
+At any parameters the unnormalised log posterior of two neighbouring databases differs by the
+clipped terms of the record in question. The loss between the two posteriors is at most the range
+of that difference over the parameters, and the range is what is measured here, at many points, by
+the program that releases draw from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.accounting import bound_of_epsilon
+from pyhybrid.audits.finding import EXACT, AuditFinding
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.models import (
+    Beta,
+    BetaRegression,
+    MixtureRegression,
+    NegativeBinomial,
+    NormalRegression,
+    Poisson,
+)
+from pyhybrid.models.regression import RegressionModel
+from pyhybrid.validation import FloatArray
+
+__all__ = ["program_audits"]
+
+_EPSILON = 1.0
+_TIMES = 4.0
+_POINTS, _SPREAD = 300, 3.0
+_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "use_cap", "cap", "emit_log_lik"}
+_SUMS = {"total_weight", "sum_log", "sum_log1m"}
+_ROWS = _RECORDS | _SUMS
+"""What a program reads of the records; the rest of its data says where the sampler looks first."""
+
+_COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
+_SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
+_REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
+_OTHER = {"counts": 7, "shares": 0.6, "real": 0.25}
+
+
+def program_audits() -> list[AuditFinding]:
+    """Every built-in model under both relations; raises EngineUnavailable without stanli."""
+    cases: list[tuple[RegressionModel, pd.DataFrame, float]] = [
+        (Poisson("y ~ x"), _COUNTS, _OTHER["counts"]),
+        (NegativeBinomial("y ~ x"), _COUNTS, _OTHER["counts"]),
+        (Beta("y ~ 1"), _SHARES, _OTHER["shares"]),
+        (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
+        (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
+        (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
+    ]
+    return [
+        _audit(model, table, other, relation)
+        for model, table, other in cases
+        for relation in ("remove", "replace")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Neighbours:
+    """A model with two tables that differ in one record."""
+
+    model: RegressionModel
+    table: pd.DataFrame
+    neighbour: pd.DataFrame
+
+
+def _audit(
+    model: RegressionModel, table: pd.DataFrame, other: float, relation: str
+) -> AuditFinding:
+    cap = bound_of_epsilon(_EPSILON, relation=relation, density_above_one=model.density_above_one)
+    losses = {1.0: 0.0, _TIMES: 0.0}
+    for row in range(len(table)):
+        neighbour = table.drop(index=row)
+        if relation == "replace":
+            neighbour = table.copy()
+            neighbour.loc[row, "y"] = other
+        pair = _Neighbours(model=model, table=table, neighbour=neighbour)
+        for times in losses:
+            losses[times] = max(losses[times], _range(pair, times * cap))
+    return AuditFinding(
+        mechanism=f"Censored, stan/{model.program_name}.stan, {model.name}",
+        relation=relation,
+        method=EXACT,
+        epsilon=_EPSILON,
+        loss=losses[1.0],
+        control=f"clipped at {_TIMES:g} caps",
+        control_loss=losses[_TIMES],
+    )
+
+
+def _range(pair: _Neighbours, cap: float) -> float:
+    """Range over random points of the difference of the two log densities, nats."""
+    own = _data(pair.model, pair.table, cap)
+    other = _data(pair.model, pair.neighbour, cap)
+    # The same map from unconstrained points to parameters for both.
+    held = {**other, **{name: value for name, value in own.items() if name not in _ROWS}}
+    one = ProgramAtPoints(_program(pair), own)
+    two = ProgramAtPoints(_program(pair), held)
+    points: FloatArray = np.random.default_rng(1).normal(
+        scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
+    )
+    difference = one.log_density(points) - two.log_density(points)
+    return float(np.ptp(difference[np.isfinite(difference)]))
+
+
+def _data(model: RegressionModel, table: pd.DataFrame, cap: float) -> Mapping[str, Any]:
+    return model.bind(table).stan_data(np.ones(len(table)), cap=cap)
+
+
+def _program(pair: _Neighbours) -> Any:
+    return pair.model.bind(pair.table).program

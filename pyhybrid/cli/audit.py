@@ -1,0 +1,70 @@
+"""`pyhybrid audit`: the strict mechanisms against their stated epsilon, on this machine."""
+
+from __future__ import annotations
+
+import json
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.audits import AuditFinding, AuditReport, run_audits
+from pyhybrid.cli.console import progress_bars, show
+
+__all__ = ["audit"]
+
+_WIDTH = 124  # of a table that goes to a file or a pipe
+
+
+def audit(*, runs: int, engine: str, as_json: bool) -> int:
+    """Run all audits and show them; 0 if each passed, else 1."""
+    with progress_bars() as progress:
+        report = run_audits(runs=runs, engine=engine, progress=progress)
+    if as_json:
+        print(json.dumps(report.as_dict(), indent=2))
+    else:
+        _show(report)
+    return 0 if report.passed else 1
+
+
+def _show(report: AuditReport) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    console.print(_table(report))
+    for cause in report.left_out:
+        show(f"left out: {escape(cause)}")
+    show(
+        "exact: largest loss over all neighbours of a small domain. sampled: the loss is at least "
+        f"this, with confidence {report.confidence:.6f}.",
+        f"{report.verdict}.",
+    )
+
+
+def _table(report: AuditReport) -> Table:
+    table = Table(title="Privacy loss, nats", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("mechanism", "relation", "method"):
+        table.add_column(name, overflow="fold")
+    for name in ("stated", "found", "control"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("broken control", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for finding in report.findings:
+        table.add_row(
+            finding.mechanism,
+            finding.relation,
+            finding.method,
+            f"{finding.epsilon:g}",
+            f"{finding.loss:.3f}",
+            f"{finding.control_loss:.3f}",
+            finding.control,
+            _verdict(finding),
+        )
+    return table
+
+
+def _verdict(finding: AuditFinding) -> str:
+    if not finding.holds:
+        return "[bold red]REFUTED[/bold red]"
+    return "holds" if finding.control_caught else "[bold red]control missed[/bold red]"
