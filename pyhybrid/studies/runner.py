@@ -33,6 +33,7 @@ import pyhybrid
 from pyhybrid.engines import resolve_engine
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.randomness import streams
+from pyhybrid.storage import whole_only
 from pyhybrid.studies.study import Measured, Size, Study, summarize
 from pyhybrid.tasks import run_tasks
 from pyhybrid.validation import check_count
@@ -182,12 +183,13 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     if not parts:
         raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
     failed = root / "failed.json"
-    return StudyResult(
-        study=header["study"],
-        rows=pd.concat(parts, ignore_index=True),
-        failed=json.loads(failed.read_text()) if failed.exists() else {},
-        header=header,
-    )
+    with whole_only(folder, "study"):
+        return StudyResult(
+            study=str(header["study"]),
+            rows=pd.concat(parts, ignore_index=True),
+            failed=dict(json.loads(failed.read_text())) if failed.exists() else {},
+            header=header,
+        )
 
 
 def _measured(task: _Database) -> list[Measured]:
