@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench notebooks format r-packages clean
+.PHONY: demo test check bench notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -41,6 +41,12 @@ notebooks: $(VENV)/.dev r-packages
 	mkdir -p $(VENV)/R && (! command -v R >/dev/null || R CMD INSTALL --no-docs --library=$(VENV)/R .)
 	export R_LIBS=$(CURDIR)/$(VENV)/R; for n in notebooks/*.ipynb; do \
 	  $(BIN)/pyhybrid report $$(basename $$n .ipynb) --overwrite --out $${n%.ipynb}.html || exit 1; done
+
+# The reproduction table, from all studies at quick size: some minutes.
+reproduction: $(VENV)/.dev
+	rm -rf build/studies; for s in A B C D E F G H I; do \
+	  $(BIN)/pyhybrid study run $$s --workers 2 --engine embedded --out build/studies/$$s || exit 1; done
+	$(BIN)/pyhybrid study table build/studies/? --out notebooks/reproduction.md --csv notebooks/reproduction.csv
 
 # R and rstan through apt where there is apt and root; else the R tests skip and say so.
 r-packages: $(VENV)/.dev

@@ -389,7 +389,7 @@ def test_synthesize_with_a_ledger(
 
     strict = ph.Ledger(tmp_path / "strict", budget=50, **TERMS)
     common = (*common[:-1], tmp_path / "strict", "--out", tmp_path / "out")
-    assert "a sum of unlike charges" in run(capsys, *common)[2]
+    assert "must be for replace one record: LipschitzWeighted" in run(capsys, *common)[2]
     assert run(capsys, *common, "--allow-unlike")[0] == 0
     assert strict.entries[0].made_by == "LipschitzWeighted"
     assert strict.label.startswith("sum of unlike")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting import open_session
 
-PAGE = Path(__file__).resolve().parent.parent / "notebooks" / "your_own_stan_model.md"
+PAGE = Path(__file__).resolve().parent.parent / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
 PROGRAM = """
 data {
@@ -62,7 +62,8 @@ def _model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
 @cache
 def _page() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
+    blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(blocks) == 8
     exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
     return names

@@ -52,7 +52,7 @@ def synthesize(
     m = check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
-    book = _open_ledger(ledger, allow_unlike=allow_unlike)
+    book = _open_ledger(ledger, mechanism, allow_unlike=allow_unlike)
     source = read_table(data)
     form = file_format or source.file_format
     if isinstance(mechanism, PerturbedHistogram):
@@ -134,7 +134,12 @@ def _baseline(session: FitSession, model: Model, release: Release) -> Release | 
     )
 
 
-def _open_ledger(path: Path | None, *, allow_unlike: bool) -> Ledger | None:
+def _open_ledger(
+    path: Path | None,
+    mechanism: PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis,
+    *,
+    allow_unlike: bool,
+) -> Ledger | None:
     """The ledger, checked before any work is done for a release that it would refuse."""
     if path is None:
         if allow_unlike:
@@ -144,6 +149,13 @@ def _open_ledger(path: Path | None, *, allow_unlike: bool) -> Ledger | None:
     if ledger.left == 0:
         raise BudgetExceeded(
             f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
+        )
+    step = mechanism.mechanisms[0] if isinstance(mechanism, SequentialSynthesis) else mechanism
+    relation = getattr(step, "relation", "replace")  # a perturbed histogram's
+    if relation != ledger.relation and not allow_unlike:
+        raise InvalidInput(
+            f"charges in ledger {path} must be for {ledger.relation} one record: {step.name} would "
+            f"be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
         )
     return ledger
 
