@@ -263,7 +263,12 @@ def _blank(values: pd.Series) -> pd.Series:
 def _read_categories(
     column: str, series: Sequence[pd.Series], called: Sequence[str]
 ) -> list[pd.Series]:
-    levels = _levels(series[0])
+    try:
+        levels = _levels(series[0])
+    except TypeError:  # lists and the like
+        raise InvalidInput(
+            f"column {column!r} must hold numbers, text, dates or categories: found other objects"
+        ) from None
     kind = pd.CategoricalDtype(levels)
     read = []
     for values, name in zip(series, called, strict=True):

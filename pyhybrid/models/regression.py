@@ -18,7 +18,7 @@ import pandas as pd
 
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
-from pyhybrid.errors import SamplingError
+from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.validation import FloatArray
@@ -175,7 +175,7 @@ class BoundRegression:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         rows = weighted_rows(self.rows, alpha)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
-        hints = self.model.rough_fit(y, X, rows.frequency * weights)
+        hints = self._hints(y, X, rows.frequency * weights)
         for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
             hints[name] = dispersion * hints[name]
         data = {
@@ -191,6 +191,15 @@ class BoundRegression:
             "emit_log_lik": int(emit_log_lik),
         }
         return self.model.shape_data(data)
+
+    def _hints(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+        try:
+            return self.model.rough_fit(y, X, weight)
+        except (np.linalg.LinAlgError, ValueError) as error:
+            raise InvalidInput(
+                f"outcome and predictors must be of a size that can be fitted ({error}): "
+                f"centre and rescale {', '.join(self.design.columns[:5])}, or give a unit"
+            ) from None
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
@@ -244,7 +253,11 @@ def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     if not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
-    limits = np.iinfo(str(like.dtype).lower().removesuffix("[pyarrow]"))
+    plain = next(
+        (getattr(like.dtype, n) for n in ("numpy_dtype", "subtype") if hasattr(like.dtype, n)),
+        like.dtype,
+    )
+    limits = np.iinfo(plain)
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)
     return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole
