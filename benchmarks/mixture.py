@@ -15,40 +15,20 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks.measure import line
 from pyhybrid.engines import SamplerSettings, diagnose, engine_by_name
+from pyhybrid.studies.income import CE_FORMULA, ce_incomes
 
 FILE = Path(__file__).resolve().parents[2] / "shared" / "data" / "ce_2015_february.csv"
-FORMULA = (
-    "FINCBTAX ~ SEX + age + I(age**2) + EDUCA + REGION + BLS_URBN + MARITAL + CUTENURE"
-    " + FAM_SIZE + NO_EARNR + spending"
-)
-CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
-MODEL = ph.MixtureRegression(FORMULA, n_components=5, transform="log", unit=10_000, min_sd=0.01)
+MODEL = ph.MixtureRegression(CE_FORMULA, n_components=5, transform="log", unit=10_000, min_sd=0.01)
 SETTINGS = SamplerSettings(warmup=500, draws=1000)
 SIZES = (500, 1000, 2000, 4000)
 
 
 def incomes() -> pd.DataFrame | None:
-    """Positive incomes with predictors of the order of 1; None where the file is absent.
-
-    Constants are fixed, not computed from the data; a missing region is a level of its own.
-    """
-    if not FILE.exists():
-        print(f"  skipped: {FILE.name} was not found beside the project")
-        return None
-    table = pd.read_csv(FILE)
-    table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
-    codes = {name: table[name].fillna(0).astype(int).astype(str) for name in CODES}
-    return pd.DataFrame(
-        {
-            "FINCBTAX": table["FINCBTAX"],
-            "SEX": table["SEX"],
-            **codes,
-            "age": (table["AGE"] - 50) / 20,
-            "FAM_SIZE": table["FAM_SIZE"] - 2.0,
-            "NO_EARNR": table["NO_EARNR"] - 1.0,
-            "spending": np.log1p(table["TOTEXPCQ"].clip(lower=0)) - 8,
-        }
-    )
+    """The February CE file as study E reads it; None where it is absent."""
+    if FILE.exists():
+        return ce_incomes(FILE)
+    print(f"  skipped: {FILE.name} was not found beside the project")
+    return None
 
 
 def run(sizes: tuple[int, ...] = SIZES) -> None:

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from benchmarks.masking import FORMULA, KEYS, RADIUS, SHORT, TRUE, sample
 from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mask_report import mask_report
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.plots_masking import plot_match_risk, plot_subgroups, plot_tuning
+from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
 
 MASKS: dict[str, Any] = {
     "x": ph.GaussianMask(copies=20, variance=1.0),
@@ -24,8 +24,12 @@ MASKS: dict[str, Any] = {
 }
 
 
+def sample(seed: int, n: int) -> pd.DataFrame:
+    return masked_database(np.random.default_rng([seed, n]), n)
+
+
 def imputation(**changes: Any) -> ph.MaskedImputation:
-    given = {"keys": KEYS, "masks": MASKS, "n_synthetic": 3, "settings": SHORT,
+    given = {"keys": KEYS, "masks": MASKS, "n_synthetic": 3, "settings": SHORT_CHAINS,
              "on_not_converged": "warn"}  # fmt: skip
     return ph.MaskedImputation(**(given | changes))
 

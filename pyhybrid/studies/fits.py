@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
@@ -20,7 +20,10 @@ __all__ = ["bound_row", "fitted", "session_over"]
 def session_over(
     model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
 ) -> FitSession:
-    """A session on one core; chains that do not converge are counted, not refused."""
+    """A session on one core; chains that do not converge are in its diagnostics, not refused."""
+    rule = ConvergenceRule(
+        rhat=options.get("rhat", 1.01), ess_per_chain=options.get("ess_per_chain", 100)
+    )
     return open_session(
         model.bind(df),
         seed=streams.entropy,
@@ -30,6 +33,7 @@ def session_over(
             draws=options.get("draws", 1000),
             parallel_chains=1,
         ),
+        rule=rule,
         on_not_converged="warn",
     )
 

@@ -26,11 +26,11 @@ from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 
-__all__ = ["STUDY_I", "masked_database"]
+__all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]
 
 _SETTING = "n = 1000"
-_FORMULA, _KEYS, _RADIUS = "y ~ x + b + z1", ["x", "b"], {"x": 0.05}
-_TRUE = np.array([0.2, 0.8, -0.6, 0.3])
+FORMULA, KEYS, RADIUS = "y ~ x + b + z1", ["x", "b"], {"x": 0.05}
+TRUE = np.array([0.2, 0.8, -0.6, 0.3])
 _TERMS = ("x", "b", "z1")
 _NAMED, _ERROR = "records named correctly", "squared error of the coefficients"
 _COPIES = 20
@@ -43,7 +43,7 @@ _STRENGTHS: dict[str, tuple[float, float] | None] = {
     "DA-MI, s2/K = 1, a = 1.5": (1.0, 1.5),
     "DA-MI, masks off": None,
 }
-_GIBBS = GibbsSettings(
+SHORT_CHAINS = GibbsSettings(
     chains=2, warmup=50, draws=60, sweeps=15, rule=ConvergenceRule(rhat=1.1, ess_per_chain=10)
 )
 
@@ -54,7 +54,7 @@ def masked_database(rng: np.random.Generator, n: int = 1000) -> pd.DataFrame:
     spread = 0.5 + 0.7 * (z[:, 1] > 0)
     x = 0.4 * z[:, 0] + spread * (rng.exponential(size=n) - 1)
     b = (0.6 * x + 0.4 * z[:, 0] + rng.normal(size=n) > 0).astype(int)
-    y = np.column_stack([np.ones(n), x, b, z[:, 0]]) @ _TRUE + rng.normal(size=n) > 0
+    y = np.column_stack([np.ones(n), x, b, z[:, 0]]) @ TRUE + rng.normal(size=n) > 0
     table: pd.DataFrame = pd.DataFrame(
         {"y": y.astype(int), "x": x, "b": b} | {f"z{j + 1}": z[:, j] for j in range(4)}
     )
@@ -65,7 +65,9 @@ def measure_i(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     """Errors, coverage and risk of every method on one database."""
     data = masked_database(streams.generator("data"))
     seed, m = streams.engine_seed("masking"), 5
-    base = MaskedImputation(keys=_KEYS, n_synthetic=m, settings=_GIBBS, on_not_converged="warn")
+    base = MaskedImputation(
+        keys=KEYS, n_synthetic=m, settings=SHORT_CHAINS, on_not_converged="warn"
+    )
     fit = base.fit(data, seed=seed)
     releases: dict[str, Any] = {}
     for name, strength in _STRENGTHS.items():
@@ -76,12 +78,12 @@ def measure_i(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
                 "b": MixtureMask(separation=strength[1]),
             }
         releases[name] = base.with_masks(masks).release_from(fit)
-    releases["CART"] = CartSynthesis(keys=_KEYS, n_synthetic=m).release(data, seed=seed)
-    parametric = ParametricSynthesis(keys=_KEYS, n_synthetic=m)
+    releases["CART"] = CartSynthesis(keys=KEYS, n_synthetic=m).release(data, seed=seed)
+    parametric = ParametricSynthesis(keys=KEYS, n_synthetic=m)
     releases["normal + logit"] = parametric.release(data, seed=seed)
     rows = []
     for name, release in releases.items():
-        found = masked_utility(release, data, _FORMULA, model="probit").table
+        found = masked_utility(release, data, FORMULA, model="probit").table
         rows += _measured(name, found, "synthetic_")
         rows.append(Measured(name, _NAMED, _named(release, data)))
     rows += _measured("the data", found, "")
@@ -89,13 +91,13 @@ def measure_i(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 def _named(release: Any, data: pd.DataFrame) -> float:
-    return float(naming_share(release_risk(release, data, keys=_KEYS, radius=_RADIUS)))
+    return float(naming_share(release_risk(release, data, keys=KEYS, radius=RADIUS)))
 
 
 def _measured(name: str, table: pd.DataFrame, prefix: str) -> list[Measured]:
-    error = table[prefix + "estimate"].to_numpy() - _TRUE
+    error = table[prefix + "estimate"].to_numpy() - TRUE
     lower, upper = table[prefix + "lower"].to_numpy(), table[prefix + "upper"].to_numpy()
-    covered = (lower <= _TRUE) & (upper >= _TRUE)
+    covered = (lower <= TRUE) & (upper >= TRUE)
     return [
         *(
             Measured(name, f"error of {t}", float(e))
