@@ -229,6 +229,7 @@ def _main_effects(column: pd.Series) -> FloatArray:
         own = (codes[:, None] == levels).astype(np.float64)
     else:
         values = column.to_numpy(dtype=np.float64)
+        values = values / (np.nanmax(np.abs(values)) or 1.0)  # squares of 1e300 overflow
         mean = np.nanmean(values)
         spread = np.nanstd(values) or 1.0
         own = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
