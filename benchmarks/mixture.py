@@ -14,7 +14,8 @@ import pandas as pd
 
 import pyhybrid as ph
 from benchmarks.measure import line
-from pyhybrid.engines import SamplerSettings, diagnose, engine_by_name
+from pyhybrid.engines import Engine, SamplerSettings, diagnose, engine_by_name
+from pyhybrid.models import BoundModel
 from pyhybrid.studies.income import CE_FORMULA, ce_incomes
 
 FILE = Path(__file__).resolve().parents[2] / "shared" / "data" / "ce_2015_february.csv"
@@ -39,14 +40,12 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
     engine = engine_by_name("embedded")
     print(f"Mixture regression, K = 5, February CE file, {len(table)} records")
     bound = MODEL.bind(table)
-    data = bound.stan_data(np.ones(bound.n))
-    draws = engine.sample(bound.program, data, seed=1, settings=SETTINGS)
-    found = diagnose(draws, None, bound.monitored(draws))
-    seconds = draws.provenance.seconds
-    line(f"{bound.design.X.shape[1]} columns, 4 chains x (500 + 1000)", seconds)
-    print(f"    worst R-hat {found.max_rhat:.4f}, bulk ESS {found.min_ess_bulk:.0f}, "
-          f"tail ESS {found.min_ess_tail:.0f}, {found.n_divergent} divergent, "
-          f"{1000 * seconds / found.min_ess_bulk:.0f} ms per effective draw")  # fmt: skip
+    _whole_fit(bound, engine)
+    reference = engine_by_name("cmdstan")
+    if reference.status().available:
+        _whole_fit(bound, reference)
+    else:
+        print(f"  cmdstan: skipped, {reference.status().cause}")
     short = SamplerSettings(chains=2, warmup=150, draws=100, max_treedepth=7)
     for n in sizes:
         part = MODEL.bind(table.sample(n, random_state=1))
@@ -56,6 +55,19 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
         per_step = 1e3 * draws.provenance.seconds / (steps * 2.5)  # warm-up: 150 more of 100
         line(f"n = {n:>5,}: 2 chains x (150 + 100)", draws.provenance.seconds,
              f"about {per_step:.2f} ms per gradient")  # fmt: skip
+
+
+def _whole_fit(bound: BoundModel, engine: Engine) -> None:
+    draws = engine.sample(
+        bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=SETTINGS
+    )
+    found = diagnose(draws, None, bound.monitored(draws))
+    seconds = draws.provenance.seconds
+    line(f"{engine.name}: {len(bound.design_columns)} columns, 4 chains x "
+         f"({SETTINGS.warmup} + {SETTINGS.draws})", seconds)  # fmt: skip
+    print(f"    worst R-hat {found.max_rhat:.4f}, bulk ESS {found.min_ess_bulk:.0f}, "
+          f"tail ESS {found.min_ess_tail:.0f}, {found.n_divergent} divergent, "
+          f"{1000 * seconds / found.min_ess_bulk:.0f} ms per effective draw")  # fmt: skip
 
 
 if __name__ == "__main__":
