@@ -5,6 +5,7 @@ Made only of what may be published: no weight, no bound, no seed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyhybrid.accounting import STRICT, PrivacyCharge, epsilon_text
@@ -113,7 +114,7 @@ def _how_each(release: Release) -> list[str]:
 
 def _how(release: Release) -> list[str]:
     shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
-    settings = ", ".join(f"{name} = {value}" for name, value in shown.items())
+    settings = ", ".join(f"{name} = {_in_words(value)}" for name, value in shown.items())
     lines = [f"Settings: {settings}.", *_made_by(release.provenance)]
     if release.diagnostics is not None:
         lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")
@@ -127,6 +128,15 @@ def _how(release: Release) -> list[str]:
     else:
         lines.append("Random numbers came from the operating system's entropy.")
     return lines
+
+
+def _in_words(value: Any) -> str:
+    """Settings of settings in brackets, as the outer ones are written."""
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{k} = {_in_words(v)}" for k, v in value.items()) + ")"
+    if isinstance(value, (list, tuple)):
+        return "; ".join(_in_words(each) for each in value)
+    return str(value)
 
 
 def _made_by(p: Provenance | NoiseProvenance) -> list[str]:
