@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +17,7 @@ __all__ = ["risk_as_dict", "utility_as_dict"]
 
 
 def utility_as_dict(summaries: Mapping[str, UtilitySummary]) -> dict[str, Any]:
-    """Utility of one or more versions, by name, as dicts, lists, text and finite numbers."""
+    """Utility of one or more versions, by name, as dicts, lists, text, finite numbers and null."""
     return {
         "confidential": True,
         "about": "utility",
@@ -44,7 +45,7 @@ def _utility(found: UtilitySummary) -> dict[str, Any]:
     return {
         "n": found.n,
         "n_synthetic": found.n_sets,
-        "measures": found.overall(),
+        "measures": {name: _plain(value) for name, value in found.overall().items()},
         "columns": _records(found.columns.distances),
         "estimates": _records(found.columns.estimates),
         "propensities": {
@@ -73,8 +74,8 @@ def _risk(found: RiskSummary) -> dict[str, Any]:
         "n": matching.n_targets,
         "n_synthetic": matching.n_sets,
         "keys": list(found.keys),
-        "measures": found.overall(),
-        "by_set": {name: values.tolist() for name, values in matching.by_set.items()},
+        "measures": {name: _plain(value) for name, value in found.overall().items()},
+        "by_set": {name: [_plain(v) for v in values] for name, values in matching.by_set.items()},
     }
 
 
@@ -84,4 +85,6 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+    """The value as JSON knows it; null for a number that is not finite (means of 1e308)."""
+    own = value.item() if hasattr(value, "item") else value
+    return None if isinstance(own, float) and not math.isfinite(own) else own

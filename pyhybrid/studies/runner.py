@@ -179,7 +179,8 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     if header is None:
         raise InvalidInput(f"{folder} must hold results of `pyhybrid study run`: it does not")
     _check_version(header, root)
-    parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
+    with whole_only(folder, "study"):
+        parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
     if not parts:
         raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
     failed = root / "failed.json"

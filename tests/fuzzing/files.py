@@ -26,9 +26,35 @@ from tests.fuzzing.releases import RULE, SETTINGS
 from tests.fuzzing.tables import OFTEN, recipes
 
 _CELL = st.sampled_from(
-    ["1", "2.5", "007", "NA", "", "nan", "a", '"', '"a,b"', "é", "\x00", " ", "-1e400", "1e-400",
-     "inf", "0x1F", "1_000", "TRUE", "\t", "\\", "١", "9" * 400, "'", "1,5", "2020-01-01", "😀"]
-)  # fmt: skip
+    [
+        "1",
+        "2.5",
+        "007",
+        "NA",
+        "",
+        "nan",
+        "a",
+        '"',
+        '"a,b"',
+        "é",
+        "\x00",
+        " ",
+        "-1e400",
+        "1e-400",
+        "inf",
+        "0x1F",
+        "1_000",
+        "TRUE",
+        "\t",
+        "\\",
+        "١",
+        "9" * 400,
+        "'",
+        "1,5",
+        "2020-01-01",
+        "😀",
+    ]
+)
 _HEADER = st.sampled_from(
     ["y", "x", "g", "y", "", "Unnamed: 0", "1", "a b", '"q"', "y.1", "\ufeffy"]
 )
@@ -152,9 +178,14 @@ def _measure(setting: str, random: Any, options: Any) -> Any:
 def _save_study(folder: Path) -> None:
     study = ph.STUDIES["A"]
     own = Study(
-        name=study.name, title="t", source="[S22]", settings=("one", "two"), measure=_measure,
-        quick=Size(replicates=2, options={}), paper=Size(replicates=2, options={}),
-    )  # fmt: skip
+        name=study.name,
+        title="t",
+        source="[S22]",
+        settings=("one", "two"),
+        measure=_measure,
+        quick=Size(replicates=2, options={}),
+        paper=Size(replicates=2, options={}),
+    )
     ph.run_study(own, out=folder / "saved", engine="embedded")
 
 
@@ -166,7 +197,7 @@ def _use_release(folder: Path) -> None:
 
 def _use_ledger(folder: Path) -> None:
     ledger = ph.Ledger(folder / "ledger", wait=0.5)
-    assert 0 <= ledger.spent
+    assert ledger.spent >= 0
     assert ledger.left >= 0
     assert ledger.label
     assert len(ledger.head) == 64
@@ -217,10 +248,17 @@ def stored(kind: str) -> dict[str, bytes]:
 
 
 _JSON = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3),
-    st.just([]), st.just({}), st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
-    st.just([1]), st.just({"a": 1}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2**70),
+    st.floats(),
+    st.text(max_size=3),
+    st.just([]),
+    st.just({}),
+    st.sampled_from(["strict", "remove", "csv", "../../x", "0", "int64"]),
+    st.just([1]),
+    st.just({"a": 1}),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

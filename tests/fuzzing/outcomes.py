@@ -35,6 +35,7 @@ def attempted(call: Callable[[], Any]) -> Any:
 
 def nothing_partial(folder: Path) -> None:
     """No folder or file that was begun and not finished."""
-    left = [path.name for path in folder.rglob("*") if ".partial-" in path.name
-            or ".old-" in path.name]  # fmt: skip
+    left = [
+        path.name for path in folder.rglob("*") if ".partial-" in path.name or ".old-" in path.name
+    ]
     assert left == []

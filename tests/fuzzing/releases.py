@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,17 @@ _models = {
     "poisson": {},
     "beta": {"lower": _mostly(0, -1e6), "upper": _mostly(1, 1e9), "edge": _mostly(1e-10, 1e-3)},
     "beta_regression": {"lower": _mostly(0, -10), "upper": _mostly(1, 300)},
-    "normal": {"transform": st.sampled_from(["identity", "log", "signed_log", "asinh", "sqrt", 1]),
-               "unit": _number, "min_sd": _number},
-    "mixture": {"n_components": _mostly(1, 2, 5),
-                "transform": st.sampled_from(["identity", "log", "asinh"]), "unit": _number},
-}  # fmt: skip
+    "normal": {
+        "transform": st.sampled_from(["identity", "log", "signed_log", "asinh", "sqrt", 1]),
+        "unit": _number,
+        "min_sd": _number,
+    },
+    "mixture": {
+        "n_components": _mostly(1, 2, 5),
+        "transform": st.sampled_from(["identity", "log", "asinh"]),
+        "unit": _number,
+    },
+}
 _shared = {
     "draw_quantile": _share,
     "relation": _mostly("remove", "replace"),
@@ -75,13 +81,27 @@ MECHANISMS: dict[str, dict[str, Any]] = {
 _COUNTS = ("negative_binomial", "poisson", "normal", "mixture")
 _UNIT = ("beta", "beta_regression", "normal", "mixture")
 _FITTING = {
-    **dict.fromkeys(("counts", "zeros and ones", "skewed counts", "int8", "uint8",
-                     "nullable counts", "whole floats"), _COUNTS),
+    **dict.fromkeys(
+        (
+            "counts",
+            "zeros and ones",
+            "skewed counts",
+            "int8",
+            "uint8",
+            "nullable counts",
+            "whole floats",
+        ),
+        _COUNTS,
+    ),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
-}  # fmt: skip
-_NEEDS = {"ScalarWeighted": {"target_epsilon": 4.0}, "Truncated": {"epsilon": 6.0},
-          "Censored": {"epsilon": 4.0, "check_modes": False}, "GivenWeights": {"alpha": [1.0, 0.5]}}  # fmt: skip
+}
+_NEEDS = {
+    "ScalarWeighted": {"target_epsilon": 4.0},
+    "Truncated": {"epsilon": 6.0},
+    "Censored": {"epsilon": 4.0, "check_modes": False},
+    "GivenWeights": {"alpha": [1.0, 0.5]},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +168,9 @@ _ARGUMENTS = {
 }
 
 
-def check_release_case(case: ReleaseCase, *, engine: Any = None, settings: Any = SETTINGS,
-                       rule: Any = RULE) -> bool:  # fmt: skip
+def check_release_case(
+    case: ReleaseCase, *, engine: Any = None, settings: Any = SETTINGS, rule: Any = RULE
+) -> bool:
     """Release and save; True if there was a release. Anything but a typed error is raised."""
     df = case.recipe.table()
     before = df.copy(deep=True)
@@ -176,7 +197,8 @@ def check_release(release: ph.Release, df: pd.DataFrame) -> None:
     assert np.isfinite(release.charge.epsilon)
     assert release.charge.epsilon >= 0
     assert "epsilon" in release.statement
-    assert str(release.confidential.entropy) not in release.statement + repr(release)
+    if release.confidential.entropy > 10**6:
+        assert str(release.confidential.entropy) not in release.statement + repr(release)
 
 
 def check_saved(release: ph.Release, file_format: str) -> None:
@@ -197,20 +219,38 @@ def check_saved(release: ph.Release, file_format: str) -> None:
 @st.composite
 def sequences(draw: Any) -> tuple[ReleaseCase, ...]:
     """Two or three mechanisms; the formulas of the later ones read the earlier columns."""
+    if draw(OFTEN):
+        return _sound_sequence(draw)
     first = draw(release_cases("LipschitzWeighted", plain=draw(st.booleans())))
     steps = [first]
     for _ in range(draw(st.integers(1, 2))):
         name = draw(st.sampled_from(["Unweighted", "CountWeighted", "Censored"]))
         step = draw(release_cases(name, plain=True))
         formula = draw(st.sampled_from(["x ~ y", "x ~ 1", "g ~ y + x", "x ~ g", "y ~ 1", "g ~ 1"]))
-        steps.append(_with(step, formula=formula))
+        steps.append(replace(step, formula=formula))
     return tuple(steps)
 
 
-def _with(case: ReleaseCase, **changes: Any) -> ReleaseCase:
-    from dataclasses import replace
-
-    return replace(case, **changes)
+def _sound_sequence(draw: Any) -> tuple[ReleaseCase, ...]:
+    """Counts given categories, then numbers given counts, of a table that both models take."""
+    kinds = (
+        draw(st.sampled_from(["counts", "nullable counts", "arrow integers", "uint8"])),
+        draw(st.sampled_from(["normal", "float32", "counts", "whole floats"])),
+        draw(st.sampled_from(["text", "ordered category", "bool", "string dtype", "category"])),
+    )
+    recipe = replace(draw(recipes(sizes=(20, 24))), kinds=kinds, names=("y", "x", "g"), poison=())
+    first = replace(
+        draw(release_cases(draw(st.sampled_from(["LipschitzWeighted", "Unweighted"])), plain=True)),
+        recipe=recipe,
+        model=draw(st.sampled_from(["poisson", "negative_binomial"])),
+        formula=draw(st.sampled_from(["y ~ 1", "y ~ g"])),
+    )
+    second = replace(
+        draw(release_cases(draw(st.sampled_from(["CountWeighted", "Unweighted"])), plain=True)),
+        model="normal",
+        formula=draw(st.sampled_from(["x ~ y", "x ~ y + g", "x ~ 1"])),
+    )
+    return first, second
 
 
 def check_sequence(cases: tuple[ReleaseCase, ...]) -> bool:
@@ -256,3 +296,14 @@ def check_histogram(case: tuple[Recipe, dict[str, Any], dict[str, Any]]) -> bool
     check_release(release, df)
     check_saved(release, "csv")
     return True
+
+
+def check_saved_masked(release: ph.MaskedRelease) -> None:
+    """As `check_saved`."""
+    with scratch_folder() as folder:
+        error = attempted(lambda: release.save(folder / "out"))
+        nothing_partial(folder)
+        if isinstance(error, PyhybridError):
+            assert list(folder.iterdir()) == []
+            return
+        assert len(ph.MaskedRelease.load(folder / "out").synthetic) == len(release.synthetic)

@@ -58,9 +58,7 @@ OTHERS: dict[str, Fill] = {
     "2^31": lambda rng, n: rng.integers(2**31 - 2, 2**31 + 1, n),
     "2^31 - 1": lambda rng, n: rng.integers(2**31 - 3, 2**31, n),
     "2^53": lambda rng, n: 2**53 + rng.integers(-2, 3, n),
-    "2^63": lambda rng, n: np.full(n, 2**64 - 1, dtype=np.uint64) - rng.integers(
-        0, 5, n
-    ).astype(np.uint64),
+    "2^64": lambda rng, n: np.uint64(2**64 - 1) - rng.integers(0, 5, n).astype(np.uint64),
     "int64 ends": lambda rng, n: rng.choice([-(2**63), 2**63 - 1], n),
     "1e300": lambda rng, n: rng.normal(size=n) * 1e300,
     "1e308": lambda rng, n: rng.choice([-1.7e308, 1.7e308, 1e308], n),
@@ -81,7 +79,9 @@ OTHERS: dict[str, Fill] = {
     ),
     "complex": lambda rng, n: rng.normal(size=n) + 1j,
     "text": _objects("a", "b", "c"),
-    "odd text": _objects("", " ", "NA", "nan", "é", "a,b", 'q"', "line\nbreak", "007", "\x00", "😀"),
+    "odd text": _objects(
+        "", " ", "NA", "nan", "é", "a,b", 'q"', "line\nbreak", "007", "\x00", "😀"
+    ),
     "string dtype": lambda rng, n: pd.array(rng.choice(["a", "b"], n), dtype="string"),
     "mixed objects": _objects(1, "a", None, 2.5, True),
     "None": _objects(None),
@@ -106,10 +106,30 @@ OTHERS: dict[str, Fill] = {
     "as many levels as rows": lambda rng, n: pd.Categorical([f"l{i}" for i in range(n)]),
     "arrow integers": lambda rng, n: pd.array(rng.poisson(3, n), dtype="int64[pyarrow]"),
     "arrow text": lambda rng, n: pd.array(rng.choice(["a", "b"], n), dtype="string[pyarrow]"),
-}  # fmt: skip
+}
 KINDS = {**OUTCOMES, **OTHERS}
-_NAMES: list[Any] = ["y", "x", "g", "z w", "", "1", "é", "y~", "`", "x:g", "a,b", "__x__", "weights",
-                     "lambda", "Intercept", 0, None, ("a", 1), 2.5, True]  # fmt: skip
+_NAMES: list[Any] = [
+    "y",
+    "x",
+    "g",
+    "z w",
+    "",
+    "1",
+    "é",
+    "y~",
+    "`",
+    "x:g",
+    "a,b",
+    "__x__",
+    "weights",
+    "lambda",
+    "Intercept",
+    0,
+    None,
+    ("a", 1),
+    2.5,
+    True,
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,25 +179,31 @@ _POISON = [None, float("nan"), float("inf"), "x", -1, 1e300, True, b"", ()]
 
 
 @st.composite
-def recipes(draw: Any, *, n_max: int = 24, n_min: int = 0, plain: bool = False) -> Recipe:
+def recipes(
+    draw: Any, *, sizes: tuple[int, ...] = (12, 20, 3, 2, 24), plain: bool = False
+) -> Recipe:
     """Tables; with `plain` only names that a formula and a file can hold, and no poison."""
     usual = plain or draw(OFTEN)
-    n = draw(st.sampled_from([12, 20, 3, 2, n_max]) if usual else st.integers(n_min, n_max))
+    n = draw(st.sampled_from(sizes) if usual else st.integers(0, 24))
     n_columns = draw(st.sampled_from([3, 2, 4, 1, 5]) if usual else st.integers(0, 5))
     outcome = st.sampled_from(sorted(OUTCOMES)) if usual else st.sampled_from(sorted(KINDS))
-    kinds = [draw(outcome if place == 0 else st.sampled_from(sorted(KINDS)))
-             for place in range(n_columns)]  # fmt: skip
+    kinds = [
+        draw(outcome if place == 0 else st.sampled_from(sorted(KINDS)))
+        for place in range(n_columns)
+    ]
     names: list[Any] = ["y", "x", "g", "z w", "h"][:n_columns]
     if not (plain or draw(OFTEN)):
         names = [draw(st.sampled_from(_NAMES)) for _ in names]
     poison: tuple[Any, ...] = ()
     if not (plain or draw(OFTEN)):
         poison = tuple(
-            draw(st.lists(
-                st.tuples(st.integers(0, 23), st.integers(0, 4), st.sampled_from(_POISON)),
-                max_size=2,
-            ))
-        )  # fmt: skip
+            draw(
+                st.lists(
+                    st.tuples(st.integers(0, 23), st.integers(0, 4), st.sampled_from(_POISON)),
+                    max_size=2,
+                )
+            )
+        )
     return Recipe(
         n=n,
         kinds=tuple(kinds),
@@ -189,12 +215,55 @@ def recipes(draw: Any, *, n_max: int = 24, n_min: int = 0, plain: bool = False) 
 
 
 _TERMS = [
-    "1", "0", "-1", "x", "g", "x + g", "x*g", "x:g", "C(g)", "C(x)", "log(x)", "I(x**2)", "x**2",
-    "poly(x, 2)", "bs(x, df=4)", "cr(x, df=3)", "scale(x)", "center(x)", "`z w`", ".", ". - x", "y",
-    "y.x", "x | g", "nothing", "x +", "+", "(x", "x)", "", "C(g, contr.sum)", "np.log(x)", "{x}",
-    "{x / g}", "x ~ g", "(x + g)**2", "x %in% g", "'x'", "1 + x + 1", "lag(x)", "x.sum()", "x[0]",
-    "exp(1000*x)", "x/0", "1e400", "C(x, levels=[1])", "hashed(g, levels=2)", "Intercept",
-]  # fmt: skip
+    "1",
+    "0",
+    "-1",
+    "x",
+    "g",
+    "x + g",
+    "x*g",
+    "x:g",
+    "C(g)",
+    "C(x)",
+    "log(x)",
+    "I(x**2)",
+    "x**2",
+    "poly(x, 2)",
+    "bs(x, df=4)",
+    "cr(x, df=3)",
+    "scale(x)",
+    "center(x)",
+    "`z w`",
+    ".",
+    ". - x",
+    "y",
+    "y.x",
+    "x | g",
+    "nothing",
+    "x +",
+    "+",
+    "(x",
+    "x)",
+    "",
+    "C(g, contr.sum)",
+    "np.log(x)",
+    "{x}",
+    "{x / g}",
+    "x ~ g",
+    "(x + g)**2",
+    "x %in% g",
+    "'x'",
+    "1 + x + 1",
+    "lag(x)",
+    "x.sum()",
+    "x[0]",
+    "exp(1000*x)",
+    "x/0",
+    "1e400",
+    "C(x, levels=[1])",
+    "hashed(g, levels=2)",
+    "Intercept",
+]
 
 
 def formulas(*outcomes: str) -> st.SearchStrategy[str]:

@@ -1,0 +1,89 @@
+"""`python -m benchmarks.fuzz --examples N [NAME ...]`: the long run of the fuzz tests.
+
+Every case must end in a valid result or an error of `pyhybrid.errors`. Without names all entry
+points of `tests.fuzzing.entry_points` are attacked; failures are printed as hypothesis shrinks
+them, and become named cases in `tests/test_fuzz_found.py`. `--coverage` hands the bytes of the file
+readers and the text of formulas to Atheris, which looks for inputs that reach new branches of
+pyhybrid (pip install atheris).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.fuzzing.entry_points import ENTRY_POINTS, EntryPoint
+
+
+def attack(entry: EntryPoint, *, examples: int, root: int | None = None) -> Counter[str]:
+    """Check so many cases; raises what a case raised, with the case shrunk."""
+    found: Counter[str] = Counter()
+
+    def check(case: Any) -> None:
+        found["valid" if entry.check(case) else "typed error"] += 1
+
+    quiet = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink],
+    )
+    whole = quiet(given(entry.cases)(check))
+    (whole if root is None else seed(root)(whole))()
+    return found
+
+
+def attack_by_coverage(name: str, *, examples: int) -> None:
+    """Atheris on one entry point whose cases are bytes or text; ends the process."""
+    import atheris
+
+    with atheris.instrument_imports(include=["pyhybrid"]):
+        from tests.fuzzing.by_coverage import TARGETS
+    target, corpus = TARGETS[name]
+    atheris.Setup([sys.argv[0], f"-runs={examples}", "-max_len=400", "-verbosity=0"], target)
+    for text in corpus:
+        target(text)
+    atheris.Fuzz()
+
+
+def main(arguments: list[str]) -> int:
+    """Attack the entry points named, or all; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz")
+    parser.add_argument("names", nargs="*", help=", ".join(ENTRY_POINTS))
+    parser.add_argument("--examples", type=int, default=10_000)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--coverage", metavar="TARGET", help="csv, parquet or formula")
+    given_options = parser.parse_args(arguments)
+    if given_options.coverage:
+        attack_by_coverage(given_options.coverage, examples=given_options.examples)
+        return 0
+    failed = 0
+    print(f"{'entry point':24}{'cases':>8}{'valid':>8}{'typed errors':>14}{'CPU s':>8}")
+    for name in given_options.names or ENTRY_POINTS:
+        started = time.process_time()
+        try:
+            found = attack(
+                ENTRY_POINTS[name], examples=given_options.examples, root=given_options.seed
+            )
+        except Exception as error:
+            failed += 1
+            print(f"{name:24}FAILED: {type(error).__name__}: {error}", flush=True)
+            print("\n".join(getattr(error, "__notes__", [])), flush=True)
+            continue
+        spent = time.process_time() - started
+        print(
+            f"{name:24}{found.total():8}{found['valid']:8}{found['typed error']:14}{spent:8.0f}",
+            flush=True,
+        )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
