@@ -20,7 +20,7 @@ __all__ = ["bound_row", "fitted", "session_over"]
 def session_over(
     model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
 ) -> FitSession:
-    """A session on one core; chains that do not converge are in its diagnostics, not refused."""
+    """A session on one core, unless told; chains that do not converge are in its diagnostics, not refused."""
     rule = ConvergenceRule(
         rhat=options.get("rhat", 1.01), ess_per_chain=options.get("ess_per_chain", 100)
     )
@@ -31,7 +31,7 @@ def session_over(
         settings=SamplerSettings(
             warmup=options.get("warmup", 1000),
             draws=options.get("draws", 1000),
-            parallel_chains=1,
+            parallel_chains=options.get("parallel_chains", 1),
         ),
         rule=rule,
         on_not_converged="warn",

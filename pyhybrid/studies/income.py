@@ -30,8 +30,9 @@ CE_FORMULA = (
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
 _SETTING, _BOUND = "family income", "Lipschitz bound"
-# Bounds only: a looser rule than a release's, which these mixtures meet without a second try.
-_LOOSE = {"rhat": 1.05, "ess_per_chain": 15}
+# Bounds only: a looser rule than a release's, which these mixtures meet without a second try. There
+# is one database, so that its chains run side by side.
+_LOOSE = {"rhat": 1.05, "ess_per_chain": 15, "parallel_chains": 2}
 _PUBLISHED = {
     (0.7, 0.0): 10.10, (0.6, 0.0): 8.16, (0.6, -0.1): 7.30,
     (0.5, 0.0): 6.09, (0.5, -0.1): 5.71, (0.5, -0.3): 2.25,
@@ -148,7 +149,9 @@ STUDY_E = Study(
     ),
     claims=(
         Claim(text="bounds fall from (0.7, 0) to (0.5, -0.3) in the published order",
-              check=_same_order),
+              check=_same_order,
+              note="a bound near F (c + g)^2 / (4 c), F the largest unweighted one, which the map "
+              "gives where weights leave the posterior as it is, has (0.5, 0) above (0.6, -0.1)"),
         Claim(text="the unweighted bound is several times that of LW (0.7, 0): 78.7 to 10.1",
               check=_several_times),
     ),

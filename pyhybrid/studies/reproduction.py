@@ -55,7 +55,7 @@ def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
         lines.append(
             Reproduced(
                 study=study.name, source=study.source, quantity=claim.text, published="stated",
-                ours=found, agrees=bool(holds), why="",
+                ours=found, agrees=bool(holds), why=claim.note,
             )
         )  # fmt: skip
     return lines

@@ -61,10 +61,13 @@ class Claim:
         What is claimed.
     check : callable
         From the study's summary to what was found, in words, and whether the claim holds.
+    note : str
+        Why it may fail here.
     """
 
     text: str
     check: Callable[[pd.DataFrame], tuple[str, bool]]
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
