@@ -20,7 +20,7 @@ __all__ = ["bound_row", "fitted", "session_over"]
 def session_over(
     model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
 ) -> FitSession:
-    """A session on one core, unless told; chains that do not converge are in its diagnostics, not refused."""
+    """A session on one core, unless told; whether chains converged is in its diagnostics."""
     rule = ConvergenceRule(
         rhat=options.get("rhat", 1.01), ess_per_chain=options.get("ess_per_chain", 100)
     )
