@@ -187,9 +187,9 @@ def check_release_case(
 def check_release(release: ph.Release, df: pd.DataFrame) -> None:
     """m tables in the form of the data, only the synthesised column changed; a finite charge."""
     assert len(release.synthetic) == release.charge.n_synthetic
-    kept = [column for column in df.columns if column not in release.synthesized]
+    kept = [column not in release.synthesized for column in df.columns]
     for table in release.synthetic:
-        pd.testing.assert_frame_equal(table[kept], df[kept])
+        pd.testing.assert_frame_equal(table.loc[:, kept], df.loc[:, kept])
         assert list(table.columns) == list(df.columns)
         for column in release.synthesized:
             values = table[column].to_numpy(dtype=float)
