@@ -128,6 +128,7 @@ class Release:
         restored = []
         for synthetic in self.synthetic:
             whole = table.copy()
+            whole.attrs = {}  # notes on the confidential table would be published with it
             for column in self.synthesized:
                 whole[column] = synthetic[column]
             restored.append(whole)

@@ -30,6 +30,7 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.accounting import PrivacyCharge
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
+from pyhybrid.engines.private import private_folder
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.ledger import Ledger, LedgerEntry
 from pyhybrid.primitives.library import NoiseProvenance
@@ -87,17 +88,13 @@ def folder_aside(folder: str | os.PathLike[str], *, overwrite: bool, mode: int) 
     """
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()
-    aside: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-        yield aside
-        _swap(aside, target, mode)
+        with private_folder(target.parent, f".{target.name}.partial-") as aside:
+            yield aside
+            _swap(aside, target, mode)
     except OSError as error:
         raise SaveFailed(f"{folder} could not be saved: {error}") from None
-    finally:
-        if aside is not None:
-            shutil.rmtree(aside, ignore_errors=True)
 
 
 def save_confidential(

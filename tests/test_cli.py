@@ -226,7 +226,7 @@ def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "pyhybrid: interrupted; nothing was written\n"
+    assert err == "pyhybrid: interrupted; nothing was left half written\n"
     assert sorted(p.name for p in csv.parent.iterdir()) == ["data.csv", "many.csv"]
 
 

@@ -198,7 +198,7 @@ def test_default_candidates_are_the_papers() -> None:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_stop_on_sigterm", lambda: None)
+    monkeypatch.setattr(cli, "_stop_on_signals", lambda: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])

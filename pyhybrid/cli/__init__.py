@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import warnings
@@ -16,7 +17,8 @@ def main() -> None:
     from pyhybrid.errors import PyhybridError
 
     warnings.showwarning = _show_warning
-    _stop_on_sigterm()
+    _say_what_the_terminal_cannot()
+    _stop_on_signals()
     try:
         from pyhybrid.cli.app import run
 
@@ -25,7 +27,7 @@ def main() -> None:
         print(f"pyhybrid: {_one_line(error)}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
-        print("pyhybrid: interrupted; nothing was written", file=sys.stderr)
+        print("pyhybrid: interrupted; nothing was left half written", file=sys.stderr)
         code = 130
     except BrokenPipeError:
         sys.stderr.close()
@@ -54,8 +56,17 @@ def _show_warning(
     print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def _stop_on_sigterm() -> None:
-    """Treat SIGTERM as Ctrl-C, which engines know how to stop for, so that folders are removed."""
+def _say_what_the_terminal_cannot() -> None:
+    """Letters that the locale's encoding lacks are shown as escapes instead of ending the command
+    after its work is done."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _stop_on_signals() -> None:
+    """Treat SIGTERM, and a terminal that is closed, as Ctrl-C, which engines know how to stop for,
+    so that folders are removed."""
 
     def handler(_signum: int, _frame: FrameType | None) -> Any:
         if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):  # under nohup
@@ -63,3 +74,6 @@ def _stop_on_sigterm() -> None:
         signal.raise_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, handler)
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows; ignored under nohup
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
+        signal.signal(hangup, handler)

@@ -33,6 +33,7 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.private import cache_folder, private_folder
 from pyhybrid.engines.programs import parameter_names
+from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["CmdStanEngine", "compiled_program"]
@@ -222,7 +223,7 @@ def _run(
             **_start(warm_start, folder, settings.chains),
         )
     except (RuntimeError, ValueError, OSError) as error:
-        reason = str(error).replace(str(folder), "").strip()
+        reason = without_values(str(error).replace(str(folder), ""))
         raise SamplingError(f"the cmdstan engine failed: {reason}") from None
 
 

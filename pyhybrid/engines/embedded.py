@@ -30,6 +30,7 @@ from pyhybrid.engines.base import (
     WarmStart,
 )
 from pyhybrid.engines.programs import parameter_names
+from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["EmbeddedEngine"]
@@ -76,9 +77,11 @@ class EmbeddedEngine:
                         **_options(settings),
                         **_start(model, warm_start, settings),
                     )
+            except SamplingError:  # the compiler's words, which hold no data
+                raise
             except (RuntimeError, ValueError) as error:
                 raise SamplingError(
-                    f"the embedded engine failed on {program.name}: {error}"
+                    f"the embedded engine failed on {program.name}: {without_values(str(error))}"
                 ) from None
         provenance = Provenance(
             engine=self.name,

@@ -16,6 +16,7 @@ import numpy as np
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import _compiled, _plain, _stanli
 from pyhybrid.engines.programs import parameter_names
+from pyhybrid.engines.told import without_values
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.validation import FloatArray
 
@@ -59,7 +60,7 @@ class ProgramAtPoints:
             self._model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
-                f"program {program.name!r} does not take the data: {error}"
+                f"program {program.name!r} does not take the data: {without_values(str(error))}"
             ) from None
 
     @property
@@ -104,7 +105,8 @@ class ProgramAtPoints:
                     adapt_engaged=False, max_depth=1, metric="unit_e", refresh=0, seed=seed,
                 )  # fmt: skip
             except (RuntimeError, ValueError) as error:
-                raise SamplingError(f"program {self._program.name!r} failed: {error}") from None
+                reason = without_values(str(error))
+                raise SamplingError(f"program {self._program.name!r} failed: {reason}") from None
             return {name: np.asarray(fit.draws(name))[:, 0] for name in fit.variables}
 
 

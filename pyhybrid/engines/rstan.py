@@ -28,6 +28,7 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.private import cache_folder
 from pyhybrid.engines.programs import parameter_names
+from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["RStanEngine"]
@@ -127,9 +128,8 @@ def _fit(
                 **_start(warm_start, settings.chains),
             )
         except (SamplingError, rbridge.RError) as error:
-            raise SamplingError(
-                f"the rstan engine failed on {program.name}: {error}{printed.complaints()}"
-            ) from None
+            reason = without_values(f"{error}{printed.complaints()}")
+            raise SamplingError(f"the rstan engine failed on {program.name}: {reason}") from None
         finally:
             rbridge.collect()
     if progress is not None:

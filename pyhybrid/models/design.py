@@ -25,6 +25,7 @@ _BY_RECORD = frozenset(
 )
 _ELEMENTWISE = (ast.Expression, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare,
                 ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)  # fmt: skip
+_MOST_LEVELS = 1000
 _RECODED = re.compile(r"C\(`(.+?)`, (?:contr\.poly|levels=\[False, True\])\)")
 
 
@@ -178,6 +179,7 @@ def _matrix(
             where = int(np.flatnonzero(df[name].isna())[0])
             label = row_label(df.index, where)
             raise InvalidInput(f"predictor {name!r} must not be missing: {label} is")
+        _check_levels(df[name])
     try:
         # log(-1) and the like are found below, with their row.
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -205,6 +207,21 @@ def _matrix(
         label, column = row_label(df.index, int(infinite[0, 0])), columns[infinite[0, 1]]
         raise InvalidInput(f"predictor {column!r} must be finite: {label} is not")
     return X, columns, table.model_spec
+
+
+def _check_levels(values: pd.Series) -> None:
+    """Refuse a predictor whose coding would fill memory before anything else could be said."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = len(values.cat.categories)
+    elif pd.api.types.is_numeric_dtype(values.dtype) or len(values) <= _MOST_LEVELS:
+        return
+    else:
+        levels = values.nunique()
+    if levels > _MOST_LEVELS:
+        raise InvalidInput(
+            f"predictor {str(values.name)!r} must have at most {_MOST_LEVELS} levels: found "
+            f"{levels}; put levels together, or leave it out"
+        )
 
 
 def _text_as_objects(df: pd.DataFrame, predictors: tuple[str, ...]) -> pd.DataFrame:
@@ -262,7 +279,8 @@ def _check_rank(X: FloatArray, columns: tuple[str, ...]) -> None:
     """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
     from scipy.linalg import qr
 
-    size = np.sqrt((X**2).sum(axis=0))
+    with np.errstate(over="ignore"):
+        size = np.sqrt((X**2).sum(axis=0))
     if not np.isfinite(size).all():
         raise InvalidInput("predictors must be small enough to square: rescale the large ones")
     zero = np.flatnonzero(size == 0)

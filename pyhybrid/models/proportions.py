@@ -8,6 +8,7 @@ have no finite beta density; values nearer to an end than `edge` (on the unit sc
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +53,10 @@ class ProportionModel(RegressionModel):
             raise InvalidInput(
                 f"lower must be below upper: found {self.lower:g} and {self.upper:g}; give the "
                 "bounds, they are part of the model"
+            )
+        if math.isinf(self.upper - self.lower):
+            raise InvalidInput(
+                f"upper - lower must be finite: found {self.lower:g} and {self.upper:g}"
             )
         if not 0 < self.edge < 0.1:
             raise InvalidInput(f"edge must lie in (0, 0.1): found {self.edge:g}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
     low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
     if low >= high:
         raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
+    if math.isinf(high - low):
+        raise InvalidInput(f"upper - lower must be finite: found {low:g} and {high:g}")
     return low, high
 
 
