@@ -212,6 +212,7 @@ def test_predictors_from_python_get_one_draw() -> None:
 
     def predict(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
         seen.update(parameters)
+        assert list(df.columns) == ["group"]  # not the confidential outcome
         return rng.poisson(parameters["rate"], len(df))
 
     model = _model(predict=predict)
@@ -235,6 +236,44 @@ def test_blocks_of_programs() -> None:
     assert declared_names(program, "parameters") == ("rate",)
     assert "y_rep" in block_text(program, r"generated\s+quantities")
     assert block_text(program, "transformed data") == ""
+
+
+def test_charges_say_what_is_only_known_from_the_user() -> None:
+    short = {"seed": 1, "engine": "embedded", "settings": SHORT}
+    local = ph.Unweighted(_model()).release(_table(), **short).charge
+    said = " ".join(local.assumes)
+    for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
+                 "the data of the Stan program"):  # fmt: skip
+        assert fact in said
+    model = _model(by_record=True, density_above_one=True)
+    strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
+    assert strict.charge.kind == "strict"
+    said = " ".join(strict.charge.assumes)
+    assert "user states that each record's log-likelihood" in said
+    assert "exceeds 1" not in said
+
+
+@pytest.mark.parametrize("options", [{}, {"data": {"y": _table()["y"].to_numpy()}}])
+def test_replicates_that_read_the_outcome_are_refused(options: dict[str, Any]) -> None:
+    leaking = PROGRAM.replace("poisson_rng(rate)", "poisson_rng(rate) + y[n + 1 - i]")
+    with pytest.raises(InvalidInput, match=r"'y_rep' .* must not read the confidential outcome"):
+        _model(leaking, **options).bind(_table())
+
+
+def test_programs_that_refuse_another_order_are_bound_with_a_warning() -> None:
+    ordered = PROGRAM.replace(
+        "parameters {", "transformed data { if (y[1] != 4) reject(y[1]); }\nparameters {", 1
+    )
+    table = _table().sort_values("y", key=lambda y: abs(y - 4), kind="stable")
+    with pytest.warns(UserWarning, match="reads the confidential outcome was not checked"):
+        _model(ordered).bind(table)
+
+
+def test_densities_above_one_contradict_the_flag() -> None:
+    shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9 + poisson_lpmf(y[i] | rate))")
+    shifted = shifted.replace("weights[i] * (9 +", "weights[i] * (9.0 +")
+    with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
+        ph.Unweighted(_model(shifted)).release(_table(), seed=1, engine="embedded", settings=SHORT)
 
 
 # --- programs and arguments that are refused ----------------------------------------------------

@@ -42,7 +42,7 @@ def charge_of_fit(
         mechanism=mechanism,
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
-        assumes=_assumes(fit),
+        assumes=_assumes(fit, bound),
         not_covered=_not_covered(bound),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
@@ -144,19 +144,23 @@ def _assumes_of_censoring(
         sentences.append("The calibration was made from other records, or from public ones.")
     if bound.data_dependent:
         sentences.append(
-            "Predictors are coded with values computed from all records "
-            f"({', '.join(bound.data_dependent)}), assumed not to change for neighbours; constants "
-            "given by hand would make the guarantee strict."
+            f"{_coded(bound)}, assumed not to change for neighbours; constants given by hand would "
+            "make the guarantee strict."
         )
     if fit.diagnostics.n_elsewhere:
         sentences.append(
             "The censored posterior has more than one mode; those that the release was not drawn "
             "from are assumed to have no weight."
         )
-    return (*sentences, _converged(fit))
+    return (*sentences, *bound.assumptions, _converged(fit))
 
 
-def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
+def _coded(bound: BoundModel) -> str:
+    terms = ", ".join(bound.data_dependent)
+    return f"Predictors are coded with values computed from all records ({terms})"
+
+
+def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
     s = fit.bounds.kept_draws.size
     sentences = [
         f"The bound is the largest value over {s} posterior draws, an estimate from below of the "
@@ -166,7 +170,9 @@ def _assumes(fit: PosteriorFit) -> tuple[str, ...]:
         "Weights are tied to the record: taking one record out is assumed not to change the "
         "weights of the others.",
     ]
-    sentences.append(_converged(fit))
+    if bound.data_dependent:
+        sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
+    sentences += [*bound.assumptions, _converged(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "

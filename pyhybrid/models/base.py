@@ -76,6 +76,10 @@ class BoundModel(Protocol):
         """Terms of the formula whose coding depends on all records, e.g. poly(x, 2)."""
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on this model that a charge must state among what it assumes."""
+
+    @property
     def row_of(self) -> npt.NDArray[np.intp]:
         """Column of the log-likelihood blocks that holds record i, shape (n,)."""
 

@@ -214,6 +214,18 @@ class MixtureRegression(NormalRegression):
 class BoundMixture(BoundRegression):
     """A mixture model joined to a table. Confidential."""
 
+    model: NormalRegression
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That the chains, which start around one fit, have seen the modes that matter."""
+        if self.model.n_components == 1:
+            return ()
+        return (
+            "All chains of the mixture start around one rough fit: modes of the posterior that "
+            "none of them reached are assumed to have no weight.",
+        )
+
     def stan_data(
         self,
         alpha: FloatArray,

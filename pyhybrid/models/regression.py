@@ -150,6 +150,11 @@ class BoundRegression:
         return self.design.data_dependent
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None beyond those of every charge."""
+        return ()
+
+    @property
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one

@@ -9,6 +9,7 @@ weight, weights a prior, or whose log_lik is not the term in its model fails it.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,11 +18,18 @@ import numpy as np
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
-from pyhybrid.errors import InvalidInput
+from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.validation import FloatArray
 
-__all__ = ["check_declares", "check_weights_act"]
+__all__ = [
+    "check_declares",
+    "check_log_lik",
+    "check_predicts",
+    "check_weights_act",
+    "unchecked_facts",
+]
 
+_ROUNDING = 1e-9  # of the log of a probability of 1
 _TRIES, _POINTS = 60, 4
 _TOLERANCE = 1e-7
 DataOf = Callable[[FloatArray, "float | None"], Mapping[str, Any]]
@@ -70,11 +78,7 @@ def check_weights_act(
     plain = ProgramAtPoints(program, data_of(np.ones(n), None))
     points, at_one = _usable_points(plain, rng, program)
     log_lik = plain.quantities(points)["log_lik"]
-    if log_lik.shape != (len(points), n):
-        raise InvalidInput(
-            f"log_lik of program {program.name!r} must have one value per record, {n}: found "
-            f"{log_lik.shape[1:]}"
-        )
+    check_log_lik(program, log_lik, (len(points), n), density_above_one=True)
     usable = np.isfinite(log_lik).all(axis=1)
     points, log_lik, at_one = points[usable], log_lik[usable], at_one[usable]
     if not usable.any():
@@ -93,6 +97,99 @@ def check_weights_act(
         clipped = np.clip(one * log_lik, -cap, cap).sum(axis=1) - log_lik @ one
         density = ProgramAtPoints(program, data_of(one, cap)).log_density(points)
         _compare(program, density - density_one, clipped, np.abs(at_one), "cap")
+
+
+def unchecked_facts(*, density_above_one: bool, by_record: bool, checked: bool) -> tuple[str, ...]:
+    """Sentences for a charge: what is only known from the user; see `pyhybrid.StanModel`."""
+    said = [
+        "The user's own program: replicates are made from a released draw and columns that are "
+        "released, not from the confidential outcome."
+    ]
+    if not density_above_one:
+        said.append("The user states that no density of the program exceeds 1.")
+    if by_record:
+        said.append(
+            "The user states that each record's log-likelihood, and all data that it reads, are "
+            "functions of that record alone."
+        )
+    if not checked:
+        said.append("THE PROGRAM'S USE OF THE WEIGHTS WAS NOT CHECKED: its epsilon may not hold.")
+    return tuple(said)
+
+
+def check_log_lik(
+    program: StanProgram, log_lik: FloatArray, shape: tuple[int, int], *, density_above_one: bool
+) -> None:
+    """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
+    if log_lik.shape != shape:
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must have one value per record, {shape[1]}: "
+            f"found {log_lik.shape[1:]}"
+        )
+    if not density_above_one and (log_lik > _ROUNDING).any():
+        raise InvalidInput(
+            f"log_lik of program {program.name!r} must be at most 0 where "
+            "density_above_one=False: it is not; leave the flag out"
+        )
+
+
+def check_predicts(
+    program: StanProgram,
+    name: str,
+    data_of_outcome: Callable[[Any], Mapping[str, Any]],
+    outcome: Any,
+) -> None:
+    """Raise InvalidInput if the generated quantity `name` reads the confidential outcome.
+
+    Outcomes are put in another order: at the same points, with the same random numbers, replicates
+    must stay as they are.
+
+    Parameters
+    ----------
+    program : StanProgram
+    name : str
+    data_of_outcome : callable
+        Data block for outcomes (n,).
+    outcome : ndarray, shape (n,)
+
+    Warns
+    -----
+    UserWarning
+        If the program does not take the outcomes in another order, so that nothing can be said.
+    """
+    rng = np.random.default_rng(20220101)
+    moved = outcome[rng.permutation(outcome.size)]
+    one = data_of_outcome(outcome)
+    at = ProgramAtPoints(program, one)
+    points, _ = _usable_points(at, rng, program)
+    here = at.quantities(points).get(name)
+    if here is None:
+        return  # refused where it is used
+    try:
+        two = {
+            # A mapping may hold the outcome under any name.
+            key: moved if _same(value, outcome) else value
+            for key, value in data_of_outcome(moved).items()
+        }
+        there = ProgramAtPoints(program, two).quantities(points)[name]
+    except (InvalidInput, SamplingError):
+        warnings.warn(
+            f"whether {name!r} of program {program.name!r} reads the confidential outcome was not "
+            "checked: the program does not take the outcomes in another order",
+            stacklevel=3,
+        )
+        return
+    if not np.array_equal(here, there, equal_nan=True):
+        raise InvalidInput(
+            f"{name!r} of program {program.name!r} must not read the confidential outcome: it "
+            "changes when outcomes change places, which no epsilon covers; draw it from parameters "
+            "and predictors alone, before other random numbers of generated quantities, or give a "
+            "Python function as predict"
+        )
+
+
+def _same(value: Any, outcome: Any) -> bool:
+    return np.shape(value) == outcome.shape and bool(np.array_equal(value, outcome))
 
 
 def _usable_points(

@@ -22,7 +22,13 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.models.design import read_design
 from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import in_dtype_of
-from pyhybrid.models.stan_checks import check_declares, check_weights_act
+from pyhybrid.models.stan_checks import (
+    check_declares,
+    check_log_lik,
+    check_predicts,
+    check_weights_act,
+    unchecked_facts,
+)
 from pyhybrid.validation import FloatArray, check_flag
 
 __all__ = ["BoundStanModel", "StanModel"]
@@ -55,14 +61,17 @@ class StanModel:
     predict : str or callable
         How a replicate of the outcome is made: the name of a generated quantity with one value per
         record, or ``predict(parameters, df, rng)``, which gets the variables of one draw by name
-        and returns an array of shape (n,).
+        and the table without its outcome, and returns an array of shape (n,). Neither may read the
+        confidential outcome, which no epsilon would cover: a generated quantity that moves when
+        outcomes change places is refused.
     log_lik_weighted : bool, default False
         True for programs whose log_lik is already weighted, as the published ones and brms's: it is
         then never read from the fit, where a record of weight 0 has left no trace, but computed at
         the same draws with all weights 1, which needs stanli and S x n numbers of memory.
     density_above_one : bool, default True
         False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
-        they cost half as much. A wrong False is an understatement of epsilon.
+        they cost half as much. A wrong False is an understatement of epsilon: a log_lik above 0 is
+        then refused.
     by_record : bool, default False
         True states that log_lik[i], and all data that it reads, are functions of record i alone. A
         strict guarantee needs that; it cannot be checked from outside.
@@ -148,7 +157,8 @@ class StanModel:
         InvalidInput
             For an outcome that is missing or not numeric, predictors that are no columns, a program
             that does not compile (with the compiler's message), does not take the data, whose
-            log_lik has another length, or whose weights or cap do not act as they should.
+            log_lik has another length, whose weights or cap do not act as they should, or whose
+            replicates read the outcome.
         """
         read_design(f"`{self.outcome}` ~ 1", df)
         unknown = [name for name in self.predictors if name not in df.columns]
@@ -164,24 +174,29 @@ class StanModel:
                 weighted=self.log_lik_weighted,
                 capped=bound.takes_cap,
             )
+            if isinstance(self.predict, str):
+                values = df[self.outcome].to_numpy()
+                check_predicts(self.source, self.predict, bound.data_of_outcome, values)
         except EngineUnavailable as error:
             warnings.warn(
                 f"whether the weights of program {self.source.name!r} act was not checked: {error}",
                 stacklevel=2,
             )
+            return replace(bound, checked=False)
         return bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundStanModel:
-    """A user's model joined to a table. Confidential."""
+    """A user's model joined to a table; `checked` if its weights were. Confidential."""
 
     model: StanModel
     table: pd.DataFrame
+    checked: bool = True
     _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bound, (self.model, self.table)
+        return _bound, (self.model, self.table, self.checked)
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
@@ -232,6 +247,14 @@ class BoundStanModel:
         return () if self.model.by_record else ("the data of the Stan program",)
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the user says of the program, and what was not checked."""
+        own = self.model
+        return unchecked_facts(
+            density_above_one=own.density_above_one, by_record=own.by_record, checked=self.checked
+        )
+
+    @property
     def row_of(self) -> npt.NDArray[np.intp]:
         """Each record is a row of its own."""
         return np.arange(self.n)
@@ -260,6 +283,10 @@ class BoundStanModel:
             )
         return self._data_of(self.table, alpha, cap)
 
+    def data_of_outcome(self, outcome: Any) -> dict[str, Any]:
+        """Data block with all weights 1 for other outcomes (n,); the table is left as it is."""
+        return self._data_of(self.table.assign(**{self.model.outcome: outcome}), np.ones(self.n))
+
     def _data_of(
         self, table: pd.DataFrame, alpha: FloatArray, cap: float | None = None
     ) -> dict[str, Any]:
@@ -284,19 +311,15 @@ class BoundStanModel:
         Where that is weighted, or absent as in the frozen draws of a calibration, it is computed
         at the draws, once per fit.
         """
-        values = draws.variables.get("log_lik")
-        if values is None or self.model.log_lik_weighted:
+        if "log_lik" not in draws.variables or self.model.log_lik_weighted:
             if draws not in self._log_lik:
                 at = ProgramAtPoints(self.program, self._data_of(self.table, np.ones(self.n)))
                 self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]
             flat = self._log_lik[draws]
         else:
             flat = draws.flat("log_lik")
-        if flat.shape != (draws.n_draws, self.n):
-            raise InvalidInput(
-                f"log_lik of program {self.program.name!r} must have one value per record, "
-                f"{self.n}: found {flat.shape[1:]}"
-            )
+        above = self.model.density_above_one
+        check_log_lik(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.n, size):
             yield flat[:, start : start + size]
@@ -328,7 +351,8 @@ class BoundStanModel:
             parameters = {
                 name: draws.flat(name)[draw] for name in draws.variables if name != "log_lik"
             }
-            values, said = how(parameters, table.copy(), rng), "predict(parameters, df, rng)"
+            known = table.drop(columns=self.model.outcome)
+            values, said = how(parameters, known, rng), "predict(parameters, df, rng)"
         try:
             made = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -359,9 +383,9 @@ class BoundStanModel:
         return np.asarray(at.quantities(point, seed=int(rng.integers(1, 2**31)))[name][0])
 
 
-def _bound(model: StanModel, table: pd.DataFrame) -> BoundStanModel:
+def _bound(model: StanModel, table: pd.DataFrame, checked: bool) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
-    return BoundStanModel(model=model, table=table)
+    return BoundStanModel(model=model, table=table, checked=checked)
 
 
 def _one_draw(draws: Draws, draw: int) -> Draws:
