@@ -81,7 +81,7 @@ def _histogram_draws(y: pd.Series, epsilon: float, rng: np.random.Generator) -> 
     return pd.Series((rng.choice(bins, size=y.size, p=shares) + rng.random(y.size)) / bins)
 
 
-def simulated_salaries(rng: np.random.Generator, n: int = 1000) -> pd.DataFrame:
+def simulated_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """SIMULATED salaries on [0, 1] with gender, age group and weeks worked as predictors."""
     gender, age = rng.integers(0, 2, n), rng.integers(0, 4, n)
     weeks = np.where(rng.random(n) < 0.7, 52, rng.integers(1, 52, n))
@@ -97,7 +97,7 @@ def simulated_salaries(rng: np.random.Generator, n: int = 1000) -> pd.DataFrame:
 
 def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Bounds and the largest difference of distribution functions at epsilon 5."""
-    data = simulated_salaries(streams.generator("data"))
+    data = simulated_salaries(streams.generator("data"), int(options["records"]))
     model = BetaRegression("salary ~ gender + age + weeks")
     session = session_over(model, data, streams, options)
     mechanisms: dict[str, PseudoPosteriorMechanism] = {
@@ -161,8 +161,8 @@ STUDY_G = Study(
     source="[C25] sec. 5",
     settings=(_G,),
     measure=measure_g,
-    quick=Size(replicates=1, options={"warmup": 400, "draws": 400}),
-    paper=Size(replicates=10),
+    quick=Size(replicates=1, options={"records": 300, "warmup": 400, "draws": 400}),
+    paper=Size(replicates=10, options={"records": 1000}),
     published=tuple(
         Published(
             setting=_G, synthesizer=name, quantity=quantity, shown=str(value),
