@@ -15,7 +15,7 @@ import numpy as np
 
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["Streams", "new_identifier", "streams"]
+__all__ = ["Streams", "generator_of", "new_identifier", "streams"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +64,13 @@ def streams(seed: int | None = None) -> Streams:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0: found {seed!r}")
     return Streams(entropy=int(seed), seeded=True)
+
+
+def generator_of(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """A generator from a generator, a seed (a whole number >= 0), or the system."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    return np.random.default_rng(streams(rng).entropy)
 
 
 def new_identifier() -> str:

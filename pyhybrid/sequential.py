@@ -114,8 +114,8 @@ class SequentialSynthesis:
         Raises
         ------
         InvalidInput
-            For what a step refuses (the step is named), a column synthesised twice, or a model
-            that reads a column synthesised later.
+            For what a step refuses (the step is named), a column synthesised twice, a model that
+            reads a column synthesised later, or strict steps beside local ones.
         EngineUnavailable, SamplingError, NotConverged
             As a release of any step would.
         """
@@ -125,6 +125,8 @@ class SequentialSynthesis:
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
         _check_order(bounds)
+        if not self.allow_unlike:
+            _check_kinds(self.mechanisms, bounds)
         session = open_session(
             bounds[0],
             seed=seed,
@@ -203,6 +205,22 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
                     f"{step_of[column]}): its true values would shape what is released; change the "
                     "order of the steps"
                 )
+
+
+def _check_kinds(
+    mechanisms: Sequence[PseudoPosteriorMechanism], bounds: Sequence[BoundModel]
+) -> None:
+    """Before anything is fitted: strict charges would not be composed with local ones."""
+    strict = [
+        getattr(mechanism, "record_indexed", False) and not bound.data_dependent
+        for mechanism, bound in zip(mechanisms, bounds, strict=True)
+    ]
+    if any(strict) and not all(strict):
+        raise InvalidInput(
+            f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
+            f"{strict.index(False) + 1} is not; SequentialSynthesis(..., allow_unlike=True) states "
+            "the whole as asymptotic local, the weaker of the two"
+        )
 
 
 def _step(session: FitSession, bound: BoundModel, place: int) -> FitSession:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.errors import InvalidInput
+from pyhybrid.randomness import generator_of
 from pyhybrid.validation import FloatArray, check_count, check_finite, check_vector
 
 __all__ = ["STATISTICS", "Estimates", "avg_ecdf", "estimates", "max_ecdf", "summaries"]
@@ -122,7 +123,7 @@ def estimates(
     if not 0 < check_finite(level, "level") < 1:
         raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
     tail = (1 - level) / 2
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     estimate = np.zeros(len(probabilities))
     resampled = np.zeros((len(probabilities), n_resamples))
     for ordered in sets:

@@ -118,6 +118,11 @@ def test_a_release_folder_stands_for_its_sets(
         ([*UTILITY, "--columns", "age,town"], "column 'town' must be in the data"),
         ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
         ([*UTILITY, "--rule", "nested"], "rule must be one of"),
+        ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),
+        (
+            ["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
+            "name at least one sensitive column",
+        ),
         ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
         ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
         ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),

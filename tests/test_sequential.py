@@ -193,6 +193,10 @@ def test_unlike_kinds_are_not_composed_silently() -> None:
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
         ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
+        (
+            [ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
+            "step 2 is strict, step 1 is not",
+        ),
     ],
 )
 def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) -> None:

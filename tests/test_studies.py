@@ -163,7 +163,8 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="must hold results"):
         load_study(tmp_path)
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick or paper"),
-                           ({"workers": 0}, "workers"), ({"seed": -1}, "seed")):  # fmt: skip
+                           ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
+                           ({"data": __file__}, "give no data")):  # fmt: skip
         with pytest.raises(InvalidInput, match=message):
             run_study(_study("a"), out=tmp_path / "new", **_options(**wrong))
 

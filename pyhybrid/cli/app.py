@@ -71,8 +71,8 @@ def _root(
 
 
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta or beta_regression; with options as NAME:key=value,..., "
-    "e.g. beta:lower=0,upper=100"
+    "negative_binomial, poisson, beta, beta_regression, normal or mixture; with options as "
+    "NAME:key=value,..., e.g. beta:lower=0,upper=100 or mixture:n_components=3,transform=log"
 )
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
 

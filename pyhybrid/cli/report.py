@@ -20,6 +20,8 @@ def report(name: str | None, *, out: Path | None, size: str, overwrite: bool) ->
     target = out or Path(f"{source.stem}.html")
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target} must be a new file: give --overwrite or another --out")
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(f"{target} must be a file in a folder that exists: it is not")
     with progress_bars() as progress:
         page = render_notebook(source, size=size, progress=progress)
     try:

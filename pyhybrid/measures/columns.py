@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.measures.reconcile import Tables, reconcile_tables
+from pyhybrid.randomness import generator_of
 from pyhybrid.utility import STATISTICS, Estimates, avg_ecdf, estimates, max_ecdf
 from pyhybrid.validation import FloatArray, check_count
 
@@ -75,7 +76,7 @@ def columns_of_tables(
     """
     few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     distances: list[dict[str, Any]] = []
     found: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):

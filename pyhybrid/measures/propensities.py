@@ -23,6 +23,7 @@ from pyhybrid.propensity import (
     pmse,
     specks,
 )
+from pyhybrid.randomness import generator_of
 from pyhybrid.validation import FloatArray, check_choice, check_count, check_flag
 
 __all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
@@ -156,7 +157,7 @@ def propensity_of_tables(
     if classifier == "cart" and (interactions or null == "data"):
         wrong = "interactions" if interactions else "null='data'"
         raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     rows, shown = [], None
     for table, name in zip(tables.synthetic, tables.names, strict=True):
         own = _null_of(tables.real, table, null, name)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.disclosure import MatchingRisk
+from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.columns import ColumnUtility, columns_of_tables
 from pyhybrid.measures.inference import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
 from pyhybrid.measures.matching import (
@@ -23,6 +24,7 @@ from pyhybrid.measures.matching import (
 from pyhybrid.measures.propensities import PropensityUtility, propensity_of_tables
 from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.tabulations import TableUtility, tables_of_tables
+from pyhybrid.randomness import generator_of
 from pyhybrid.validation import check_choice
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
@@ -155,7 +157,7 @@ def utility_summary(
         rule=rule,
         interactions=interactions,
         n_permutations=n_permutations,
-        rng=np.random.default_rng(rng),
+        rng=generator_of(rng),
     )
 
 
@@ -213,12 +215,19 @@ def risk_summary(
         As in `pyhybrid.attribute_risk`.
     rows_correspond : bool, optional
         As in `pyhybrid.matching_risk`.
+
+    Raises
+    ------
+    InvalidInput
+        For a holdout without a sensitive column, and as the single measures do.
     """
+    within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
+    if holdout is not None and not within:
+        raise InvalidInput("holdout is for attribute risk: name at least one sensitive column")
     own = {k: v for k, v in kind.items() if k in keys} if isinstance(kind, Mapping) else kind
     matching = matching_risk(
         real, synthetic, keys=keys, radius=radius, kind=own, rows_correspond=rows_correspond
     )
-    within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     return RiskSummary(
         matching=matching,
         attributes={

@@ -132,6 +132,7 @@ STUDY_E = Study(
     source="[S22] sec. 5",
     settings=(_SETTING,),
     measure=measure_e,
+    takes_data=True,
     quick=Size(
         replicates=1,
         options={"records": 150, "components": 2, "warmup": 250, "draws": 150, **_LOOSE},

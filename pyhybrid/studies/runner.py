@@ -123,7 +123,8 @@ def run_study(
         See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
     data : path, optional
         File of real records for a study that takes one (E: the February CE file). The results
-        belong to its content; they are as confidential as it is.
+        belong to its content; they are as confidential as it is, and only their owner can read
+        the folder.
     workers : int, default 1
         Processes; does not change a digit of the results.
     executor : Executor, optional
@@ -134,11 +135,14 @@ def run_study(
     Raises
     ------
     InvalidInput
-        For zero replicates, an unknown size, or a folder of another study, size, seed or version.
+        For zero replicates, an unknown size, data that the study does not take, or a folder of
+        another study, size, seed or version.
     SaveFailed
         If the folder cannot be written, or another run is using it.
     """
     chosen = _checked_size(study, size)
+    if data is not None and not study.takes_data:
+        raise InvalidInput(f"study {study.name} simulates its data: give no data")
     made_by = resolve_engine(engine)
     chosen = replace(chosen, options={**chosen.options, "engine": made_by.name, **_data_hash(data)})
     count = check_count(chosen.replicates if replicates is None else replicates, "replicates")
@@ -159,6 +163,8 @@ def run_study(
     ]
     header = _header(study, chosen, seed)
     with _claimed(folder, header):
+        if data is not None:
+            folder.chmod(0o700)
         failed = _run_missing(tasks, folder, workers, executor, progress)
         rows = _collected(tasks, folder)
         _write_json(folder / "failed.json", failed)

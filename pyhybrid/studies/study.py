@@ -95,6 +95,8 @@ class Study:
         any process. All its random numbers come from the streams.
     quick, paper : Size
         About a minute; the paper's size.
+    takes_data : bool
+        True if it can be run on a file of real records, `options["data"]`.
     published, claims : tuple of Published, tuple of Claim
         What the reproduction table sets beside ours.
     """
@@ -106,6 +108,7 @@ class Study:
     measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     quick: Size
     paper: Size
+    takes_data: bool = False
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
 
