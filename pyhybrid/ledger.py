@@ -260,7 +260,12 @@ def _checked_terms(budget: float | None, kind: str | None, relation: str | None)
 def _terms(first: Line, path: Path) -> dict[str, Any]:
     """Budget, kind and relation from the first line."""
     terms = dict(first.content)
-    known = terms.pop("format", None) == _FORMAT and set(terms) == {"budget", "kind", "relation"}
+    found = terms.pop("format", None)
+    if isinstance(found, int) and found > _FORMAT:
+        raise InvalidInput(
+            f"ledger {path} must be of format {_FORMAT}: found {found}, of a later pyhybrid"
+        )
+    known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
     if not known or None in _checked_terms(**terms).values():
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
     return terms

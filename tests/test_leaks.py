@@ -277,7 +277,10 @@ def test_r_keeps_nothing(capfd: Any) -> None:
     folder = Path(ri.evalr("tempdir()")[0])
     assert found_in(folder, str(CANARY), str(SEED)) == []
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert list(ri.evalr("ls(globalenv(), all.names = TRUE)")) in ([], [".Random.seed"])
+    assert list(ri.evalr("ls(globalenv())")) == []
+    hidden = set(ri.evalr("ls(globalenv(), all.names = TRUE)"))
+    held = {name for name in hidden if not name.startswith(".__")}  # classes of compiled programs
+    assert held <= {".Random.seed", ".requireCachedGenerics"}
     shown = "".join(capfd.readouterr())
     assert str(CANARY) not in shown
     assert str(SEED) not in shown

@@ -147,9 +147,12 @@ def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
     run_study(_study("a"), out=tmp_path / "out", **_options())
     header = json.loads((tmp_path / "out" / "study.json").read_text())
     (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
-    for call in (load_study, lambda p: run_study(_study("a"), out=p, **_options())):
-        with pytest.raises(InvalidInput, match=r"pyhybrid 0.0.9, this is"):
-            call(tmp_path / "out")
+    with pytest.raises(InvalidInput, match=r"pyhybrid 0.0.9, this is"):
+        run_study(_study("a"), out=tmp_path / "out", **_options())
+    assert load_study(tmp_path / "out").header["pyhybrid"] == "0.0.9"  # reading mixes nothing
+    (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "format": 2}))
+    with pytest.raises(InvalidInput, match="format 2, this is 1"):
+        load_study(tmp_path / "out")
 
 
 def test_folders_that_will_not_do(tmp_path: Path) -> None:

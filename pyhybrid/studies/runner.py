@@ -178,13 +178,14 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     Raises
     ------
     InvalidInput
-        If the folder holds no study, or one of another version.
+        If the folder holds no study, or one of another format. Results of another version of
+        pyhybrid are read, and never added to.
     """
     root = Path(folder)
     header = _read_header(root)
     if header is None:
         raise InvalidInput(f"{folder} must hold results of `pyhybrid study run`: it does not")
-    _check_version(header, root)
+    _check_version(header, root, "format")
     with whole_only(folder, "study"):
         parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
     if not parts:
@@ -295,10 +296,10 @@ def _read_header(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def _check_version(header: Mapping[str, Any], folder: Path) -> None:
+def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None:
     own = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
     for name, value in own.items():
-        if header.get(name) != value:
+        if name in (names or own) and header.get(name) != value:
             raise InvalidInput(
                 f"{folder} holds results of {name} {header.get(name)}, this is {value}: results "
                 "are not mixed; give another folder"
