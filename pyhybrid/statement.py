@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyhybrid.accounting import STRICT, PrivacyCharge, epsilon_text
-from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _how_each(release: Release) -> list[str]:
 def _how(release: Release) -> list[str]:
     shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
     settings = ", ".join(f"{name} = {_in_words(value)}" for name, value in shown.items())
-    lines = [f"Settings: {settings}.", *_made_by(release.provenance)]
+    lines = [f"Settings: {settings}.", *_made_by(release)]
     if release.diagnostics is not None:
         lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")
     if release.charge.safety_factor > 1:
@@ -139,11 +138,14 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _made_by(p: Provenance | NoiseProvenance) -> list[str]:
+def _made_by(release: Release) -> list[str]:
+    p = release.provenance
     if isinstance(p, NoiseProvenance):
         return [f"Noise: {p.noise}, from the {p.library} library {p.version}."]
+    own = "program" in release.settings  # a StanModel's: not one of pyhybrid's
+    program = f"the user's own, {p.program}" if own else f"stan/{p.program}.stan"
     return [
-        f"Program: stan/{p.program}.stan, sha256 {p.program_sha256}.",
+        f"Program: {program}, sha256 {p.program_sha256}.",
         f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
         f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
     ]

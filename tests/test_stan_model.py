@@ -240,8 +240,9 @@ def test_blocks_of_programs() -> None:
 
 def test_charges_say_what_is_only_known_from_the_user() -> None:
     short = {"seed": 1, "engine": "embedded", "settings": SHORT}
-    local = ph.Unweighted(_model()).release(_table(), **short).charge
-    said = " ".join(local.assumes)
+    local = ph.Unweighted(_model()).release(_table(), **short)
+    assert "Program: the user's own, user_program, sha256" in local.statement
+    said = " ".join(local.charge.assumes)
     for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
