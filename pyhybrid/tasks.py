@@ -6,6 +6,7 @@ A task that fails, or whose worker dies, loses nothing but itself.
 from __future__ import annotations
 
 import multiprocessing
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -13,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyhybrid.errors import SamplingError
+from pyhybrid.errors import InvalidInput, SamplingError
 
 __all__ = ["Done", "first_failure", "run_tasks"]
 
@@ -139,7 +140,7 @@ def _submitted(
             if error is None:
                 yield Done(task=futures[future], result=future.result())
             elif isinstance(error, Exception):
-                yield Done(task=futures[future], error=error)
+                yield Done(task=futures[future], error=_readable(error))
             else:
                 raise error
         for task in left:
@@ -147,6 +148,16 @@ def _submitted(
     finally:
         for future in futures:
             future.cancel()
+
+
+def _readable(error: Exception) -> Exception:
+    """What a task that cannot travel to a worker raises says nothing to a user."""
+    if re.search(r"(?i)\bcan(no|')t (un)?pickle\b|local object", str(error)):
+        return InvalidInput(
+            "what is handed to workers must be picklable: define functions and classes at the top "
+            f"level of a module, or take one worker ({error})"
+        )
+    return error
 
 
 def _leave_interrupts_to_the_parent() -> None:

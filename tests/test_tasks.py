@@ -49,6 +49,14 @@ def test_a_task_that_fails_loses_only_itself(workers: int) -> None:
     assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
 
 
+def test_what_cannot_travel_to_a_worker_is_named() -> None:
+    ended = list(run_tasks(abs, [1, lambda: None, 2], workers=2))  # type: ignore[list-item]
+    assert [d.result for d in ended if d.error is None] == [1, 2]
+    (error,) = [d.error for d in ended if d.error is not None]
+    assert isinstance(error, InvalidInput)
+    assert "must be picklable" in str(error)
+
+
 def test_on_an_executor_of_the_users() -> None:
     with ThreadPoolExecutor(1) as pool:
         ended = list(run_tasks(_square_or_fail, TASKS, executor=pool))
