@@ -98,13 +98,15 @@ def _read(file: BinaryIO, path: Any, settings: str, seed: int | None) -> Finishe
         rows = [json.loads(line) for line in whole.splitlines()]
         header, parts = (rows[0], rows[1:]) if rows else (None, [])
         found = {row["key"]: row["part"] for row in parts}
+        if header is not None and "format" not in dict(header):
+            raise ValueError
     except (ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"results file {path} must be one of finished points: it is not; give another file"
         ) from None
-    if header is not None and header.get("format") != _FORMAT:
+    if header is not None and header["format"] != _FORMAT:
         raise InvalidInput(
-            f"results file {path} must be of format {_FORMAT}: found {header.get('format')!r}; "
+            f"results file {path} must be of format {_FORMAT}: found {header['format']!r}; "
             "give another file, or the version of pyhybrid that wrote it"
         )
     if header is None and content and not content.startswith(b'{"format"'[: len(content)]):
