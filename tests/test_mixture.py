@@ -432,6 +432,12 @@ def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
     assert release.diagnostics.n_elsewhere is not None
 
 
+def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
+    several, one = (_mixture(c).bind(_two_components()).assumptions for c in (2, 1))
+    assert "none of them reached are assumed to have no weight" in " ".join(several)
+    assert one == ()
+
+
 def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> None:
     model = ph.NormalRegression("income ~ age10", transform="asinh", unit=1e4, min_sd=0.01)
     made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,
