@@ -139,19 +139,22 @@ class SequentialSynthesis:
         parts: list[Release] = []
         steps = zip(self.mechanisms, bounds, strict=True)
         for place, (mechanism, bound) in enumerate(steps, start=1):
+            before = parts[-1].synthetic if parts else [df] * m
+            later = [column for each in bounds[place:] for column in each.synthesized]
             parts.append(
                 mechanism.release_from(
                     _step(session, bound, place),
                     n_synthetic=m,
                     n_draws_released=drawn,
-                    given=parts[-1].synthetic if parts else None,
+                    given=[_known(table, df, bound.synthesized, later) for table in before],
                 )
             )
-        return self._joined(parts, session)
+        return self._joined(parts, session, list(df.columns))
 
-    def _joined(self, parts: Sequence[Release], session: FitSession) -> Release:
+    def _joined(self, parts: Sequence[Release], session: FitSession, columns: list[Any]) -> Release:
         """The release of all columns, whose parts carry the tables that are released."""
         last = parts[-1]
+        tables = [table[columns] for table in last.synthetic]
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         charge = compose_charges(
@@ -161,7 +164,7 @@ class SequentialSynthesis:
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
         charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
         return Release(
-            synthetic=last.synthetic,
+            synthetic=tables,
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
@@ -176,7 +179,7 @@ class SequentialSynthesis:
                 lipschitz_bound=charge.bound,
                 entropy=session.streams.entropy,
             ),
-            parts=tuple(replace(part, synthetic=last.synthetic) for part in parts),
+            parts=tuple(replace(part, synthetic=tables) for part in parts),
         )
 
 
@@ -185,6 +188,19 @@ def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) ->
         return mechanism.model.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
+
+
+def _known(
+    table: pd.DataFrame, df: pd.DataFrame, own: Sequence[str], later: Sequence[str]
+) -> pd.DataFrame:
+    """`table` for a step: its own column, for its model to replace, and none that is synthesised
+    later, whose true values no program of a user's must see."""
+    known: pd.DataFrame = table.drop(
+        columns=[column for column in later if column in table.columns]
+    )
+    for column in own:
+        known[column] = df[column]
+    return known
 
 
 def _check_order(bounds: Sequence[BoundModel]) -> None:

@@ -15,6 +15,7 @@ from pyhybrid.accounting import compose_charges
 from pyhybrid.cli import main
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.models.regression import BoundRegression
 from pyhybrid.randomness import streams
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
@@ -221,6 +222,29 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
     coded[1] = ph.Unweighted(ph.Poisson("b ~ C(a)"))
     with pytest.raises(InvalidInput, match="categories outside"):
         ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
+
+
+def test_no_step_sees_true_values_of_later_columns(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[pd.DataFrame] = []
+    replicate = BoundRegression.replicate
+
+    def watched(self: Any, draws: Any, draw: int, rng: Any, given: Any = None) -> pd.DataFrame:
+        seen.append(given)
+        return replicate(self, draws, draw, rng, given)
+
+    monkeypatch.setattr(BoundRegression, "replicate", watched)
+    release = ph.SequentialSynthesis([ph.Unweighted(FIRST), ph.Unweighted(SECOND)]).release(
+        table, n_synthetic=2, seed=1, engine="embedded", settings=SHORT
+    )
+    assert all("b" not in given.columns for given in seen[:2])
+    for given, released in zip(seen[2:], release.synthetic, strict=True):
+        pd.testing.assert_series_equal(given["a"], released["a"])
+        assert not given["a"].equals(table["a"])
+    for released in release.synthetic:
+        assert list(released.columns) == list(table.columns)
+        assert released.index.equals(table.index)
 
 
 def test_from_the_command_line(

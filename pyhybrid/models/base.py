@@ -107,6 +107,6 @@ class BoundModel(Protocol):
     ) -> pd.DataFrame:
         """The table, or `given`, with its synthesised columns drawn anew from draw `draw`.
 
-        `given` has the rows and columns of the table, some columns synthesised before; predictors
-        are read from it.
+        `given` has the rows of the table, some columns synthesised before and without those that
+        are synthesised later; predictors are read from it.
         """
