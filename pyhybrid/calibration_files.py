@@ -9,6 +9,7 @@ draws.csv         reference draws of the likelihood's parameters, one column per
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -103,7 +104,9 @@ def _columns(values: FloatArray) -> FloatArray:
 
 
 def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatArray:
-    width = int(np.prod(shape)) if shape else 1
+    width = math.prod(shape)
+    if not 0 < width <= table.shape[1]:
+        raise ValueError(name)
     names = [f"{name}.{place}" for place in range(width)]
     values = np.asarray(table[names], dtype=np.float64)
     return np.asarray(values.reshape(len(table), *shape))

@@ -180,6 +180,27 @@ def test_lists_as_keys_are_refused() -> None:
         ph.matching_risk(real, real, keys=["y", "x"])
 
 
+def test_integers_beyond_any_float_are_categories() -> None:
+    real = pd.DataFrame({"y": np.array([10**400, 1, 10**400], dtype=object), "x": [1, 2, 3]})
+    assert ph.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
+
+
+def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
+    mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1e300, n_bins=2, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="at most 9007199254740992 in size"):
+        mechanism.release(pd.DataFrame({"y": Y}))
+
+
+@pytest.mark.parametrize("shape", [[10**9, 10**9], [0], [-1], [2.5], ["a"], None])
+def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_path: Path) -> None:
+    df = pd.DataFrame({"y": Y})
+    ph.calibrate(ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, **OPTIONS).save(tmp_path / "c")
+    path = tmp_path / "c" / "calibration.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))
+    with pytest.raises(InvalidInput, match="whole and as saved"):
+        ph.Calibration.load(tmp_path / "c")
+
+
 def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
     rng = np.random.default_rng(3)
     real, other = (pd.DataFrame({"y": rng.normal(size=50)}) for _ in range(2))

@@ -244,10 +244,10 @@ def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
 def _parsed(values: pd.Series) -> pd.Series | None:
     """Values as float64, or None if one of them is no number."""
     try:
-        numbers = pd.to_numeric(_blank(values))
-    except (ValueError, TypeError):
+        numbers = pd.to_numeric(_blank(values)).to_numpy(dtype=np.float64, na_value=np.nan)
+    except (ValueError, TypeError, OverflowError):  # Python integers beyond any float, too
         return None
-    parsed: pd.Series = pd.Series(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    parsed: pd.Series = pd.Series(numbers)
     return parsed
 
 

@@ -24,6 +24,7 @@ from pyhybrid.validation import FloatArray, check_count, check_draws_released, c
 
 __all__ = ["PerturbedHistogram"]
 
+_LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 IntArray = npt.NDArray[np.int64]
 
 
@@ -185,6 +186,11 @@ class PerturbedHistogram:
             raise InvalidInput(
                 f"lower and upper must be whole numbers for {self.column!r} of dtype "
                 f"{outcome.dtype}: found {self.lower:g} and {self.upper:g}"
+            )
+        if max(abs(self.lower), abs(self.upper)) > _LARGEST_WHOLE:
+            raise InvalidInput(
+                f"lower and upper must be at most {_LARGEST_WHOLE} in size for {self.column!r} of "
+                f"dtype {outcome.dtype}: found {self.lower:g} and {self.upper:g}"
             )
         if self.n_bins > self.upper - self.lower + 1:
             raise InvalidInput(
