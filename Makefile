@@ -46,7 +46,8 @@ notebooks: $(VENV)/.dev r-packages
 reproduction: $(VENV)/.dev
 	rm -rf build/studies; for s in A B C D E F G H I; do \
 	  $(BIN)/pyhybrid study run $$s --workers 2 --engine embedded --out build/studies/$$s || exit 1; done
-	$(BIN)/pyhybrid study table build/studies/? --out notebooks/reproduction.md --csv notebooks/reproduction.csv
+	$(BIN)/pyhybrid study table build/studies/? --overwrite \
+	  --out notebooks/reproduction.md --csv notebooks/reproduction.csv
 
 # R and rstan through apt where there is apt and root; else the R tests skip and say so.
 r-packages: $(VENV)/.dev

@@ -160,6 +160,7 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
     (tmp_path / "full" / "mine.txt").write_text("x")
     with pytest.raises(InvalidInput, match="new, empty or of this study"):
         run_study(_study("a"), out=tmp_path / "full", **_options())
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     (tmp_path / "file").write_text("x")
     with pytest.raises(SaveFailed, match="cannot be written"):
         run_study(_study("a"), out=tmp_path / "file" / "sub", **_options())

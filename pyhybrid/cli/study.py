@@ -89,10 +89,12 @@ def run(
 def summary(
     folder: Folder,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the summary here, too.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --csv.")] = False,
 ) -> None:
     """Means with Monte Carlo errors of what is finished, beside the published numbers."""
     from pyhybrid.studies import load_study
 
+    _check_new(csv, overwrite=overwrite)
     result = load_study(folder)
     _show(result)
     if csv is not None:
@@ -106,12 +108,16 @@ def table(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write all summaries here: what the page is of.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace --out and --csv.")
+    ] = False,
 ) -> None:
     """The reproduction table of several studies as a page."""
     from pyhybrid.cli.console import show
     from pyhybrid.studies import STUDIES, load_study
     from pyhybrid.studies.reproduction import made_with, reproduction_page, stacked
 
+    _check_new(out, csv, overwrite=overwrite)
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
     names = [result.study for result in results]
     twice = [name for name in names if names.count(name) > 1]
@@ -150,6 +156,12 @@ def _summary_table(title: str, found: pd.DataFrame) -> Table:
     for row in found.itertuples(index=False):
         table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
     return table
+
+
+def _check_new(*paths: Path | None, overwrite: bool) -> None:
+    for path in paths:
+        if path is not None and path.exists() and not overwrite:
+            raise InvalidInput(f"{path} must be a new file: give --overwrite or another")
 
 
 def _write(path: Path, text: str) -> None:

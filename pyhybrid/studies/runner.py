@@ -309,6 +309,9 @@ def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None
 @contextlib.contextmanager
 def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
     """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
+    begun = (folder / "study.json").exists()
+    if folder.is_dir() and not begun and any(folder.iterdir()):
+        raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         lock = open(folder / ".lock", "w")  # noqa: SIM115
@@ -318,9 +321,6 @@ def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
         _lock(lock, folder)
         found = _read_header(folder)
         if found is None:
-            strangers = [p.name for p in folder.iterdir() if p.name not in ("parts", ".lock")]
-            if strangers or any((folder / "parts").iterdir()):
-                raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
             _write_json(folder / "study.json", header)
         else:
             _check_version(found, folder)
