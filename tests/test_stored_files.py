@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,15 @@ def test_stored_files_are_never_written_anew() -> None:
     for path in sorted(p for p in STORED.rglob("*") if p.is_file() and p.name != ".lock"):
         digest.update(path.relative_to(STORED).as_posix().encode() + path.read_bytes())
     assert digest.hexdigest() == "197c31fbcc3f3aa5054aa29951239c04eafdc920aa3f73df04c4c24366e2cdf6"
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    root = Path(__file__).parents[1]
+    named = re.findall(r"`(tests/\w+\.py)::(\w+)`", (root / "SECURITY.md").read_text())
+    assert len(named) > 20
+    missing = [
+        name for file, name in named if f"def {name}(" not in (root / file).read_text("utf-8")
+    ]
+    assert missing == []
+    rows = [row for row in (root / "SECURITY.md").read_text().splitlines() if row.startswith("| ")]
+    assert [row for row in rows if "::" not in row and "held by" not in row] == []
