@@ -65,4 +65,5 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
     y = outcome(rng, 0.5 * age + 0.3 * (region == "west"))
-    return pd.DataFrame({"y": y, "age": age, "region": region}), make(formula, **_OPTIONS.get(model, {}))
+    table: pd.DataFrame = pd.DataFrame({"y": y, "age": age, "region": region})
+    return table, make(formula, **_OPTIONS.get(model, {}))

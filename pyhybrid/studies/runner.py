@@ -310,7 +310,8 @@ def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None
 def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
     """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
     begun = (folder / "study.json").exists()
-    if folder.is_dir() and not begun and any(folder.iterdir()):
+    own = {folder / "parts", folder / ".lock"}  # all that a run killed at its very start leaves
+    if folder.is_dir() and not begun and set(folder.rglob("*")) - own:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
