@@ -121,9 +121,15 @@ class Calibration:
                 f"predictors must be coded as in the calibration, {', '.join(self.columns)}: found "
                 f"{', '.join(bound.design_columns)}"
             )
-        return lipschitz_bounds_streamed(
-            lambda: bound.log_lik_blocks(self.draws), np.ones(bound.n), bound.row_of
-        ).by_record
+        try:
+            return lipschitz_bounds_streamed(
+                lambda: bound.log_lik_blocks(self.draws), np.ones(bound.n), bound.row_of
+            ).by_record
+        except (ValueError, IndexError):
+            raise InvalidInput(
+                "the calibration's draws must have the shapes of the model's parameters: they have "
+                "others; calibrate again"
+            ) from None
 
     def weights(self, bound: BoundModel) -> FloatArray:
         """Weights of the records of `bound`, each a function of its own record, shape (n,)."""

@@ -79,7 +79,8 @@ def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
         draws = {
             name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
         }
-        if not all(np.isfinite(values).all() for values in draws.values()):
+        scalars = sum(values[0].size for values in draws.values())  # no draw: IndexError
+        if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
             raise ValueError("draws")
         return Calibration(
             model=_model(content["model"]),

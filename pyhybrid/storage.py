@@ -186,8 +186,12 @@ def _records(path: Path) -> pd.DataFrame:
 def _diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
     if fields is None:
         return None
-    problems, rule = tuple(fields.pop("problems")), ConvergenceRule(**fields.pop("rule"))
-    return Diagnostics(problems=problems, rule=rule, **fields)
+    problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
+    numbers = {n: v for n, v in fields.items() if n not in ("problems", "rule", "worst")}
+    for value in (*numbers.values(), *asdict(rule).values()):
+        if not isinstance(value, (int, float, type(None))):
+            raise TypeError("diagnostics")
+    return Diagnostics(problems=problems, rule=rule, worst=str(fields["worst"]), **numbers)
 
 
 def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
