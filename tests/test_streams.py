@@ -14,7 +14,9 @@ from pyhybrid.randomness import Streams, streams
 from tests.conftest import require
 from tests.test_leaks import MODEL, SEED, SETTINGS, mechanisms, opendp, people
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*did not converge")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*did not converge", "ignore:re-weighting found no weights"
+)
 SEEDED = [name for name in mechanisms() if name != "perturbed_histogram"]
 
 
@@ -35,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_no_stream_of_a_release_serves_two_purposes(name: str, asked: list[Any]) -> None:
-    mechanisms()[name](people(12))
+    mechanisms()[name](people(30))
     generators = [(root, stream) for kind, root, stream in asked if kind == "generator"]
     engines = {(root, stream) for kind, root, stream in asked if kind == "engine_seed"}
     children = {(root, f"child/{stream}") for kind, root, stream in asked if kind == "child"}
@@ -77,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_same_seed_same_bytes(name: str, tmp_path: Path) -> None:
     make = mechanisms()[name]
     for place in ("one", "two"):
-        make(people(12)).save(tmp_path / place)
+        make(people(30)).save(tmp_path / place)
     one, two = contents(tmp_path / "one/public"), contents(tmp_path / "two/public")
     assert one == two
     assert [*one] != []
@@ -91,7 +93,7 @@ def test_same_seed_same_bytes(name: str, tmp_path: Path) -> None:
 def test_without_a_seed_the_system_is_asked_and_no_release_comes_twice() -> None:
     made = [
         ph.Unweighted(MODEL).release(
-            people(12), engine="embedded", settings=SETTINGS, on_not_converged="warn"
+            people(30), engine="embedded", settings=SETTINGS, on_not_converged="warn"
         )
         for _ in range(2)
     ]
@@ -106,4 +108,4 @@ def test_noise_that_protects_cannot_be_seeded() -> None:
     require(opendp is not None, "opendp must be installed")
     mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=9999, n_bins=9, epsilon=1)
     with pytest.raises(ph.InvalidInput, match="cannot be seeded"):
-        mechanism.release(people(12), seed=1)
+        mechanism.release(people(30), seed=1)
