@@ -1,0 +1,215 @@
+"""`python -m benchmarks.mutation [MODULE ...]`: are the tests of the array core worth their names?
+
+One change at a time is made to a module's source (a comparison, a sign, a constant, a condition, a
+lost statement), and the module's tests run in a fork whose import of that module gets the changed
+source. A mutant that no test notices survives and is printed. Nothing on disk is touched.
+
+An own runner, as the modules live in a package with data outside of it and their tests are in
+`tests`, which mutmut and cosmic-ray copy or rewrite on disk; hypothesis is held to 40 examples.
+
+Survivors that are left do not change what is computed; `EXPLAINED` says why, line by line.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib.abc
+import importlib.util
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = {
+    "accounting": ["tests/test_accounting.py", "tests/test_mutants.py"],
+    "weights": ["tests/test_weights.py", "tests/test_mutants.py"],
+    "risk": ["tests/test_risk.py", "tests/test_mutants.py"],
+}
+_LIMIT = 90  # seconds for a mutant
+_EXAMPLES = 40
+_OPTIONS = [
+    "-x",
+    "-q",
+    "--hypothesis-profile=mutants",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+]
+_COMPARED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_COMPUTED = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+_PAIRS = (
+    ("max", "min"),
+    ("maximum", "minimum"),
+    ("any", "all"),
+    ("ceil", "floor"),
+    ("zeros", "ones"),
+)
+_NAMES = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])}
+
+EXPLAINED: dict[str, dict[str, str]] = {"accounting": {}, "weights": {}, "risk": {}}
+"""By module, from the source line of a survivor to why it changes nothing."""
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """What may be put in the place of `node`, with a word for it."""
+    if isinstance(node, ast.Compare):
+        for place, op in enumerate(node.ops):
+            if type(op) in _COMPARED:
+                new = copy.deepcopy(node)
+                new.ops[place] = _COMPARED[type(op)]()
+                yield "comparison", new
+    elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED:
+        new = copy.deepcopy(node)
+        new.op = _COMPUTED[type(node.op)]()
+        yield "operator", new
+    elif isinstance(node, ast.BoolOp):
+        new = copy.deepcopy(node)
+        new.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
+        yield "and/or", new
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+        yield "sign", node.operand
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            yield "constant", ast.Constant(not node.value)
+        elif isinstance(node.value, (int, float)):
+            yield "constant", ast.Constant(node.value + 1)
+    elif isinstance(node, ast.Name) and node.id in _NAMES and isinstance(node.ctx, ast.Load):
+        yield "name", ast.Name(_NAMES[node.id], ast.Load())
+    elif isinstance(node, ast.Attribute) and node.attr in _NAMES:
+        yield "name", ast.Attribute(copy.deepcopy(node.value), _NAMES[node.attr], node.ctx)
+    elif isinstance(node, (ast.Expr, ast.Raise)) and not (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ):
+        yield "statement", ast.Pass()
+    elif isinstance(node, ast.IfExp):
+        yield "condition", ast.IfExp(node.test, node.orelse, node.body)
+
+
+def mutants(source: str) -> Iterator[tuple[int, str, str]]:
+    """Line, kind of change, and source of each mutant; annotations and messages stay."""
+    tree = ast.parse(source)
+    for path in _paths(tree):
+        node = _at(tree, path)
+        for kind, new in changes(node):
+            whole = copy.deepcopy(tree)
+            holder = _at(whole, path[:-1])
+            field, place = path[-1]
+            if place is None:
+                setattr(holder, field, new)
+            else:
+                getattr(holder, field)[place] = new
+            yield getattr(node, "lineno", 0), kind, ast.unparse(ast.fix_missing_locations(whole))
+
+
+def _at(tree: ast.AST, path: tuple[tuple[str, int | None], ...]) -> Any:
+    node: Any = tree
+    for field, place in path:
+        node = getattr(node, field) if place is None else getattr(node, field)[place]
+    return node
+
+
+def _paths(
+    node: ast.AST, path: tuple[tuple[str, int | None], ...] = ()
+) -> Iterator[tuple[tuple[str, int | None], ...]]:
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "exc", "msg"):
+            continue
+        if isinstance(value, ast.AST) and not isinstance(value, ast.JoinedStr):
+            yield (*path, (field, None))
+            yield from _paths(value, (*path, (field, None)))
+        elif isinstance(value, list):
+            for place, each in enumerate(value):
+                if isinstance(each, ast.AST) and not isinstance(each, ast.JoinedStr):
+                    yield (*path, (field, place))
+                    yield from _paths(each, (*path, (field, place)))
+
+
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Imports one module from the source given."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source = name, source
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self.name:
+            return None
+        file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+        return importlib.util.spec_from_file_location(name, file, loader=self)  # type: ignore[arg-type]
+
+    def get_source(self, fullname: str) -> str:
+        return self.source
+
+
+def survives(module: str, source: str, tests: list[str]) -> bool:
+    """Whether all tests pass with `source` in the place of the module."""
+    child = os.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        signal.alarm(_LIMIT)
+        sys.meta_path.insert(0, _Changed(f"pyhybrid.{module}", source))
+        import hypothesis
+        import pytest
+
+        hypothesis.settings.register_profile(
+            "mutants", max_examples=_EXAMPLES, derandomize=True, database=None, deadline=None
+        )
+        code = 1
+        try:
+            code = pytest.main([*_OPTIONS, *tests])
+        finally:
+            os._exit(int(code))
+    return os.waitpid(child, 0)[1] == 0
+
+
+def run(module: str) -> list[tuple[int, str, str]]:
+    """Print and return the survivors of one module: line, kind, source line."""
+    source = (ROOT / "pyhybrid" / f"{module}.py").read_text()
+    lines, started = source.splitlines(), time.perf_counter()
+    tests = [path for path in MODULES[module] if (ROOT / path).exists()]
+    if not survives(module, source, tests):
+        raise SystemExit(f"the tests of {module} must pass before it is changed: they do not")
+    made, left = 0, []
+    for line, kind, changed in mutants(source):
+        made += 1
+        if survives(module, changed, tests):
+            left.append((line, kind, lines[line - 1].strip()))
+            why = EXPLAINED[module].get(lines[line - 1].strip(), "SURVIVES")
+            print(
+                f"  {module}.py:{line} {kind}: {lines[line - 1].strip()}\n      {why}", flush=True
+            )
+    explained = sum(text in EXPLAINED[module] for _, _, text in left)
+    print(
+        f"{module}: {made} mutants, {made - len(left)} killed, {explained} explained, "
+        f"{len(left) - explained} survive, {time.perf_counter() - started:.0f} s",
+        flush=True,
+    )
+    return left
+
+
+def main(names: list[str]) -> int:
+    """Exit code 1 if a survivor is not explained."""
+    import numpy  # noqa: F401  (shared by all forks)
+    import pandas  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.special
+    import scipy.stats  # noqa: F401
+
+    os.chdir(ROOT)
+    survivors = [(name, text) for name in names or list(MODULES) for _, _, text in run(name)]
+    return int(any(text not in EXPLAINED[name] for name, text in survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
