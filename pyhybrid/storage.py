@@ -188,9 +188,9 @@ def _diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
         return None
     problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
     numbers = {n: v for n, v in fields.items() if n not in ("problems", "rule", "worst")}
-    for value in (*numbers.values(), *asdict(rule).values()):
-        if not isinstance(value, (int, float, type(None))):
-            raise TypeError("diagnostics")
+    for name, value in (numbers | asdict(rule)).items():
+        if not isinstance(value, (int, float)) and (name, value) != ("n_elsewhere", None):
+            raise TypeError(name)
     return Diagnostics(problems=problems, rule=rule, worst=str(fields["worst"]), **numbers)
 
 
