@@ -256,7 +256,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
         (["--mechanism", "scalar"], "exactly one of target_epsilon"),
         (["--mechanism", "count", "--mechanism", "count"], "'count' is there twice"),
         (["--n-synthetic", "0"], "--n-synthetic must be a whole number >= 1"),
-        (["--model", "normal"], "--model must be one of"),
+        (["--model", "nothing"], "--model must be one of"),
         (["--engine", "none"], "engine must be one of"),
         (["--on-not-converged", "ignore"], "on_not_converged must be one of"),
         (["--formula", "nothing ~ 1"], "nothing"),

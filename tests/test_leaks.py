@@ -296,6 +296,7 @@ WAITING = """
 import os, signal, sys, time
 from pyhybrid import cli
 from pyhybrid.engines.private import private_folder
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 cli._stop_on_signals()
 try:
     with private_folder() as folder:
