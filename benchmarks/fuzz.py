@@ -10,14 +10,18 @@ pyhybrid (pip install atheris).
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
 import time
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.fuzzing.entry_points import ENTRY_POINTS, EntryPoint
+if TYPE_CHECKING:
+    from tests.fuzzing.entry_points import EntryPoint
 
 
 def attack(entry: EntryPoint, *, examples: int, root: int | None = None) -> Counter[str]:
@@ -40,30 +44,36 @@ def attack(entry: EntryPoint, *, examples: int, root: int | None = None) -> Coun
     return found
 
 
-def attack_by_coverage(name: str, *, examples: int) -> None:
-    """Atheris on one entry point whose cases are bytes or text; ends the process."""
-    import atheris
+def attack_by_coverage(name: str, *, examples: int) -> int:
+    """Atheris on bytes or text, from well-formed inputs; its exit code, 0 if nothing was found."""
+    with tempfile.TemporaryDirectory() as corpus:
+        child = os.fork()  # the fuzzer ends its process
+        if child == 0:
+            import atheris  # before pyhybrid is imported anywhere
 
-    with atheris.instrument_imports(include=["pyhybrid"]):
-        from tests.fuzzing.by_coverage import TARGETS
-    target, corpus = TARGETS[name]
-    atheris.Setup([sys.argv[0], f"-runs={examples}", "-max_len=400", "-verbosity=0"], target)
-    for text in corpus:
-        target(text)
-    atheris.Fuzz()
+            with atheris.instrument_imports(include=["pyhybrid", "formulaic"]):
+                from tests.fuzzing.by_coverage import TARGETS
+            target, inputs = TARGETS[name]
+            for place, content in enumerate(inputs):
+                (Path(corpus) / str(place)).write_bytes(content)
+            options = [f"-runs={examples}", "-max_len=4096", "-print_final_stats=1"]
+            atheris.Setup([sys.argv[0], *options, corpus], target)
+            atheris.Fuzz()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def main(arguments: list[str]) -> int:
     """Attack the entry points named, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz")
-    parser.add_argument("names", nargs="*", help=", ".join(ENTRY_POINTS))
+    parser.add_argument("names", nargs="*", help="entry points; all if omitted")
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--coverage", metavar="TARGET", help="csv, parquet or formula")
     given_options = parser.parse_args(arguments)
     if given_options.coverage:
-        attack_by_coverage(given_options.coverage, examples=given_options.examples)
-        return 0
+        return attack_by_coverage(given_options.coverage, examples=given_options.examples)
+    from tests.fuzzing.entry_points import ENTRY_POINTS
+
     failed = 0
     print(f"{'entry point':24}{'cases':>8}{'valid':>8}{'typed errors':>14}{'CPU s':>8}")
     for name in given_options.names or ENTRY_POINTS:

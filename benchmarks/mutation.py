@@ -30,7 +30,7 @@ MODULES = {
     "weights": ["tests/test_weights.py", "tests/test_mutants.py"],
     "risk": ["tests/test_risk.py", "tests/test_mutants.py"],
 }
-_LIMIT = 90  # seconds for a mutant
+_LIMIT = 25  # seconds for a mutant
 _EXAMPLES = 40
 _OPTIONS = [
     "-x",

@@ -19,12 +19,12 @@ from pyhybrid.engines import StanProgram, load_program
 from pyhybrid.validation import FloatArray
 from tests.calibrating import MODELS, fitted, ranks, simulate, uniformity
 
-SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 16}
+SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 12}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_ranks_are_uniform(name: str) -> None:
-    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 60), seed=17)
+    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
     for quantity, own in found.items():
         assert uniformity(own).holds, (quantity, uniformity(own))
 

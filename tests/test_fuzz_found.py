@@ -185,6 +185,12 @@ def test_integers_beyond_any_float_are_categories() -> None:
     assert ph.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
 
 
+def test_histograms_of_tables_that_name_a_column_twice_are_refused() -> None:
+    df = pd.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["y", "x", "x"])
+    with pytest.raises(InvalidInput, match="'x' occurs more than once"):
+        ph.PerturbedHistogram(column="y", lower=0, upper=9, n_bins=2, epsilon=1.0).release(df)
+
+
 def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
     mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1e300, n_bins=2, epsilon=1.0)
     with pytest.raises(InvalidInput, match="at most 9007199254740992 in size"):

@@ -23,6 +23,8 @@ from pyhybrid.accounting import (
     round_up,
 )
 from pyhybrid.errors import InvalidInput
+from pyhybrid.risk import lipschitz_bounds, lipschitz_bounds_streamed
+from pyhybrid.weights import weights_from_lipschitz
 from tests.test_accounting import charge
 
 # --- One charge ---------------------------------------------------------------------------------
@@ -169,3 +171,27 @@ def test_nothing_cannot_be_composed() -> None:
     with pytest.raises(InvalidInput, match="at least one charge"):
         whole()
     assert np.isfinite(whole(part()).bound)
+
+
+# --- Bounds -------------------------------------------------------------------------------------
+
+
+def test_efficiency_at_its_ends() -> None:
+    assert lipschitz_bounds([[-1.0, -np.inf]]).efficiency == 0.0
+    assert lipschitz_bounds([[0.0, 0.0]]).efficiency == 1.0
+    assert lipschitz_bounds([[-1.0, -3.0]]).efficiency == pytest.approx(2 / 3)
+    assert lipschitz_bounds([[-0.25, -0.5]]).efficiency == 0.75
+
+
+def test_streamed_bounds_keep_all_draws_by_default() -> None:
+    blocks = [np.array([[-1.0], [-9.0]]), np.array([[-2.0], [-3.0]])]
+    found = lipschitz_bounds_streamed(lambda: blocks, np.ones(3), np.array([1, 0, 1]))
+    assert (found.draw_quantile, found.overall) == (1.0, 9.0)
+    assert found.kept_draws.tolist() == [True, True]
+    assert found.by_record.tolist() == [3.0, 9.0, 3.0]
+
+
+@pytest.mark.parametrize("f", [0.1, 1.1e17, 1e300 / 3])
+@pytest.mark.parametrize("n", [2, 3, 7, 10])
+def test_softmax_of_equal_bounds_is_half_though_their_mean_is_rounded(f: float, n: int) -> None:
+    assert (weights_from_lipschitz([f] * n, transform="softmax") == 0.5).all()

@@ -178,6 +178,9 @@ class PerturbedHistogram:
         if list(df.columns).count(self.column) != 1:
             known = ", ".join(str(c) for c in df.columns[:20])
             raise InvalidInput(f"column {self.column!r} must be in the data, once: found {known}")
+        twice = df.columns[df.columns.duplicated()]
+        if len(twice):
+            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
         outcome = df[self.column]
         y = _outcome(outcome, self.lower, self.upper)
         if not pd.api.types.is_integer_dtype(outcome.dtype):

@@ -28,7 +28,7 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
         name: EntryPoint(releases.release_cases(name), releases.check_release_case, 30)
         for name in releases.MECHANISMS
     },
-    "SequentialSynthesis": EntryPoint(releases.sequences(), releases.check_sequence, 20),
+    "SequentialSynthesis": EntryPoint(releases.sequences(), releases.check_sequence, 70),
     "PerturbedHistogram": EntryPoint(releases.histograms(), releases.check_histogram, 8),
     "formula": EntryPoint(measures.designs, measures.check_design, 5),
     "CSV file": EntryPoint(st.tuples(st.just("csv"), files.csv_bytes()), files.check_table_file, 4),
@@ -40,7 +40,7 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
         for kind in files.SAVED
     },
     "matching_risk": EntryPoint(measures.risk_cases(), measures.check_matching, 6),
-    "utility_summary": EntryPoint(measures.utility_cases(), measures.check_utility, 35),
+    "utility_summary": EntryPoint(measures.utility_cases(), measures.check_utility, 50),
     "pool": EntryPoint(measures.pool_cases(), measures.check_pool, 2),
     "MaskedImputation": EntryPoint(measures.mask_cases(), measures.check_mask, 60),
     "command line": EntryPoint(command_line.calls(), command_line.check_call, 60),
