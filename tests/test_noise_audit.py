@@ -173,7 +173,7 @@ def test_perturbed_histogram_as_it_runs() -> None:
 @needs_opendp
 def test_whole_releases_of_the_perturbed_histogram() -> None:
     """Many sets from one histogram cost no more than one: 5 of them are still within epsilon."""
-    runs, stated = 800, 2.0
+    runs, stated = 1600, 2.0
     honest = audit_epsilon(
         share_in_first_bin(0, stated, runs),
         share_in_first_bin(1, stated, runs),
