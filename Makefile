@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench notebooks reproduction format r-packages clean
+.PHONY: demo test coverage check bench notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -23,6 +23,10 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev r-packages
 	$(BIN)/python -m pytest
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m coverage run --branch --source=pyhybrid -m pytest
+	$(BIN)/python -m coverage report --skip-covered --show-missing
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check pyhybrid tests benchmarks

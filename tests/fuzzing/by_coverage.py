@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import formulaic.parser  # noqa: F401  (instrumented with what imports it)
 import numpy as np
 import pandas as pd
 
