@@ -407,3 +407,15 @@ def test_locale_and_signals_of_this_process_are_python_s(r: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert locale.setlocale(locale.LC_NUMERIC) == "C"
+
+
+def test_children_of_python_do_not_inherit_rs_library_path(r: Any) -> None:
+    """Another libpython may lie there: worker processes died of it."""
+    code = (
+        "import os, subprocess, sys; os.environ.pop('LD_LIBRARY_PATH', None);"
+        "from pyhybrid.rbridge import call_r; call_r('round_up', epsilon=1.0);"
+        "assert 'LD_LIBRARY_PATH' not in os.environ;"
+        "subprocess.run([sys.executable, '-c', 'import os; "
+        'assert not os.environ.get("LD_LIBRARY_PATH")\'], check=True)'
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])

@@ -133,7 +133,8 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())
     shared = {n for n in exported if n in ph.__all__} | {"round_up", "lipschitz_bounds_loo"}
     rng = np.random.default_rng(0)
-    makers = (arrays._bounds, arrays._weights, arrays._risks, arrays._accounting, arrays._rules)
+    makers = (arrays._bounds, arrays._weights, arrays._risks, arrays._accounting, arrays._rules,
+              arrays._masking)  # fmt: skip
     calls = [call for make in makers for call in make(rng)]
     assert shared <= {call.r_function or call.function for call in calls}
     assert sum(row.part == arrays.PART for row in found.rows) == len(calls)
@@ -292,7 +293,7 @@ def test_a_formula_that_r_cannot_read_comes_back_in_rs_words(own: pd.DataFrame, 
         (["own.csv"], "DATA and --formula must be given together"),
         (["--formula", "y ~ 1"], "DATA and --formula must be given together"),
         (["missing.csv", "--formula", "y ~ 1"], "missing.csv must exist"),
-        (["--model", "normal"], "model must be one of negative_binomial, poisson"),
+        (["--model", "nothing"], "model must be one of negative_binomial, poisson"),
         (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
         (["--seed", "-1"], "seed must be a whole number >= 0"),
         (["--out", "."], "must be a file: it is a folder"),

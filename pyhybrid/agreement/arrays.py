@@ -34,7 +34,7 @@ class _Call:
 
 def array_rows(rng: np.random.Generator) -> Iterator[Row]:
     """One row per function and variant."""
-    for make in (_bounds, _weights, _risks, _accounting, _rules):
+    for make in (_bounds, _weights, _risks, _accounting, _rules, _masking):
         for call in make(rng):
             python = _python(call.function)(**call.arguments)
             r = call_r(call.r_function or call.function, **{**call.arguments, **call.in_r})
@@ -192,3 +192,25 @@ def _rules(rng: np.random.Generator) -> Iterator[_Call]:
         function="combine_nested",
         arguments={"estimates": far - far.mean(axis=1)[:, None], "variances": 0.001 + 0 * far},
     )
+
+
+def _masking(rng: np.random.Generator) -> Iterator[_Call]:
+    n, levels = 12, 4
+    x, w = rng.normal(size=n), rng.normal(size=(n, 3))
+    codes, seen = (rng.integers(0, levels, n).astype(float) for _ in range(2))
+    prior = rng.dirichlet(np.ones(levels), n)
+    ways: dict[str, dict[str, Any]] = {
+        "gaussian_mask_log_density": {"w": w, "x": x, "variance": 0.7},
+        "mixture_mask_log_density": {"w": x, "x": codes, "separation": 2.5},
+        "misclassification_log_density": {
+            "w": seen, "x": codes, "matrix": rng.dirichlet(np.ones(levels), levels),
+        },
+        "masked_normal": {
+            "mean": x, "variance": rng.gamma(2, size=n), "w": w, "mask_variance": 0.7,
+        },
+        "masked_level_probabilities": {
+            "prior": prior, "log_density": rng.normal(0, 3, (n, levels)),
+        },
+    }  # fmt: skip
+    for function, how in ways.items():
+        yield _Call(quantity=function, function=function, arguments=how)

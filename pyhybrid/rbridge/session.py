@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import locale
 import logging
+import os
 import signal
 import threading
 import warnings
@@ -65,11 +66,11 @@ def start_r() -> Any:
     status = r_status()
     if not status.available:
         raise EngineUnavailable(str(status))
-    with _quiet_import():
+    with _quiet_import(), _own_library_path():
         import rpy2.rinterface as ri
         from rpy2.rinterface_lib import embedded
     if not embedded.isinitialized():
-        with _own_locale(), _own_interrupts(), _console(None):
+        with _own_locale(), _own_library_path(), _own_interrupts(), _console(None):
             ri.initr(interactive=False)
     return ri
 
@@ -210,6 +211,20 @@ def _own_locale() -> Iterator[None]:
         yield
     finally:
         locale.setlocale(locale.LC_ALL, before)
+
+
+@contextlib.contextmanager
+def _own_library_path() -> Iterator[None]:
+    """R's library path is for R: a child process of Python that inherits it may load another
+    libpython, and R's own children set it for themselves."""
+    before = os.environ.get("LD_LIBRARY_PATH")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("LD_LIBRARY_PATH", None)
+        else:
+            os.environ["LD_LIBRARY_PATH"] = before
 
 
 @contextlib.contextmanager
