@@ -59,7 +59,22 @@ _NAMES = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])}
 _QUICKER = "q = 1 by way of quantiles gives the same draws and bounds, later"
 EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
     "accounting": {},
-    "weights": {("constant", "if quantile == 1:"): _QUICKER},
+    "weights": {
+        ("constant", "if quantile == 1:"): _QUICKER,
+        (
+            "constant",
+            "raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes "
+            "to 1",
+        ): "2 is clipped to 1",
+        (
+            "comparison",
+            "where = (lipschitz > 0) & (weights > 0)",
+        ): "0 times the overall bound over a bound above 0 is 0",
+        (
+            "constant",
+            "matrix = check_log_lik(log_lik).astype(np.float64, copy=False)",
+        ): "a copy more",
+    },
     "risk": {
         ("constant", "if quantile == 1:"): _QUICKER,
         ("comparison", "if draw_quantile < 1:"): _QUICKER,
@@ -68,6 +83,8 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "constant",
             "top = np.zeros(int(row_of.max()) + 1)",
         ): "one more element, which no row is read from",
+        ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
+        ("operator", "own + 1,"): "a search from further down ends at the same place",
     },
 }
 """By module, from the kind of change and its source line to why it changes nothing."""

@@ -348,11 +348,10 @@ def compose_charges(
     kind = first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL
     above, factor = (max(getattr(c, f) for c in charges) for f in _PRICE_FIELDS)
     exact = sum(
-        Fraction(repr(c.bound)) * Fraction(repr(c.safety_factor)) * _price(c.density_above_one, c)
-        for c in charges
-    ) / (_price(above, first) * Fraction(repr(factor)))
+        _shown(c.bound) * _shown(c.safety_factor) * _price(c.density_above_one, c) for c in charges
+    ) / (_price(above, first) * _shown(factor))
     bound = float(exact)
-    if Fraction(repr(bound)) > exact:  # or the epsilon due for it would be rounded up once more
+    if _shown(bound) > exact:  # or the epsilon due for it would be rounded up once more
         bound = math.nextafter(bound, 0)
     draws = [c.n_draws for c in charges if c.n_draws is not None]
     mixed = ("Strict charges of some columns were added to local ones of others.",)
@@ -372,6 +371,11 @@ def compose_charges(
         assumes=_together(c.assumes for c in charges) + (mixed if len(kinds) > 1 else ()),
         not_covered=_together(c.not_covered for c in charges),
     )
+
+
+def _shown(number: float) -> Fraction:
+    """The number that a reader sees, exactly; numpy's own floats are shown as Python's."""
+    return Fraction(repr(float(number)))
 
 
 def _price(above_one: bool, charge: PrivacyCharge) -> int:

@@ -23,8 +23,14 @@ from pyhybrid.accounting import (
     round_up,
 )
 from pyhybrid.errors import InvalidInput
-from pyhybrid.risk import lipschitz_bounds, lipschitz_bounds_streamed
-from pyhybrid.weights import weights_from_lipschitz
+from pyhybrid.risk import (
+    lipschitz_bounds,
+    lipschitz_bounds_streamed,
+    pairwise_risk,
+    quantile_type7,
+    radius_risk,
+)
+from pyhybrid.weights import count_weights, reweight, weights_from_lipschitz
 from tests.test_accounting import charge
 
 # --- One charge ---------------------------------------------------------------------------------
@@ -191,7 +197,54 @@ def test_streamed_bounds_keep_all_draws_by_default() -> None:
     assert found.by_record.tolist() == [3.0, 9.0, 3.0]
 
 
-@pytest.mark.parametrize("f", [0.1, 1.1e17, 1e300 / 3])
-@pytest.mark.parametrize("n", [2, 3, 7, 10])
+@pytest.mark.parametrize("f", [0.1 * 2.0**60, 0.1 * 2.0**900])
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 13])
 def test_softmax_of_equal_bounds_is_half_though_their_mean_is_rounded(f: float, n: int) -> None:
     assert (weights_from_lipschitz([f] * n, transform="softmax") == 0.5).all()
+
+
+def test_numbers_of_numpy_compose_as_their_own() -> None:
+    own = part(np.float64(0.1), safety_factor=np.float64(1.05))
+    assert whole(own, own).bound == 0.2
+
+
+def test_the_composed_bound_of_small_parts_is_not_above_the_exact_one() -> None:
+    rng = np.random.default_rng(1)
+    for a, b in rng.uniform(0, 0.4, (300, 2)).round(3).tolist():
+        found = whole(part(a, safety_factor=1.05), part(b)).bound
+        assert Fraction(repr(found)) <= Fraction(repr(a)) + Fraction(repr(b)) / Fraction("1.05")
+
+
+def test_defaults_of_count_weights_and_risks() -> None:
+    assert count_weights([0.25, 1.0]).tolist() == [0.75, 0.0]
+    y = [100.0, 115.0, 130.0]  # 15 of 100 is inside 20 per cent, 30 of 130 is not
+    assert radius_risk(y).tolist() == pytest.approx([1 / 3, 0, 1 / 3])
+    far = [1.0, 2.0, 10.0, 100.0]
+    assert pairwise_risk(far).tolist() == pairwise_risk(far, radius=0.2).tolist()
+    assert pairwise_risk(far).tolist() != pairwise_risk(far, radius=1.2).tolist()
+
+
+def test_one_wrong_value_among_right_ones_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"record 1 is 1\.5"):
+        count_weights([0.5, 1.5])
+    with pytest.raises(InvalidInput, match="record 1 has no bound"):
+        reweight([1.0, 1.0], [1.0, np.inf])
+
+
+def test_records_without_a_bound_to_meet_go_to_one() -> None:
+    assert reweight([0.5, 0.5, 0.0], [0.0, 1.0, 0.0], k=0.9).tolist() == [1.0, 0.45, 0.0]
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=12), st.sampled_from([0.5, 0.9]))
+def test_bounds_of_single_precision_are_just_above(values: list[float], q: float) -> None:
+    exact = -np.array(values).reshape(2, -1) if len(values) % 2 == 0 else -np.array([values])
+    alpha = np.linspace(0.3, 1, exact.shape[1])
+    own = lipschitz_bounds(exact, alpha, draw_quantile=q).overall
+    single = lipschitz_bounds(exact.astype(np.float32), alpha, draw_quantile=q).overall
+    assert own <= single <= own * (1 + 3 * float(np.finfo(np.float32).eps))
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1.1, 3.3])
+def test_a_quantile_between_equal_values_is_that_value(value: float) -> None:
+    for probability in np.linspace(0.01, 0.99, 50):
+        assert quantile_type7(np.full(4, value), float(probability)) == value
