@@ -15,7 +15,8 @@
 #' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`.
 #' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |\alpha_i f_{si}|} and
 #'   `L = quantile(T, q, type = 7)`, draws with `T > L` are dropped whole (nothing is clipped) and
-#'   L is the overall bound. Below 1 the bound is a statement with a failure probability.
+#'   L is the overall bound. Below 1 the bound is a statement with a failure probability. A record
+#'   whose log-likelihood is not finite stays unbounded, also where its draw is dropped.
 #' @return An object of class `pyhybrid_lipschitz_bounds`: a list with `by_record` (length n),
 #'   `overall`, `kept_draws` (logical, length S) and `draw_quantile`. All but the last are functions
 #'   of the confidential data.
@@ -37,7 +38,10 @@ lipschitz_bounds <- function(log_lik, alpha = NULL, draw_quantile = 1) {
   row_max <- largest_weighted_by_draw(log_lik, alpha)
   overall <- stats::quantile(row_max, draw_quantile, names = FALSE, type = 7)
   kept <- row_max <= overall
-  by_record <- weighted_bound(largest_abs(log_lik[kept, , drop = FALSE]), alpha)
+  largest <- largest_abs(log_lik[kept, , drop = FALSE])
+  largest[!is.finite(largest_abs(log_lik))] <- Inf
+  by_record <- weighted_bound(largest, alpha)
+  if (any(is.infinite(by_record))) overall <- Inf
   new_lipschitz_bounds(by_record, overall, kept, draw_quantile)
 }
 

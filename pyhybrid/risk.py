@@ -92,7 +92,7 @@ def lipschitz_bounds(
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats, draws in rows, from the posterior weighted by `alpha`.
-        NaN and infinities mean an unbounded record. An array of float32 is read as it is, in half
+        NaN and infinities mean an unbounded record, in whichever draw they stand. An array of float32 is read as it is, in half
         the memory; each bound is then rounded up by one unit in the last place of float32, so
         that it is never below that of the values before they were rounded.
     alpha : array_like, shape (n,), optional
@@ -100,7 +100,8 @@ def lipschitz_bounds(
     draw_quantile : float, default 1
         q in (0, 1]. With T_s = max_i |alpha_i f_si| and L = quantile(T, q) (R type 7), draws with
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
-        bound is a statement with a failure probability.
+        bound is a statement with a failure probability. A record whose log-likelihood is not
+        finite stays unbounded, also where its draw is dropped.
 
     Returns
     -------
@@ -131,9 +132,12 @@ def lipschitz_bounds(
     row_max = largest_weighted_by_draw(matrix, weights)
     overall = quantile_type7(row_max, quantile)
     kept = row_max <= overall
-    by_record = scaled_maxima(largest_abs(matrix[kept]), weights)
+    by_record = scaled_maxima(_largest_kept(matrix, kept), weights)
     return LipschitzBounds(
-        by_record=by_record, overall=overall, kept_draws=kept, draw_quantile=quantile
+        by_record=by_record,
+        overall=_overall(by_record, overall),
+        kept_draws=kept,
+        draw_quantile=quantile,
     )
 
 
@@ -174,11 +178,11 @@ def lipschitz_bounds_streamed(
     n_draws, largest = 0, []
     for block in blocks():
         n_draws = block.shape[0]
-        largest.append(largest_abs(block if kept is None else block[kept]))
+        largest.append(largest_abs(block) if kept is None else _largest_kept(block, kept))
     by_record = scaled_maxima(np.concatenate(largest)[row_of], alpha)
     return LipschitzBounds(
         by_record=by_record,
-        overall=float(by_record.max()) if kept is None else overall,
+        overall=float(by_record.max()) if kept is None else _overall(by_record, overall),
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=draw_quantile,
     )
@@ -190,6 +194,17 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
     return _widened(np.where(np.isnan(largest), np.inf, largest))
+
+
+def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
+    """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
+    largest = largest_abs(matrix[kept])
+    return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
+
+
+def _overall(by_record: FloatArray, limit: float) -> float:
+    """The quantile at which draws were dropped, unless a record is unbounded."""
+    return float("inf") if np.isinf(by_record).any() else limit
 
 
 def _widened(largest: FloatArray) -> FloatArray:

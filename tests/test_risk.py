@@ -145,12 +145,16 @@ def test_unbounded_record_counts_unless_its_weight_is_zero(bad: float, q: float)
     assert unseen.overall == pytest.approx(3.0 if q == 1 else 2.98)
 
 
-def test_one_unbounded_draw_is_dropped_whole() -> None:
-    log_lik = [[-1.0, -1.0], [-9.0, -np.inf], [-2.0, -1.0], [-1.0, np.nan]]
+@pytest.mark.parametrize("bad", [-np.inf, np.nan])
+def test_an_unbounded_record_stays_so_where_its_draw_is_dropped(bad: float) -> None:
+    log_lik = [[-1.0, -1.0], [-9.0, bad], [-2.0, -1.0], [-1.0, bad]]
     bounds = lipschitz_bounds(log_lik, draw_quantile=0.25)
     # Row maxima 1, inf, 2, inf; position 1.75 between 1 and 2.
-    assert bounds.overall == 1.75
     assert bounds.kept_draws.tolist() == [True, False, False, False]
+    assert bounds.by_record.tolist() == [1.0, np.inf]
+    assert bounds.overall == np.inf
+    without = lipschitz_bounds(log_lik, [1.0, 0.0], draw_quantile=0.75)  # maxima 1, 9, 2, 1
+    assert (without.overall, without.by_record.tolist()) == (3.75, [2.0, 0.0])
 
 
 def test_ties_at_the_quantile_are_kept() -> None:

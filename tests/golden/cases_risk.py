@@ -59,6 +59,11 @@ def bounds_cases(rng: random.Random) -> list[Case]:
             cases.append({"name": f"{name}, weighted, quantile {q}", "args": args})
     long = draw_matrix(rng, 101, 4)
     cases.append({"name": "quantile on a draw", "args": {"log_lik": long, "draw_quantile": 0.9}})
+    for value, alpha in ((-math.inf, 0.5), (math.nan, 0.5), (-math.inf, 0.0)):
+        dropped = [list(row) for row in long]
+        dropped[50][2] = value
+        args = {"log_lik": dropped, "alpha": [1.0, 1.0, alpha, 1.0], "draw_quantile": 0.9}
+        cases.append({"name": f"{value} in a dropped draw, weight {alpha}", "args": args})
     cases.append({"name": "smallest draw", "args": {"log_lik": long, "draw_quantile": 1e-9}})
     few = {"log_lik": [[-1.0, -2.0]]}
     cases += [

@@ -42,9 +42,10 @@ def lipschitz_bounds(
     overall = quantile7(row_max, draw_quantile)
     kept = [t <= overall for t in row_max]
     used = [row for row, keep in zip(rows, kept, strict=True) if keep]
+    unbounded = [any(math.isinf(row[i]) for row in rows) for i in range(n)]
     return {
-        "by_record": [max(row[i] for row in used) for i in range(n)],
-        "overall": overall,
+        "by_record": [math.inf if unbounded[i] else max(row[i] for row in used) for i in range(n)],
+        "overall": math.inf if any(unbounded) else overall,
         "kept_draws": kept,
         "draw_quantile": draw_quantile,
     }
