@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,14 @@ def test_command_line_says_what_was_asked(fake: Fake) -> None:
     assert expected <= set(arguments)
     assert "sig_figs=18" in arguments
     assert fake.entries[0]["data"] == {"p": 2}
+
+
+def test_threads_within_chains_are_compiled_for_and_asked_for(fake: Fake) -> None:
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    threaded = replace(STORED, threads_per_chain=3)
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=threaded)
+    assert [entry["threads"] for entry in fake.entries] == ["1", "1", "3", "3"]
+    assert fake.builds == 2  # the executable without threads is not taken for the other
 
 
 def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
@@ -256,6 +265,26 @@ def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
         )
         ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
         np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
+
+
+def test_live_threads_within_chains_sample_the_same_posterior() -> None:
+    _live()
+    program = StanProgram(
+        name="sums",
+        text="""functions {
+  real part(array[] real y, int first, int last, real mu) { return normal_lpdf(y | mu, 1); }
+}
+data { int<lower=1> n; array[n] real y; }
+parameters { real mu; }
+model { target += reduce_sum(part, y, 1, mu); }
+""",
+    )
+    y = np.random.default_rng(5).normal(2, 1, 400)
+    settings = SamplerSettings(chains=2, threads_per_chain=2)
+    draws = CmdStanEngine().sample(program, {"n": 400, "y": y}, seed=1, settings=settings)
+    mu = draws.flat("mu")
+    assert abs(mu.mean() - y.mean()) < 0.01  # about five Monte Carlo errors
+    assert abs(mu.std() / 0.05 - 1) < 0.15
 
 
 def _standardised_differences(one: Any, two: Any) -> np.ndarray:

@@ -56,6 +56,9 @@ class SamplerSettings:
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
+    threads_per_chain : int, default 1
+        For programs of one's own with ``reduce_sum`` or ``map_rect``; more than 1 needs the cmdstan
+        engine. Sums in another order: the draws of another number of threads are others.
     """
 
     chains: int = 4
@@ -64,6 +67,7 @@ class SamplerSettings:
     adapt_delta: float = 0.9
     max_treedepth: int = 10
     parallel_chains: int | None = None
+    threads_per_chain: int = 1
 
     def __post_init__(self) -> None:
         check_count(self.chains, "chains", at_least=2)
@@ -74,6 +78,15 @@ class SamplerSettings:
             raise InvalidInput(f"adapt_delta must lie in (0, 1): found {self.adapt_delta:g}")
         if self.parallel_chains is not None:
             check_count(self.parallel_chains, "parallel_chains")
+        check_count(self.threads_per_chain, "threads_per_chain")
+
+    def check_no_threads(self, engine: str) -> None:
+        """Refuse threads within chains; called by engines that have none."""
+        if self.threads_per_chain > 1:
+            raise InvalidInput(
+                f"threads_per_chain must be 1 on the {engine} engine: found "
+                f"{self.threads_per_chain}; only the cmdstan engine has threads within chains"
+            )
 
     def longer(self) -> SamplerSettings:
         """Settings for a second try: twice the iterations, a higher adapt_delta, deeper trees."""

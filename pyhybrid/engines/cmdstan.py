@@ -66,7 +66,7 @@ class CmdStanEngine:
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
         version = _version()
-        executable = compiled_program(program)
+        executable = compiled_program(program, threads=settings.threads_per_chain > 1)
         started = time.perf_counter()
         with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
             fit = _run(executable, folder, data, seed, settings, warm_start)
@@ -82,8 +82,10 @@ class CmdStanEngine:
             return _draws(fit, parameter_names(program), provenance)
 
 
-def compiled_program(program: StanProgram) -> Path:
+def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
     """Return the executable of `program`, compiled unless the cache holds it.
+
+    `threads` compiles for several threads per chain.
 
     The cache entry is built aside and moved into place, so that two processes compiling the same
     program do not disturb each other, and it is verified by hash before it is used.
@@ -95,10 +97,11 @@ def compiled_program(program: StanProgram) -> Path:
     EngineUnavailable
         If CmdStan or its toolchain is missing.
     """
-    key = _key(program, _version())
+    flags = {"STAN_THREADS": True} if threads else {}
+    key = _key(program, _version(), flags)
     entry = cache_folder() / "cmdstan" / key
     if not _entry_is_sound(entry):
-        _build(program, entry)
+        _build(program, entry, flags)
     return entry / "program"
 
 
@@ -131,13 +134,14 @@ def _version() -> str:
     return f"CmdStan {number}, cmdstanpy {cmdstanpy.__version__}"
 
 
-def _key(program: StanProgram, version: str) -> str:
+def _key(program: StanProgram, version: str, flags: Mapping[str, Any]) -> str:
     parts = (
         program.text,
         version,
         platform.machine(),
         platform.system(),
         os.environ.get("CXX", ""),
+        *sorted(flags),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -150,7 +154,7 @@ def _entry_is_sound(entry: Path) -> bool:
         return False
 
 
-def _build(program: StanProgram, entry: Path) -> None:
+def _build(program: StanProgram, entry: Path, flags: Mapping[str, Any]) -> None:
     cmdstanpy = _cmdstanpy()
     with private_folder() as folder, _quiet():
         if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
@@ -161,7 +165,7 @@ def _build(program: StanProgram, entry: Path) -> None:
         source = folder / "program.stan"
         source.write_text(program.text, encoding="utf-8")
         try:
-            built = Path(str(cmdstanpy.compile_stan_file(source)))
+            built = Path(str(cmdstanpy.compile_stan_file(source, cpp_options=dict(flags))))
         except (ValueError, RuntimeError, OSError) as error:
             reason = str(error).replace(str(folder), "")
             raise SamplingError(
@@ -210,11 +214,12 @@ def _run(
     output = folder / "output"
     output.mkdir(mode=0o700)
     model = cmdstanpy.CmdStanModel(exe_file=str(executable))
+    cores = max(1, (os.cpu_count() or 1) // settings.threads_per_chain)
     try:
         return model.sample(
             data=str(data_file),
             chains=settings.chains,
-            parallel_chains=min(settings.parallel_chains or os.cpu_count() or 1, settings.chains),
+            parallel_chains=min(settings.parallel_chains or cores, settings.chains),
             seed=seed,
             iter_warmup=settings.warmup,
             iter_sampling=settings.draws,
@@ -225,6 +230,7 @@ def _run(
             show_progress=False,
             refresh=max(1, (settings.warmup + settings.draws) // 20),
             force_one_process_per_chain=True,
+            threads_per_chain=settings.threads_per_chain,
             **_start(warm_start, folder, settings.chains),
         )
     except (RuntimeError, ValueError, OSError) as error:

@@ -65,6 +65,7 @@ class EmbeddedEngine:
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
         stanli = _stanli()
+        settings.check_no_threads(self.name)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

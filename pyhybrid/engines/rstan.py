@@ -72,6 +72,7 @@ class RStanEngine:
         status = self.status()
         if not status.available:
             raise EngineUnavailable(f"{status.cause}; {status.remedy}")
+        settings.check_no_threads(self.name)
         started = time.perf_counter()
         fit, notes = _fit(program, data, seed, settings, warm_start, progress)
         if fit["program"] != program.text.rstrip("\n"):

@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 
 def main(arguments):
     if arguments == ["info"]:
-        print("stan_version_major = 2\nSTAN_THREADS=false")
+        threads = os.environ.get("STAN_THREADS", "").lower() == "true"
+        print(f"stan_version_major = 2\nSTAN_THREADS={str(threads).lower()}")
         return 0
     options = dict(a.split("=", 1) for a in arguments if "=" in a)
     files = [a.split("=", 1)[1] for a in arguments if a.startswith("file=")]
@@ -23,6 +24,7 @@ def main(arguments):
         "data": json.loads(data.read_text()),
         "folder_mode": stat.S_IMODE(data.parent.stat().st_mode),
         "folder": str(data.parent),
+        "threads": os.environ.get("STAN_NUM_THREADS"),
     }
     for key in ("init", "metric_file"):
         if key in options and os.path.exists(options[key]):
