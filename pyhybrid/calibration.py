@@ -159,11 +159,24 @@ class Calibration:
         save_calibration(self, folder, overwrite=overwrite)
 
     @staticmethod
-    def load(folder: str | os.PathLike[str]) -> Calibration:
-        """Read a calibration; raises InvalidInput if it is damaged or of another program."""
+    def load(folder: str | os.PathLike[str], *, model: Model | None = None) -> Calibration:
+        """Read a calibration.
+
+        Parameters
+        ----------
+        folder : str or path
+        model : Model, optional
+            The model it was made with, for models that are not built in, such as `StanModel`: a
+            program and Python functions are not stored.
+
+        Raises
+        ------
+        InvalidInput
+            If it is damaged, or of another program or model than the one given.
+        """
         from pyhybrid.calibration_files import load_calibration
 
-        return load_calibration(folder)
+        return load_calibration(folder, model)
 
 
 def calibrate(
@@ -183,7 +196,8 @@ def calibrate(
     Parameters
     ----------
     model : Model
-        A built-in regression model whose formula has no data-dependent transforms.
+        A model without data-dependent transforms: of a `StanModel`, the user says so
+        (``by_record``), and hands it to `Calibration.load` again.
     reference_data : DataFrame
         Historical or public records. They are not protected by releases of the new database.
     epsilon, cap : float

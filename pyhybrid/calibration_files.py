@@ -23,7 +23,8 @@ from pyhybrid.calibration import Calibration, frozen_draws
 from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS, Model
-from pyhybrid.storage import folder_aside, read_names, whole_only
+from pyhybrid.storage import folder_aside, whole_only
+from pyhybrid.stored_parts import read_names
 from pyhybrid.validation import FloatArray, check_choice, check_finite, check_positive
 
 __all__ = ["load_calibration", "save_calibration"]
@@ -58,7 +59,7 @@ def save_calibration(
             path.chmod(0o600)
 
 
-def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
+def load_calibration(folder: str | os.PathLike[str], model: Model | None = None) -> Calibration:
     """Read a calibration; see `Calibration.load`."""
     root = Path(folder)
     with whole_only(folder, "calibration"):
@@ -83,7 +84,7 @@ def load_calibration(folder: str | os.PathLike[str]) -> Calibration:
         if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
             raise ValueError("draws")
         return Calibration(
-            model=_model(content["model"]),
+            model=_model(content["model"], model),
             draws=frozen_draws(draws, provenance),
             levels={name: list(own) for name, own in content["levels"].items()},
             columns=read_names(content, "columns"),
@@ -113,13 +114,24 @@ def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatAr
     return np.asarray(values.reshape(len(table), *shape))
 
 
-def _model(settings: dict[str, Any]) -> Model:
+def _model(settings: dict[str, Any], given: Model | None) -> Model:
+    """The model given, if it is the one that was stored, or the built-in one it names."""
+    if given is not None:
+        own = json.loads(json.dumps(given.describe()))
+        other = [name for name in {**settings, **own} if settings.get(name) != own.get(name)]
+        if other:
+            raise InvalidInput(
+                f"model must be the one that the calibration was made with: {other[0]} was "
+                f"{settings.get(other[0])!r}, found {own.get(other[0])!r}"
+            )
+        return given
     classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
     if settings["model"] not in classes:
         raise InvalidInput(
-            f"the calibration's model must be built in: {settings['model']!r} is not"
+            f"the calibration's model must be built in, or given as model=: {settings['model']!r} "
+            "is not built in"
         )
     make: Any = classes[settings["model"]]
     # A description may say more than the options that make the model.
-    model: Model = make(**{f.name: settings[f.name] for f in fields(make)})
-    return model
+    built: Model = make(**{f.name: settings[f.name] for f in fields(make)})
+    return built

@@ -14,9 +14,7 @@ confidential/step_1/ ...             the same of each column of a sequential syn
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -29,20 +27,28 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.accounting import PrivacyCharge
-from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
+from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.engines.private import private_folder
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.ledger import Ledger, LedgerEntry
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.release import Confidential, Release
+from pyhybrid.stored_parts import (
+    read_diagnostics,
+    read_json,
+    read_names,
+    read_records,
+    read_table,
+    table_schema,
+    write_json,
+    write_table,
+)
 from pyhybrid.validation import FloatArray, check_choice, check_output_folder
 
 __all__ = ["FORMATS", "folder_aside", "load_release", "save_confidential", "save_release"]
 
 FORMATS = ("csv", "parquet")
 _VERSION = 1
-_NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
-_AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 
 
 def save_release(
@@ -126,24 +132,16 @@ def whole_only(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise InvalidInput(f"{folder} must hold a {what}, whole and as saved: {lost}") from None
 
 
-def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A list of names in a saved record."""
-    names = tuple(fields[name])
-    if not all(isinstance(each, str) for each in names):
-        raise TypeError(name)
-    return names
-
-
 def _load(root: Path) -> Release:
-    run = _read_json(root / "confidential" / "run.json")
+    run = read_json(root / "confidential" / "run.json")
     if run.get("format") != _VERSION:
         raise InvalidInput(
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
-    schema = _read_json(root / "public" / "schema.json")
+    schema = read_json(root / "public" / "schema.json")
     tables = [
-        _read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
+        read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, run["charge"]["n_synthetic"] + 1)
     ]
     return _release(root / "confidential", run, tables)
@@ -151,12 +149,12 @@ def _load(root: Path) -> Release:
 
 def _release(folder: Path, run: dict[str, Any], tables: list[pd.DataFrame]) -> Release:
     """The release whose record is `run` in `folder`, with the parts in its subfolders."""
-    charge, records = PrivacyCharge.from_dict(run["charge"]), _records(folder / "records.csv")
+    charge, records = PrivacyCharge.from_dict(run["charge"]), read_records(folder / "records.csv")
     steps = [folder / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
     return Release(
         synthetic=tables,
         charge=charge,
-        diagnostics=_diagnostics(run["diagnostics"]),
+        diagnostics=read_diagnostics(run["diagnostics"]),
         settings=dict(run["settings"]),
         synthesized=read_names(run, "synthesized"),
         predictors=read_names(run, "predictors"),
@@ -171,27 +169,8 @@ def _release(folder: Path, run: dict[str, Any], tables: list[pd.DataFrame]) -> R
             entropy=int(run["seed"]),
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
         ),
-        parts=tuple(_release(step, _read_json(step / "run.json"), tables) for step in steps),
+        parts=tuple(_release(step, read_json(step / "run.json"), tables) for step in steps),
     )
-
-
-def _records(path: Path) -> pd.DataFrame:
-    """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
-    try:
-        return pd.read_csv(path, dtype=str)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
-
-
-def _diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
-    if fields is None:
-        return None
-    problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
-    numbers = {n: v for n, v in fields.items() if n not in ("problems", "rule", "worst")}
-    for name, value in (numbers | asdict(rule)).items():
-        if not isinstance(value, (int, float)) and (name, value) != ("n_elsewhere", None):
-            raise TypeError(name)
-    return Diagnostics(problems=problems, rule=rule, worst=str(fields["worst"]), **numbers)
 
 
 def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
@@ -209,10 +188,10 @@ def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
 def _write_public(release: Release, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
     for place, table in enumerate(release.synthetic, start=1):
-        _write_table(table, folder / f"synthetic_{place}.{file_format}")
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "privacy_statement.md").write_text(release.statement, encoding="utf-8")
-    _write_json(folder / "charge.json", release.charge.public())
-    _write_json(folder / "schema.json", _schema(release.synthetic[0], file_format))
+    write_json(folder / "charge.json", release.charge.public())
+    write_json(folder / "schema.json", table_schema(release.synthetic[0], file_format))
 
 
 def _write_confidential(
@@ -242,7 +221,7 @@ def _write_confidential(
         "n_parts": len(release.parts),
     }
     records.to_csv(folder / "records.csv", index=False)
-    _write_json(folder / "run.json", run)
+    write_json(folder / "run.json", run)
     for name, text in attachments.items():
         (folder / name).write_text(text, encoding="utf-8")
     for path in folder.iterdir():
@@ -276,95 +255,3 @@ def _swap(aside: Path, target: Path, mode: int) -> None:
     finally:
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
-    if not isinstance(content, dict):
-        raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
-    return content
-
-
-def _schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
-    """What CSV cannot say: dtype and levels of the columns, and of the index if it is written."""
-    index = table.index.to_frame(index=False) if _index_is_written(table) else pd.DataFrame()
-    return {
-        "file_format": file_format,
-        "index_names": list(table.index.names) if index.shape[1] else [],
-        "index": [_column_schema(str(name), index[name]) for name in index.columns],
-        "columns": [_column_schema(str(name), table[name]) for name in table.columns],
-    }
-
-
-def _index_is_written(table: pd.DataFrame) -> bool:
-    return not table.index.equals(pd.RangeIndex(len(table))) or table.index.name is not None
-
-
-def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "dtype": str(values.dtype)}
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        entry["levels"] = values.dtype.categories.tolist()
-        entry["ordered"] = bool(values.dtype.ordered)
-    return entry
-
-
-def _write_table(table: pd.DataFrame, path: Path) -> None:
-    if path.suffix == ".csv":
-        table.to_csv(path, index=_index_is_written(table))
-        return
-    try:
-        table.to_parquet(path)
-    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:  # pyarrow's, too
-        reason = str(error).split("\n")[0]
-        raise InvalidInput(
-            f"the table cannot be written as Parquet: {reason}; save as csv"
-        ) from None
-
-
-def _read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
-    entries = [*schema["index"], *schema["columns"]]
-    if text.shape[1] != len(entries):
-        raise InvalidInput(f"{path} must have {len(entries)} columns: found {text.shape[1]}")
-    typed = [_typed(text.iloc[:, place], entry) for place, entry in enumerate(entries)]
-    levels = len(schema["index"])
-    table = pd.concat(typed[levels:], axis=1)
-    table.columns = pd.Index([entry["name"] for entry in schema["columns"]])
-    if levels:
-        arrays = [level.array for level in typed[:levels]]
-        names = schema["index_names"]
-        table.index = (
-            pd.Index(arrays[0], name=names[0])
-            if levels == 1
-            else pd.MultiIndex.from_arrays(arrays, names=names)
-        )
-    return table
-
-
-def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
-    """A column read as text, in the dtype its schema names."""
-    dtype: Any = column["dtype"]
-    if "levels" in column:
-        by_text = {str(level): level for level in column["levels"]}
-        kind = pd.CategoricalDtype(column["levels"], ordered=column["ordered"])
-        return values.map(by_text).astype(kind)
-    if _NUMBERS.fullmatch(dtype):
-        return pd.to_numeric(values).astype(dtype)
-    if dtype in ("bool", "boolean"):
-        return values.map({"True": True, "False": False}).astype(dtype)
-    if dtype.startswith("datetime"):
-        zone = "," in dtype
-        return pd.to_datetime(values, utc=zone, format="ISO8601").astype(dtype)
-    return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ generated quantities {
 }
 """
 WEIGHTED = PROGRAM.replace("log_lik[i] = ", "log_lik[i] = weights[i] * ")
+THREADED = """
+functions {
+  real part(array[] int y, int first, int last, vector weights, real cap, real rate) {
+    real total = 0;
+    for (i in 1:size(y)) {
+      total += fmax(-cap, fmin(cap, weights[first + i - 1] * poisson_lpmf(y[i] | rate)));
+    }
+    return total;
+  }
+}
+""" + PROGRAM.replace(
+    "for (i in 1:n) target += fmax(-cap, fmin(cap, weights[i] * poisson_lpmf(y[i] | rate)));",
+    "target += reduce_sum(part, y, 1, weights, cap, rate);",
+)
 UNCAPPED = PROGRAM.replace("real cap;", "").replace("fmax(-cap, fmin(cap, ", "((")
 
 
@@ -182,7 +197,7 @@ def test_blocks_are_views_of_the_engines_output() -> None:
     assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
 
 
-def test_calibrations_hold_within_a_session() -> None:
+def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
     model = _model(by_record=True)
     made = ph.calibrate(
         model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
@@ -191,6 +206,25 @@ def test_calibrations_hold_within_a_session() -> None:
     np.testing.assert_allclose(weights, made.weights(model.bind(_table()))[:40], rtol=1e-12)
     with pytest.raises(InvalidInput, match="coded record by record"):
         ph.calibrate(_model(), _table(), epsilon=4, engine="embedded", settings=SHORT)
+    made.save(tmp_path / "calibration")
+    read = ph.Calibration.load(tmp_path / "calibration", model=_model(by_record=True))
+    np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
+    with pytest.raises(InvalidInput, match="given as model="):
+        ph.Calibration.load(tmp_path / "calibration")
+    with pytest.raises(InvalidInput, match="program_sha256 was"):
+        ph.Calibration.load(tmp_path / "calibration", model=_model(UNCAPPED, by_record=True))
+
+
+def test_programs_with_reduce_sum_give_the_same_bounds() -> None:
+    settings = SamplerSettings(chains=4, warmup=500, draws=1500, threads_per_chain=1)
+    model = _model(THREADED)
+    session = open_session(model.bind(_table()), seed=1, engine="embedded", settings=settings)
+    draws = session.unweighted().draws
+    expected = stats.poisson(draws.flat("rate")[:, None]).logpmf(_table()["y"].to_numpy())
+    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-9)
+    threads = replace(settings, threads_per_chain=2)
+    with pytest.raises(InvalidInput, match="only the cmdstan engine has threads"):
+        open_session(model.bind(_table()), seed=1, engine="embedded", settings=threads).unweighted()
 
 
 def test_files_and_texts_are_the_same_program(tmp_path: Path) -> None:

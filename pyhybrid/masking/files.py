@@ -29,18 +29,16 @@ from pyhybrid.masking.release import (
     MaskedRelease,
     RiskStatement,
 )
-from pyhybrid.storage import (
-    FORMATS,
-    _diagnostics,
-    _read_json,
-    _read_table,
-    _records,
-    _schema,
-    _write_json,
-    _write_table,
-    folder_aside,
+from pyhybrid.storage import FORMATS, folder_aside, whole_only
+from pyhybrid.stored_parts import (
+    read_diagnostics,
+    read_json,
     read_names,
-    whole_only,
+    read_records,
+    read_table,
+    table_schema,
+    write_json,
+    write_table,
 )
 from pyhybrid.validation import check_choice
 
@@ -73,7 +71,7 @@ def load_masked(folder: str | os.PathLike[str]) -> MaskedRelease:
 
 
 def _load(root: Path) -> MaskedRelease:
-    run = _read_json(root / "confidential" / "run.json")
+    run = read_json(root / "confidential" / "run.json")
     if run.get("format") != _VERSION or run.get("kind") != _KIND:
         raise InvalidInput(
             f"{root} must hold a masked release of format {_VERSION}: found "
@@ -81,24 +79,24 @@ def _load(root: Path) -> MaskedRelease:
             f"pyhybrid {pyhybrid.__version__}"
         )
     public = root / "public"
-    schema, fields = _read_json(public / "schema.json"), _read_json(public / "statement.json")
+    schema, fields = read_json(public / "schema.json"), read_json(public / "statement.json")
     del fields["differentially_private"]
     fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
     check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
     statement = RiskStatement(**fields)
     tables = [
-        _read_table(public / f"synthetic_{place}.{schema['file_format']}", schema)
+        read_table(public / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, statement.n_sets + 1)
     ]
     records = root / "confidential" / "records.csv"
-    groups = _records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
+    groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
     return MaskedRelease(
         synthetic=tables,
         n_imputations=statement.n_imputations,
         n_per_imputation=statement.n_sets // statement.n_imputations,
         rule=statement.rule,
         statement=statement,
-        diagnostics=_diagnostics(run["diagnostics"]),
+        diagnostics=read_diagnostics(run["diagnostics"]),
         settings=run["settings"],
         seeded=run["seeded"],
         identifier=run["identifier"],
@@ -111,10 +109,10 @@ def _load(root: Path) -> MaskedRelease:
 def _write_public(release: MaskedRelease, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
     for place, table in enumerate(release.synthetic, start=1):
-        _write_table(table, folder / f"synthetic_{place}.{file_format}")
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "risk_statement.md").write_text(release.statement.text, encoding="utf-8")
-    _write_json(folder / "statement.json", asdict(release.statement))
-    _write_json(folder / "schema.json", _schema(release.synthetic[0], file_format))
+    write_json(folder / "statement.json", asdict(release.statement))
+    write_json(folder / "schema.json", table_schema(release.synthetic[0], file_format))
 
 
 def _write_confidential(
@@ -132,7 +130,7 @@ def _write_confidential(
         "seeded": release.seeded,
         "seed": str(kept.entropy),
     }
-    _write_json(folder / "run.json", run)
+    write_json(folder / "run.json", run)
     if kept.subgroups is not None:
         records = pd.DataFrame({"label": kept.labels.to_numpy(), "subgroup": kept.subgroups})
         records.to_csv(folder / "records.csv", index=False)
