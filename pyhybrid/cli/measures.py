@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,10 +186,10 @@ def _finish(
     overwrite: bool,
 ) -> None:
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
-    if html is not None and page is not None:
-        _write_private(html, page, overwrite)
+    contents = {html: page} if html is not None and page is not None else {}
     if json_out is not None and json_out != "-":
-        _write_private(Path(json_out), text, overwrite)
+        contents[Path(json_out)] = text
+    _write_private(contents, overwrite)
     if json_out == "-":
         print(text, end="")
         print(_NOTE, file=sys.stderr)
@@ -240,9 +241,13 @@ def _named(overall: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
-    files = [path for path in (html, json_out) if path is not None and str(path) != "-"]
+    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
     if len({os.path.abspath(path) for path in files}) < len(files):
         raise InvalidInput("--json and --html must name two files: found one")
+    _check_new(files, overwrite)
+
+
+def _check_new(files: Iterable[Path], overwrite: bool) -> None:
     for path in files:
         if os.path.isdir(path):
             raise InvalidInput(f"{path} must be a file: it is a folder")
@@ -250,20 +255,27 @@ def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> 
             raise InvalidInput(f"{path} must be a new file: it exists; give --overwrite or another")
 
 
-def _write_private(path: Path, content: str, overwrite: bool) -> None:
-    """Write a file that only its owner can read, there whole or not at all."""
-    aside = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        if os.path.lexists(path) and not overwrite:
-            raise InvalidInput(f"{path} must be a new file: it exists; give --overwrite or another")
-        os.replace(aside, path)
-        aside = None
-    except OSError as error:
-        raise SaveFailed(f"{path} could not be written: {error.strerror or error}") from None
-    finally:
-        if aside is not None:
-            os.unlink(aside)
+def _write_private(contents: Mapping[Path, str], overwrite: bool) -> None:
+    """Write files that only their owner can read: all of them whole, or none."""
+    with contextlib.ExitStack() as stack:
+        staged = {}
+        for path, content in contents.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
+                stack.callback(Path(aside).unlink, missing_ok=True)
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(content)
+            except OSError as error:
+                raise _not_written(path, error) from None
+            staged[path] = aside
+        _check_new(contents, overwrite)
+        for path, aside in staged.items():
+            try:
+                os.replace(aside, path)
+            except OSError as error:
+                raise _not_written(path, error) from None
+
+
+def _not_written(path: Path, error: OSError) -> SaveFailed:
+    return SaveFailed(f"{path} could not be written: {error.strerror or error}")
