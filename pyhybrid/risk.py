@@ -92,9 +92,10 @@ def lipschitz_bounds(
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats, draws in rows, from the posterior weighted by `alpha`.
-        NaN and infinities mean an unbounded record, in whichever draw they stand. An array of float32 is read as it is, in half
-        the memory; each bound is then rounded up by one unit in the last place of float32, so
-        that it is never below that of the values before they were rounded.
+        NaN and infinities mean an unbounded record, in whichever draw they stand. An array of
+        float32 is read as it is, in half the memory; each bound is then rounded up by one unit in
+        the last place of float32, so that it is never below that of the values before they were
+        rounded.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted.
     draw_quantile : float, default 1
