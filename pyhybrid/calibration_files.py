@@ -128,8 +128,8 @@ def _model(settings: dict[str, Any], given: Model | None) -> Model:
     classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
     if settings["model"] not in classes:
         raise InvalidInput(
-            f"the calibration's model must be built in, or given as model=: {settings['model']!r} "
-            "is not built in"
+            f"the calibration's model must be built in or given (model=, or --formula and --model "
+            f"stan:...): {settings['model']!r} is not built in"
         )
     make: Any = classes[settings["model"]]
     # A description may say more than the options that make the model.

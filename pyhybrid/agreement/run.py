@@ -18,7 +18,7 @@ from pyhybrid.agreement.validation import Validation
 from pyhybrid.engines import Draws, Engine, SamplerSettings, engine_by_name, resolve_engine
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.models import Model
+from pyhybrid.models import Model, StanModel
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.rbridge import start_r
 from pyhybrid.validation import check_choice
@@ -76,6 +76,11 @@ def validate(
     check_choice(engine, "engine", _ENGINES)
     source = streams(seed)
     table, model = _table_and_model(data, model, source)
+    if isinstance(model, StanModel):
+        raise InvalidInput(
+            "model must be built in to be held against R: the log-likelihood of a StanModel is "
+            "written in its own program only"
+        )
     bound = model.bind(table)
     start_r()
     chosen = _choose(engine, quick=quick)
@@ -87,7 +92,7 @@ def validate(
         progress=progress,
     )
     rows = (
-        *(table_rows(bound) if hasattr(bound, "design") else ()),
+        *table_rows(bound),
         *array_rows(source.generator("array functions")),
         *run.same_draws(),
         *run.means(),

@@ -71,8 +71,8 @@ def _root(
 
 
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta, beta_regression, normal or mixture; with options as "
-    "NAME:key=value,..., e.g. beta:lower=0,upper=100 or mixture:n_components=3,transform=log"
+    "negative_binomial, poisson, beta, beta_regression, normal, mixture or stan; with options as "
+    "NAME:key=value,..., e.g. beta:lower=0,upper=100 or stan:program=own.stan,predict=y_rep"
 )
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
 

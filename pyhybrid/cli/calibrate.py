@@ -55,9 +55,9 @@ def calibrate_from_file(
     )
 
 
-def calibrated_mechanism(folder: Path) -> Censored:
-    """The censored mechanism of a calibration on disk."""
-    made = Calibration.load(folder)
+def calibrated_mechanism(folder: Path, model: Model | None = None) -> Censored:
+    """The censored mechanism of a calibration on disk; see `Calibration.load`."""
+    made = Calibration.load(folder, model=model)
     return Censored(calibration=made, relation=made.relation)
 
 

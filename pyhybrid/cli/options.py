@@ -17,7 +17,7 @@ from pyhybrid.mechanisms import (
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
-from pyhybrid.models import MODELS, Model
+from pyhybrid.models import MODELS, Model, StanModel
 from pyhybrid.reweighting import Reweighting
 from pyhybrid.sequential import SequentialSynthesis
 from pyhybrid.validation import check_choice
@@ -30,18 +30,34 @@ __all__ = [
     "sampler_settings",
 ]
 
+_OWN_PROGRAM = "stan"
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def build_model(text: str, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
 
-    E.g. ``"beta:lower=0,upper=100"``; errors as in `build_mechanism`.
+    E.g. ``"beta:lower=0,upper=100"``, or ``"stan:program=own.stan,predict=y_rep"`` for a program of
+    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
     name, given = _named(text)
-    cls: Any = MODELS[check_choice(name, "--model", MODELS)]
+    if name == _OWN_PROGRAM:
+        return _stan_model(given, formula)
+    cls: Any = MODELS[check_choice(name, "--model", [*MODELS, _OWN_PROGRAM])]
     model: Model = cls(formula, **_values(f"--model {name}", cls, given, {"formula"}))
     return model
+
+
+def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
+    missing = [name for name in ("program", "predict") if not given.get(name)]
+    if missing:
+        raise InvalidInput(
+            f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
+        )
+    taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
+    values = _values("--model stan", StanModel, given, taken)
+    outcome = formula.partition("~")[0].strip().strip("`")
+    return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
 
 
 def build_mechanism(
@@ -108,7 +124,7 @@ def _type_of(cls: type, name: str) -> Any:
     """The type that the text of a field is read as."""
     hint = typing.get_type_hints(cls)[name]
     if isinstance(hint, types.UnionType):
-        return next(kind for kind in typing.get_args(hint) if kind is not type(None))
+        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
     return typing.get_origin(hint) or hint
 
 
@@ -182,12 +198,15 @@ def _calibrated(
 ) -> PseudoPosteriorMechanism:
     from pyhybrid.cli.calibrate import calibrated_mechanism
 
+    model = None
+    if len(models) == len(formulas) == 1 and _named(models[0])[0] == _OWN_PROGRAM:  # not stored
+        model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]
     given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
     if given:
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
-    return calibrated_mechanism(calibration)
+    return calibrated_mechanism(calibration, model)
 
 
 def _model_free(text: str, formula: str, options: dict[str, Any]) -> PerturbedHistogram:
