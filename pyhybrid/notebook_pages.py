@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,9 @@ pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; margin: 0;
   margin: 1rem 0 .5rem; }
 .output_area { margin: .5rem 0; overflow-x: auto; }
 .output_stderr pre { color: #8a4b00; } img { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: 14px; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
+table { border-collapse: collapse; border: 0; font-size: 14px; }
+th, td { padding: .2rem .7rem; text-align: right; border: 0; border-bottom: 1px solid #ddd; }
+table.words th, table.words td, tbody th { text-align: left !important; vertical-align: top; }
 .prompt { display: none; }
 .k, .kn, .kc { color: #00507a; font-weight: 600; } .s1, .s2, .sa { color: #7a3e00; }
 .c1 { color: #5a6570; font-style: italic; } .mi, .mf { color: #5b2a86; }
@@ -117,7 +119,7 @@ def render_notebook(
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)
-    return _page(_title(notebook), body)
+    return _page(_title(notebook), _words_to_the_left(body))
 
 
 def _folder() -> Path:
@@ -130,6 +132,16 @@ def _count_cells(client: Any, name: str, progress: Callable[[str, int, int], Non
         return
     total, done = len(client.nb.cells), iter(range(1, len(client.nb.cells) + 1))
     client.on_cell_complete = lambda **_: progress(name, next(done), total)
+
+
+def _words_to_the_left(body: str) -> str:
+    """Tables with words in a cell get the class for it; numbers alone stand to the right."""
+
+    def marked(table: re.Match[str]) -> str:
+        words = re.search(r"<td>(?!NaN<|inf<|-inf<)[^<]*[A-Za-z]{2}", table.group())
+        return table.group().replace('class="', 'class="words ', 1) if words else table.group()
+
+    return re.sub(r'<table [^>]*class=".*?</table>', marked, body, flags=re.DOTALL)
 
 
 def _title(notebook: NotebookNode) -> str:

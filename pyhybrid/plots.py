@@ -20,6 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.errors import InvalidInput
+from pyhybrid.plots_style import (
+    COLOURS,
+    INK,
+    MARKERS,
+    NUMBER,
+    PALE,
+    RULE,
+    STYLES,
+    TEXT,
+    finish,
+    finite_of,
+    named,
+    new_panels,
+    plain,
+)
 from pyhybrid.validation import (
     FloatArray,
     check_alpha,
@@ -43,14 +58,9 @@ Groups = Mapping[str, npt.ArrayLike]
 Sets = Mapping[str, Sequence[npt.ArrayLike]]
 Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_STYLES = [{"color": c, "linestyle": s} for c, s in zip(_COLOURS, _LINES, strict=True)]
-_INK, _PALE, _TEXT, _GRID = "#222222", "#C9C9C9", 9, 256
-_RULE = {"color": _INK, "linestyle": "--", "linewidth": 1.4}
-_NUMBER = {"va": "bottom", "fontsize": _TEXT - 1}
+_GRID = 256
 _INTERVAL = ("lower", "estimate", "upper")
+_SLANTED = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
 _BY_RECORD = "by-record Lipschitz bound (nats)"
 
 
@@ -66,7 +76,9 @@ def figure_data_uri(figure: Figure, *, dpi: int = 144) -> str:
     return "data:image/png;base64," + base64.b64encode(figure_png(figure, dpi=dpi)).decode("ascii")
 
 
-def plot_bounds(groups: Groups, *, overall: Mapping[str, float] | None = None) -> Figure:
+def plot_bounds(
+    groups: Groups, *, overall: Mapping[str, float] | None = None, label: str = _BY_RECORD
+) -> Figure:
     """Violins of by-record Lipschitz bounds, one per mechanism [V25 fig. 3].
 
     Parameters
@@ -75,25 +87,28 @@ def plot_bounds(groups: Groups, *, overall: Mapping[str, float] | None = None) -
         By-record bounds in nats. Infinite ones are not drawn but counted below the violin.
     overall : mapping of str to float, optional
         Overall bounds in nats of some or all of the groups, marked by a line.
+    label : str
+        For groups of other bounds, such as the overall ones of many databases.
     """
-    parts = {key: _finite(values, f"groups[{key!r}]") for key, values in _named(groups).items()}
+    parts = {key: finite_of(values, f"groups[{key!r}]") for key, values in named(groups).items()}
     marked = {
         check_choice(key, "a name in overall", parts): check_finite(bound, f"overall[{key!r}]")
         for key, bound in (overall or {}).items()
     }
-    ax = _panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
+    ax = new_panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
     labels = []
     for place, (key, values) in enumerate(parts.items()):
         _violin(ax, place, values)
         if key in marked:
             ends = [place - 0.42, place + 0.42]
-            ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **_RULE)
-            ax.text(ends[1], marked[key], f"{marked[key]:.2f}", ha="right", **_NUMBER)
+            ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **RULE)
+            ax.text(ends[1], marked[key], f"{marked[key]:.2f}", ha="right", **NUMBER)
         lost = np.size(groups[key]) - values.size
-        labels.append(_plain(key) + (f"\n({lost:,} not finite)" if lost else ""))
-    ax.set_xticks(range(len(parts)), labels)
-    ax.set(xlim=(-0.6, len(parts) - 0.4), ylim=(0, None), ylabel=_BY_RECORD)
-    return _finish(ax)
+        labels.append(plain(key) + (f"\n({lost:,} not finite)" if lost else ""))
+    crowded = sum(len(line.split("\n")[0]) for line in labels) > 75
+    ax.set_xticks(range(len(parts)), labels, **(_SLANTED if crowded else {}))
+    ax.set(xlim=(-0.6, len(parts) - 0.4), ylim=(0, None), ylabel=label)
+    return finish(ax)
 
 
 def plot_weights(groups: Groups) -> Figure:
@@ -104,21 +119,21 @@ def plot_weights(groups: Groups) -> Figure:
     groups : mapping of str to array_like, shape (n,)
         Record weights in [0, 1]; one panel each.
     """
-    k = len(_named(groups))
-    panels = _panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
+    k = len(named(groups))
+    panels = new_panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
     for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
         alpha = check_alpha(values, np.size(values))
         counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts / alpha.size, edges, fill=True, color=_COLOURS[place % 6], alpha=0.6)
+        ax.stairs(counts / alpha.size, edges, fill=True, color=COLOURS[place % 6], alpha=0.6)
         for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
-            ax.bar(x, mass / alpha.size, width=0.05, color=_INK)
-            ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **_NUMBER)
-        ax.set_title(f"{_plain(key)}, {alpha.size:,} records", loc="left", fontsize=_TEXT)
+            ax.bar(x, mass / alpha.size, width=0.05, color=INK)
+            ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **NUMBER)
+        ax.set_title(f"{plain(key)}, {alpha.size:,} records", loc="left", fontsize=TEXT)
         ax.set(ylabel="share of records", ymargin=0.18)
     ticks = {-0.07: "= 0", 0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1", 1.07: "= 1"}
     ax.set_xticks(list(ticks), ticks.values())
     ax.set_xlabel("record weight α")
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def plot_distributions(
@@ -139,16 +154,16 @@ def plot_distributions(
         Of relative frequencies; "log" shows the tail, and nothing where a frequency is 0.
     """
     check_choice(scale, "scale", ("log", "linear"))
-    truth = _finite(data, "data")
+    truth = finite_of(data, "data")
     parts = {
-        key: [_finite(values, f"synthetic[{key!r}][{i}]") for i, values in enumerate(sets)]
-        for key, sets in _named(synthetic).items()
+        key: [finite_of(values, f"synthetic[{key!r}][{i}]") for i, values in enumerate(sets)]
+        for key, sets in named(synthetic).items()
     }
     if not all(parts.values()):
         raise InvalidInput("synthetic must hold at least one set for each name: found none")
     if discrete:
-        return _draw_frequencies(truth, parts, scale, _plain(label))
-    return _draw_densities(truth, parts, _plain(label))
+        return _draw_frequencies(truth, parts, scale, plain(label))
+    return _draw_densities(truth, parts, plain(label))
 
 
 def plot_bound_against_weight(
@@ -169,23 +184,23 @@ def plot_bound_against_weight(
         The same before re-weighting, drawn in a panel to the left on the same scale.
     """
     fits = [*([] if before is None else [before]), (alpha, by_record, overall)]
-    panels = _panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
+    panels = new_panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
     titles = [""] if before is None else ["before re-weighting", "after re-weighting"]
     for ax, title, (weights, bounds, bound) in zip(panels, titles, fits, strict=True):
         _bound_panel(ax, weights, bounds, check_finite(bound, "overall"))
-        ax.set_title(title, loc="left", fontsize=_TEXT)
+        ax.set_title(title, loc="left", fontsize=TEXT)
     panels[0].set(ylim=(0, None), ylabel=_BY_RECORD)
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def plot_weights_before_after(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     """Record weights (n,), in [0, 1], after re-weighting against those before it."""
     old, new = (check_alpha(alpha, np.size(before)) for alpha in (before, after))
-    ax = _panels(4.2, 4.4)[0]
-    ax.plot([0, 1], [0, 1], label="unchanged", **_RULE)
+    ax = new_panels(4.2, 4.4)[0]
+    ax.plot([0, 1], [0, 1], label="unchanged", **RULE)
     _tied_scatter(ax, old, new)
     ax.set(aspect="equal", xlabel="record weight α before", ylabel="record weight α after")
-    return _finish(ax)
+    return finish(ax)
 
 
 def plot_mean_density(groups: Groups, *, label: str = "posterior mean of y") -> Figure:
@@ -196,14 +211,14 @@ def plot_mean_density(groups: Groups, *, label: str = "posterior mean of y") -> 
     groups : mapping of str to array_like, shape (S,)
         Draws of the parameter, not all equal.
     """
-    ax = _panels(5.6, 3.6)[0]
-    for place, (key, draws) in enumerate(_named(groups).items()):
-        values = _finite(draws, f"groups[{key!r}]")
+    ax = new_panels(5.6, 3.6)[0]
+    for place, (key, draws) in enumerate(named(groups).items()):
+        values = finite_of(draws, f"groups[{key!r}]")
         margin = 3 * _bandwidth(values)
         grid = np.linspace(values.min() - margin, values.max() + margin, _GRID)
-        ax.plot(grid, _density(values, grid), label=_plain(key), **_STYLES[place % 6])
-    ax.set(xlabel=_plain(label), ylabel="density", ylim=(0, None))
-    return _finish(ax)
+        ax.plot(grid, _density(values, grid), label=plain(key), **STYLES[place % 6])
+    ax.set(xlabel=plain(label), ylabel="density", ylim=(0, None))
+    return finish(ax)
 
 
 def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figure:
@@ -219,22 +234,22 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
     _check_intervals(table, reference)
     sources, statistics = list(table["source"].unique()), list(table["statistic"].unique())
     rows, columns = -(-len(statistics) // 4), min(len(statistics), 4)
-    panels = _panels(7, rows * (0.9 + 0.3 * len(sources)), rows, columns, sharey=True)
+    panels = new_panels(7, rows * (0.9 + 0.3 * len(sources)), rows, columns, sharey=True)
     for ax, statistic in zip(panels, statistics, strict=False):
         for row in table[table["statistic"] == statistic].itertuples(index=False):
             place = sources.index(row.source)
             if row.source == reference:
-                ax.axvspan(row.lower, row.upper, color=_PALE, alpha=0.5, linewidth=0)
-            colour = _INK if row.source == reference else _COLOURS[place % 6]
+                ax.axvspan(row.lower, row.upper, color=PALE, alpha=0.5, linewidth=0)
+            colour = INK if row.source == reference else COLOURS[place % 6]
             ax.plot([row.lower, row.upper], [place, place], color=colour, linewidth=1.6)
-            ax.plot([row.estimate], [place], _MARKERS[place % 6], color=colour, markersize=5)
-        ax.set_title(_plain(statistic), loc="left", fontsize=_TEXT)
+            ax.plot([row.estimate], [place], MARKERS[place % 6], color=colour, markersize=5)
+        ax.set_title(plain(statistic), loc="left", fontsize=TEXT)
         ax.locator_params(axis="x", nbins=3)
-    panels[0].set_yticks(range(len(sources)), map(_plain, sources))
+    panels[0].set_yticks(range(len(sources)), map(plain, sources))
     panels[0].set_ylim(len(sources) - 0.5, -0.5)
     for ax in panels[len(statistics) :]:
         ax.set_visible(False)
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def _violin(ax: Any, place: int, values: FloatArray) -> None:
@@ -242,10 +257,10 @@ def _violin(ax: Any, place: int, values: FloatArray) -> None:
     flat = np.ptp(values) <= 1e-9 * abs(values).max()
     height = np.ones(_GRID) if flat else _density(values, grid)
     half = 0.4 * height / height.max()
-    ax.fill_betweenx(grid, place - half, place + half, color=_COLOURS[place % 6], alpha=0.45)
+    ax.fill_betweenx(grid, place - half, place + half, color=COLOURS[place % 6], alpha=0.45)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    ax.plot([place, place], [low, high], color=_INK, linewidth=3, solid_capstyle="butt")
-    ax.plot([place], [middle], "o", color="white", mec=_INK, ms=5, label="median and quartiles")
+    ax.plot([place, place], [low, high], color=INK, linewidth=3, solid_capstyle="butt")
+    ax.plot([place], [middle], "o", color="white", mec=INK, ms=5, label="median and quartiles")
 
 
 def _draw_frequencies(
@@ -258,38 +273,36 @@ def _draw_frequencies(
     step = 1.0 if high - low <= 100 else np.ceil((high - low + 1) / 60)
     edges = np.arange(low, high + step + 1, step) - 0.5
     floor = 0.5 / truth.size if scale == "log" else 0.0
-    ax = _panels(7, 3.9)[0]
+    ax = new_panels(7, 3.9)[0]
     share = np.histogram(truth, edges)[0] / truth.size
-    ax.stairs(share, edges, baseline=floor, fill=True, color=_PALE, label="data")
+    ax.stairs(share, edges, baseline=floor, fill=True, color=PALE, label="data")
     for place, (key, sets) in enumerate(parts.items()):
         shares = np.array([np.histogram(values, edges)[0] / values.size for values in sets])
-        style = {**_STYLES[place % 6], "marker": _MARKERS[place % 6], "markersize": 3}
+        style = {**STYLES[place % 6], "marker": MARKERS[place % 6], "markersize": 3}
         _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
     kind = "relative frequency" if step == 1 else f"share per {step:g} values"
     ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
-    return _finish(ax)
+    return finish(ax)
 
 
 def _draw_densities(truth: FloatArray, parts: dict[str, list[FloatArray]], label: str) -> Figure:
     pooled = np.concatenate([truth, *(v for sets in parts.values() for v in sets)])
     grid = np.linspace(pooled.min(), pooled.max(), _GRID)
-    panels = _panels(7, 3.6, columns=2)
+    panels = new_panels(7, 3.6, columns=2)
     for ax, kind in zip(panels, ("density", "distribution function"), strict=True):
         curve = _density if kind == "density" else _distribution
-        ax.plot(grid, curve(truth, grid), color=_INK, linewidth=2, label="data")
+        ax.plot(grid, curve(truth, grid), color=INK, linewidth=2, label="data")
         for place, (key, sets) in enumerate(parts.items()):
-            _band(
-                ax, grid, np.array([curve(v, grid) for v in sets]), key, 0.0, **_STYLES[place % 6]
-            )
+            _band(ax, grid, np.array([curve(v, grid) for v in sets]), key, 0.0, **STYLES[place % 6])
         ax.set(xlabel=label, ylabel=kind)
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def _band(ax: Any, x: FloatArray, curves: FloatArray, key: str, floor: float, **style: Any) -> None:
     """Mean of `curves` (m, len(x)) as a line, their range as a band; nothing below `floor`."""
     mean, low, high = curves.mean(axis=0), curves.min(axis=0), curves.max(axis=0)
     sets = "1 set" if len(curves) == 1 else f"mean and range of {len(curves)} sets"
-    ax.plot(x, np.where(mean >= floor, mean, np.nan), label=f"{_plain(key)}, {sets}", **style)
+    ax.plot(x, np.where(mean >= floor, mean, np.nan), label=f"{plain(key)}, {sets}", **style)
     shade = {"color": style["color"], "alpha": 0.3}
     if "marker" in style:
         ax.vlines(x, np.maximum(low, floor), np.maximum(high, floor), linewidth=4, **shade)
@@ -300,7 +313,7 @@ def _band(ax: Any, x: FloatArray, curves: FloatArray, key: str, floor: float, **
 def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> None:
     bounds = check_nonnegative_vector(by_record, "by_record")
     weights = check_alpha(alpha, bounds.size)[np.isfinite(bounds)]
-    bounds = _finite(bounds, "by_record")
+    bounds = finite_of(bounds, "by_record")
     _tied_scatter(ax, weights, bounds)
     place = np.minimum((100 * weights).astype(np.intp), 99)
     counts = np.bincount(place)
@@ -311,9 +324,9 @@ def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overal
         smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
         gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
         curve = np.insert(smooth, gaps, np.nan, axis=1)
-        ax.plot(*curve, color=_COLOURS[1], linewidth=1.8, label="smooth")
-    ax.axhline(overall, label="overall bound Δ", **_RULE)
-    ax.text(0, overall, f"{overall:.2f}", **_NUMBER)
+        ax.plot(*curve, color=COLOURS[1], linewidth=1.8, label="smooth")
+    ax.axhline(overall, label="overall bound Δ", **RULE)
+    ax.text(0, overall, f"{overall:.2f}", **NUMBER)
     ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
 
 
@@ -322,7 +335,7 @@ def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
     if x.size > 5000:
         x, y = (np.round(v / (v.max() or 1), 3) * v.max() for v in (x, y))
     pairs, counts = np.unique(x + 1j * y, return_counts=True)  # many times faster than axis=0
-    style = {"color": _COLOURS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
+    style = {"color": COLOURS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
     ax.scatter(pairs.real, pairs.imag, s=9 + 250 * (counts - 1) / x.size, **style)
 
 
@@ -333,29 +346,6 @@ def _check_intervals(table: pd.DataFrame, reference: str | None) -> None:
     if not ((low <= middle) & (middle <= high) & np.isfinite(low + high)).all():
         raise InvalidInput("lower <= estimate <= upper must hold in every row, all finite")
     check_choice(reference or table["source"].iloc[0], "reference", table["source"].unique())
-
-
-def _panels(width: float, height: float, rows: int = 1, columns: int = 1, **share: Any) -> Any:
-    """Axes in row order, on a new figure of `width` x `height` inches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    grid = figure.subplots(rows, columns, squeeze=False, **share)
-    for ax in grid.flat:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=_TEXT)
-    return grid.ravel()
-
-
-def _finish(ax: Any) -> Figure:
-    """The figure of `ax`, with the labels of `ax` in a legend above all panels."""
-    figure: Figure = ax.figure
-    handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    if handles:
-        room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))
-        style: dict[str, Any] = {"frameon": False, "fontsize": _TEXT, "ncols": int(max(1, room))}
-        figure.legend(handles.values(), handles.keys(), loc="outside upper left", **style)
-    return figure
 
 
 def _density(values: FloatArray, grid: FloatArray) -> FloatArray:
@@ -378,23 +368,3 @@ def _bandwidth(values: FloatArray) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     spread = min(values.std(), (high - low) / 1.34) or values.std()
     return float(0.9 * spread * values.size**-0.2)
-
-
-def _named(groups: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(groups, Mapping) or not groups:
-        raise InvalidInput("groups must be a mapping of at least one name to its values: no name")
-    return groups
-
-
-def _finite(values: npt.ArrayLike, name: str) -> FloatArray:
-    vector = check_vector(values, name)
-    finite = vector[np.isfinite(vector)]
-    if not finite.size:
-        raise InvalidInput(f"{name} must hold a finite value: found none among {vector.size}")
-    return finite
-
-
-def _plain(text: Any) -> str:
-    """Text that matplotlib shows as it is: no mathematics, and not hidden from the legend."""
-    escaped = str(text).replace("$", r"\$")
-    return f" {escaped}" if escaped.startswith("_") else escaped

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.plots import _INK, _MARKERS, _STYLES, _TEXT, _finish, _panels, _plain
+from pyhybrid.plots_style import INK, MARKERS, STYLES, TEXT, finish, new_panels, plain
 from pyhybrid.validation import check_choice
 
 if TYPE_CHECKING:
@@ -46,29 +46,29 @@ def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -
     for measure in shown:
         check_choice(measure, "each of measures", table.columns)
     rows, columns = -(-len(shown) // 2), min(len(shown), 2)
-    panels = _panels(7.4, 0.5 + 2.7 * rows, rows, columns, sharex=True)
+    panels = new_panels(7.4, 0.5 + 2.7 * rows, rows, columns, sharex=True)
     for ax, (measure, label) in zip(panels, shown.items(), strict=False):
         _curve_panel(ax, table, measure)
-        ax.set(ylabel=_plain(label), ymargin=0.2, xmargin=0.12)
+        ax.set(ylabel=plain(label), ymargin=0.2, xmargin=0.12)
         ax.set_ylim(0, ax.get_ylim()[1])
     for ax in panels[len(shown) :]:
         ax.set_visible(False)
     for ax in panels[max(0, len(shown) - columns) : len(shown)]:
         ax.set_xlabel("epsilon of one draw (nats)")
         ax.tick_params(labelbottom=True)
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
     for place, (mechanism, name) in enumerate(_NAMES.items()):
         points = table[table["mechanism"] == mechanism].sort_values("epsilon")
-        style = {**_STYLES[place], "marker": _MARKERS[place], "markersize": 5}
+        style = {**STYLES[place], "marker": MARKERS[place], "markersize": 5}
         ax.plot(points["epsilon"], points[measure], label=name, **style)
         if mechanism == "LW":
             _label_points(ax, points, measure)
     for row in table[table["mechanism"] == "Unweighted"].itertuples():
         label = f"unweighted, epsilon {row.epsilon:g}"
-        ax.axhline(getattr(row, measure), color=_INK, linestyle=":", linewidth=1.3, label=label)
+        ax.axhline(getattr(row, measure), color=INK, linestyle=":", linewidth=1.3, label=label)
 
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
@@ -83,6 +83,6 @@ def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
             textcoords="offset points",
             ha="center",
             va="top" if below else "bottom",
-            fontsize=_TEXT - 2,
+            fontsize=TEXT - 2,
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
         )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.plots import _COLOURS, _INK, _MARKERS, _PALE, _TEXT, _finish, _panels, _plain
+from pyhybrid.plots_style import COLOURS, INK, MARKERS, PALE, TEXT, finish, new_panels, plain
 from pyhybrid.validation import check_vector
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_match_risk", "plot_subgroups", "plot_tuning"]
 
 Points = Mapping[str, tuple[float, float]]
-_GROUP_COLOURS = {"low": _COLOURS[2], "medium": _COLOURS[4], "high": _COLOURS[1]}
+_GROUP_COLOURS = {"low": COLOURS[2], "medium": COLOURS[4], "high": COLOURS[1]}
 _RISK = "share of records that an intruder names correctly"
 
 
@@ -33,7 +33,7 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
     groups : RiskSubgroups
         Of `risk_subgroups`.
     """
-    left, right = _panels(7, 3.2, columns=2)
+    left, right = new_panels(7, 3.2, columns=2)
     top = max(int(np.quantile(groups.n_matches, 0.99)), groups.k0 + 1)
     step = max(1, -(-top // 40))
     edges = np.arange(0, top + 2 * step, step) - 0.5
@@ -44,16 +44,16 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
         centres = (edges[1:] + edges[:-1]) / 2
         left.bar(centres, counts, width=step, bottom=below, color=colour, label=f"{name} risk")
         below = below + counts
-    left.axvline(groups.k0 - 0.5, color=_INK, linestyle="--", linewidth=1.2)
+    left.axvline(groups.k0 - 0.5, color=INK, linestyle="--", linewidth=1.2)
     left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
     left.locator_params(axis="x", integer=True)
     table = groups.table
     colours = [_GROUP_COLOURS[name] for name in table["subgroup"]]
     bars = right.bar(table["subgroup"], table["share"], color=colours)
     labels = [f"{n:,}" for n in table["records"]]
-    right.bar_label(bars, labels, fontsize=_TEXT - 1)
+    right.bar_label(bars, labels, fontsize=TEXT - 1)
     right.set(xlabel="risk subgroup", ylabel="share of records", ymargin=0.12)
-    return _finish(left)
+    return finish(left)
 
 
 def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
@@ -65,17 +65,17 @@ def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
         `MatchingRisk.correct_by_record` of the data against themselves and of a release; [0, 1].
     """
     one, two = check_vector(before, "before"), check_vector(after, "after", length=np.size(before))
-    ax = _panels(5.8, 3.4)[0]
+    ax = new_panels(5.8, 3.4)[0]
     edges = np.linspace(0, 1, 21)
     style = {"fill": True, "linewidth": 1.6}
-    parts = (("the data as they are", one, _PALE), ("synthetic keys", two, _COLOURS[0]))
+    parts = (("the data as they are", one, PALE), ("synthetic keys", two, COLOURS[0]))
     for name, values, colour in parts:
         share = np.histogram(np.clip(values, 0, 1), edges)[0] / values.size
         label = f"{name}, mean {values.mean():.3f}"
         ax.stairs(share, edges, color=colour, label=label, alpha=0.65, **style)
     ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
            ylim=(0, None))  # fmt: skip
-    return _finish(ax)
+    return finish(ax)
 
 
 def plot_tuning(tuned: TunedMask, *, others: Points | None = None) -> Figure:
@@ -91,18 +91,18 @@ def plot_tuning(tuned: TunedMask, *, others: Points | None = None) -> Figure:
     table = tuned.table.sort_values("factor")
     if table.empty:
         raise InvalidInput("tuned must hold at least one mask strength: found none")
-    ax = _panels(6.2, 4.2)[0]
-    ax.plot(table["risk"], table["loss"], "o-", color=_COLOURS[0], markersize=4, label="masks")
-    ax.axvline(tuned.target_risk, color=_INK, linestyle="--", linewidth=1.3, label="target risk")
-    ax.plot([tuned.risk], [tuned.loss], "D", color=_COLOURS[1], markersize=9, label="chosen")
-    ax.axvline(tuned.data_risk, color=_INK, linestyle=":", linewidth=1.3, label="data as they are")
+    ax = new_panels(6.2, 4.2)[0]
+    ax.plot(table["risk"], table["loss"], "o-", color=COLOURS[0], markersize=4, label="masks")
+    ax.axvline(tuned.target_risk, color=INK, linestyle="--", linewidth=1.3, label="target risk")
+    ax.plot([tuned.risk], [tuned.loss], "D", color=COLOURS[1], markersize=9, label="chosen")
+    ax.axvline(tuned.data_risk, color=INK, linestyle=":", linewidth=1.3, label="data as they are")
     _label_factors(ax, table)
     for place, (name, (risk, loss)) in enumerate((others or {}).items()):
-        ax.plot([risk], [loss], _MARKERS[(place + 2) % 6], color=_COLOURS[(place + 2) % 6],
-                markersize=8, label=_plain(name))  # fmt: skip
+        ax.plot([risk], [loss], MARKERS[(place + 2) % 6], color=COLOURS[(place + 2) % 6],
+                markersize=8, label=plain(name))  # fmt: skip
     ax.set(xscale="log", xlabel=_RISK, ylabel="loss (0 is best)")
     ax.set_ylim(0, ax.get_ylim()[1])
-    return _finish(ax)
+    return finish(ax)
 
 
 def _label_factors(ax: Any, table: pd.DataFrame) -> None:
@@ -116,5 +116,5 @@ def _label_factors(ax: Any, table: pd.DataFrame) -> None:
             continue
         last = place
         text = "off" if np.isinf(factor) else f"{factor:.3g}"
-        style = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": _TEXT - 2}
+        style = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": TEXT - 2}
         ax.annotate(text, (risk, loss), **style)

@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.plots import (
-    _COLOURS,
-    _INK,
-    _NUMBER,
-    _RULE,
-    _STYLES,
-    _TEXT,
-    _finish,
-    _finite,
-    _named,
-    _panels,
-    _plain,
+from pyhybrid.plots_style import (
+    COLOURS,
+    INK,
+    NUMBER,
+    RULE,
+    STYLES,
+    TEXT,
+    finish,
+    finite_of,
+    named,
+    new_panels,
+    plain,
 )
 from pyhybrid.validation import check_vector
 
@@ -47,31 +47,31 @@ def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike
         Values (n,) of the data, and m vectors of synthetic ones. The outermost 1 % of the values
         of both may lie outside the panel.
     """
-    k = len(_named(columns))
+    k = len(named(columns))
     across = min(k, 3)
     rows = -(-k // across)
-    panels = _panels(7.2 if across > 1 else 5, 0.5 + 2.2 * rows, rows, across, sharey=True)
+    panels = new_panels(7.2 if across > 1 else 5, 0.5 + 2.2 * rows, rows, across, sharey=True)
     for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=False):
-        truth = _finite(data, name)
-        parts = [_finite(values, f"set of {name}") for values in sets]
+        truth = finite_of(data, name)
+        parts = [finite_of(values, f"set of {name}") for values in sets]
         pooled = np.concatenate([truth, *parts])
         low = np.quantile(pooled, 0.005, method="lower")
         high = np.quantile(pooled, 0.995, method="higher")
         grid = np.unique(pooled[(pooled >= low) & (pooled <= high)])
         grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
         style = {"drawstyle": "steps-post"}
-        ax.plot(grid, _heights(truth, grid), color=_INK, linewidth=2.2, label="data", **style)
+        ax.plot(grid, _heights(truth, grid), color=INK, linewidth=2.2, label="data", **style)
         for values in parts:
-            colour = {"color": _COLOURS[1], "linewidth": 1.1, "linestyle": _STYLES[1]["linestyle"]}
+            colour = {"color": COLOURS[1], "linewidth": 1.1, "linestyle": STYLES[1]["linestyle"]}
             ax.plot(grid, _heights(values, grid), label="synthetic sets", **colour, **style)
-        ax.set_title(_plain(name), loc="left", fontsize=_TEXT)
+        ax.set_title(plain(name), loc="left", fontsize=TEXT)
         ax.set(ylim=(-0.02, 1.02))
         ax.locator_params(axis="x", nbins=4)
         ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
     for ax in panels[k:]:
         ax.set_visible(False)
     panels[0].set_ylabel("share of records up to here")
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
@@ -82,21 +82,21 @@ def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]])
     groups : mapping of str to (data, synthetic)
         Propensities in [0, 1] of the rows of both, by the name of the classifier.
     """
-    k = len(_named(groups))
-    panels = _panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
+    k = len(named(groups))
+    panels = new_panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
     for ax, (name, (data, synthetic)) in zip(panels, groups.items(), strict=True):
         parts = [check_vector(values, name) for values in (data, synthetic)]
         edges = np.linspace(0, 1, 41)
-        styles: tuple[dict[str, Any], ...] = ({"color": _INK, "linestyle": "-"}, _STYLES[1])
+        styles: tuple[dict[str, Any], ...] = ({"color": INK, "linestyle": "-"}, STYLES[1])
         for values, label, style in zip(parts, ("data", "synthetic"), styles, strict=True):
             share = np.histogram(values, edges)[0] / values.size
             ax.stairs(share, edges, linewidth=1.6, label=label, **style)
         middle = parts[1].size / (parts[0].size + parts[1].size)
-        ax.axvline(middle, label="share of synthetic rows", **{**_RULE, "linewidth": 1})
-        ax.set_title(_plain(name), loc="left", fontsize=_TEXT)
+        ax.axvline(middle, label="share of synthetic rows", **{**RULE, "linewidth": 1})
+        ax.set_title(plain(name), loc="left", fontsize=TEXT)
         ax.set(xlim=(-0.02, 1.02), xlabel="probability of being synthetic")
     panels[0].set_ylabel("share of rows")
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def plot_pairs(ratios: pd.DataFrame) -> Figure:
@@ -112,9 +112,9 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
         raise InvalidInput("ratios must be a square table of numbers >= 0")
     k = len(values)
     size = min(8.0, 2.6 + 0.36 * k)
-    ax = _panels(size + 0.9, size)[0]
+    ax = new_panels(size + 0.9, size)[0]
     image = ax.imshow(np.minimum(values, _CAP), cmap="cividis", vmin=0, vmax=_CAP)
-    names = [_plain(name) for name in ratios.columns]
+    names = [plain(name) for name in ratios.columns]
     ax.set_xticks(range(k), names, rotation=60, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(k), names)
     ax.spines[:].set_visible(False)
@@ -124,8 +124,8 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
             text = f"{value:.1f}" if value < 99.95 else f"{value:.0f}" if value < 1e3 else ">999"
             ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, extend="max")
-    bar.set_label("table ratio (1: as a second sample)", fontsize=_TEXT)
-    bar.ax.tick_params(labelsize=_TEXT)
+    bar.set_label("table ratio (1: as a second sample)", fontsize=TEXT)
+    bar.ax.tick_params(labelsize=TEXT)
     figure: Figure = ax.figure
     return figure
 
@@ -138,31 +138,31 @@ def plot_matching_risk(groups: Mapping[str, npt.ArrayLike]) -> Figure:
     groups : mapping of str to array_like, shape (n,)
         T/c or 1/c in [0, 1] of every target; one panel each.
     """
-    k = len(_named(groups))
-    panels = _panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
+    k = len(named(groups))
+    panels = new_panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
     for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
         risk = check_vector(values, name)
         if not ((risk >= 0) & (risk <= 1)).all():
             raise InvalidInput(f"matching risk of {name} must lie in [0, 1]")
         counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts, edges, fill=True, color=_COLOURS[place % 6], alpha=0.6)
+        ax.stairs(counts, edges, fill=True, color=COLOURS[place % 6], alpha=0.6)
         _count(ax, -0.06, int((risk == 0).sum()))
         _count(ax, None, int((risk == 1).sum()))
         ax.set_yscale("symlog", linthresh=10)
         ax.set(ylabel="targets", ymargin=0.2)
-        ax.set_title(f"{_plain(name)}, {risk.size:,} targets", loc="left", fontsize=_TEXT)
+        ax.set_title(f"{plain(name)}, {risk.size:,} targets", loc="left", fontsize=TEXT)
     panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
     panels[-1].set_xlabel("probability of being matched, mean over the sets")
-    return _finish(panels[0])
+    return finish(panels[0])
 
 
 def _count(ax: Any, x: float | None, number: int) -> None:
     """A bar of its own at `x`, or for None a remark at 1, with the number of targets."""
     if x is not None:
-        ax.bar(x, number, width=0.04, color=_INK)
-        ax.text(x, number, f"{number:,}", ha="center", **_NUMBER)
+        ax.bar(x, number, width=0.04, color=INK)
+        ax.text(x, number, f"{number:,}", ha="center", **NUMBER)
     elif number:
-        ax.text(1.0, number, f"{number:,} at 1", ha="right", **_NUMBER)
+        ax.text(1.0, number, f"{number:,} at 1", ha="right", **NUMBER)
 
 
 def _heights(values: npt.NDArray[np.float64], grid: npt.NDArray[np.float64]) -> Any:

@@ -101,8 +101,7 @@ def lipschitz_bounds(
     draw_quantile : float, default 1
         q in (0, 1]. With T_s = max_i |alpha_i f_si| and L = quantile(T, q) (R type 7), draws with
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
-        bound is a statement with a failure probability. A record whose log-likelihood is not
-        finite stays unbounded, also where its draw is dropped.
+        bound is a statement with a failure probability.
 
     Returns
     -------
@@ -136,7 +135,7 @@ def lipschitz_bounds(
     by_record = scaled_maxima(_largest_kept(matrix, kept), weights)
     return LipschitzBounds(
         by_record=by_record,
-        overall=_overall(by_record, overall),
+        overall=max(overall, float(by_record.max())),  # above L if a record is unbounded
         kept_draws=kept,
         draw_quantile=quantile,
     )
@@ -164,7 +163,7 @@ def lipschitz_bounds_streamed(
         As in `lipschitz_bounds`.
     """
     kept: npt.NDArray[np.bool_] | None = None
-    overall = np.nan
+    overall = 0.0
     if draw_quantile < 1:
         top = np.zeros(int(row_of.max()) + 1)
         np.maximum.at(top, row_of, alpha)  # the records of a row differ in weight only
@@ -183,7 +182,7 @@ def lipschitz_bounds_streamed(
     by_record = scaled_maxima(np.concatenate(largest)[row_of], alpha)
     return LipschitzBounds(
         by_record=by_record,
-        overall=float(by_record.max()) if kept is None else _overall(by_record, overall),
+        overall=max(overall, float(by_record.max())),
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=draw_quantile,
     )
@@ -201,11 +200,6 @@ def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray
     """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
     largest = largest_abs(matrix[kept])
     return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
-
-
-def _overall(by_record: FloatArray, limit: float) -> float:
-    """The quantile at which draws were dropped, unless a record is unbounded."""
-    return float("inf") if np.isinf(by_record).any() else limit
 
 
 def _widened(largest: FloatArray) -> FloatArray:
@@ -227,8 +221,7 @@ def largest_weighted_by_draw(matrix: FloatArray, alpha: FloatArray) -> FloatArra
     used = alpha > 0
     if not used.any():
         return np.zeros(matrix.shape[0])
-    weighted = np.abs(matrix[:, used] * alpha[used])
-    largest = weighted.max(axis=1)
+    largest = np.abs(matrix[:, used] * alpha[used]).max(axis=1)
     if matrix.dtype == np.float32:  # products are float64; as in `_widened`
         largest = largest * (1 + float(np.finfo(np.float32).eps))
     return np.where(np.isnan(largest), np.inf, largest)

@@ -35,7 +35,7 @@ LAYERS = {
     5: {
         "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",
         "measures_report", "page", "plots", "plots_curve", "plots_masking", "plots_measures",
-        "release_measures", "report", "reweighting_report",
+        "plots_style", "release_measures", "report", "reweighting_report",
     },
 }  # fmt: skip
 LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
