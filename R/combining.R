@@ -116,7 +116,7 @@ interval <- function(x, level = 0.95) {
 
 #' @export
 print.pyhybrid_combined <- function(x, digits = 4, ...) {
-  cat("Combined inference, rule: ", x$rule, "\n", sep = "")
+  cat(paste0("Combined inference, rule: ", x$rule, "\n"))
   table <- cbind(
     estimate = x$estimate, se = sqrt(x$variance), df = x$df,
     between = x$between, within = x$within

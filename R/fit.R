@@ -104,14 +104,13 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
 #' @export
 print.pyhybrid_fit <- function(x, ...) {
   size <- dim(x$draws[[1]])
-  cat(
+  cat(paste0(
     "Fit by ", x$engine, " ", x$version, ": ", size[1], " chains of ", size[2], " draws, seed ",
     x$seed, "\n  variables:   ", paste(names(x$draws), collapse = ", "),
     "\n  diagnostics: R-hat ", format(x$diagnostics$rhat, digits = 4),
     ", bulk ESS ", round(x$diagnostics$ess_bulk), ", tail ESS ", round(x$diagnostics$ess_tail),
-    ", divergences ", x$diagnostics$divergences, "\n",
-    sep = ""
-  )
+    ", divergences ", x$diagnostics$divergences, "\n"
+  ))
   invisible(x)
 }
 

@@ -100,7 +100,7 @@ efficiency <- function(bounds) {
 #' @export
 print.pyhybrid_lipschitz_bounds <- function(x, digits = 4, ...) {
   kept <- sum(x$kept_draws)
-  cat(
+  cat(paste0(
     "Lipschitz bounds (nats) of ", length(x$by_record), " records, confidential\n",
     "  overall bound:  ", format(x$overall, digits = digits),
     "   (epsilon of one draw: ", format(2 * x$overall, digits = digits), ")\n",
@@ -108,9 +108,8 @@ print.pyhybrid_lipschitz_bounds <- function(x, digits = 4, ...) {
     format(max(x$by_record), digits = digits),
     ", efficiency ", format(efficiency(x), digits = digits), "\n",
     "  draws kept:     ", kept, " of ", length(x$kept_draws),
-    if (x$draw_quantile < 1) paste0("   (draw_quantile ", format(x$draw_quantile), ")"), "\n",
-    sep = ""
-  )
+    if (x$draw_quantile < 1) paste0("   (draw_quantile ", format(x$draw_quantile), ")"), "\n"
+  ))
   invisible(x)
 }
 

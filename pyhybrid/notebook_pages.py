@@ -19,6 +19,8 @@ __all__ = ["SIZES", "NotebookFailed", "find_notebook", "notebook_names", "render
 
 SIZES = ("quick", "paper")
 _PACKAGE = Path(__file__).resolve().parent
+# No warnings, and no word of rpy2 on the way it was built.
+_CALM = {"PYTHONWARNINGS": "ignore", "RPY2_CFFI_MODE": "ABI"}
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
   padding: 0 1rem; }
@@ -29,8 +31,10 @@ pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; margin: 0;
 .output_area { margin: .5rem 0; overflow-x: auto; }
 .output_stderr pre { color: #8a4b00; } img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; border: 0; font-size: 14px; }
-th, td { padding: .2rem .7rem; text-align: right; border: 0; border-bottom: 1px solid #ddd; }
-table.words th, table.words td, tbody th { text-align: left !important; vertical-align: top; }
+th, td { padding: .2rem .7rem; text-align: left; border: 0; border-bottom: 1px solid #ddd;
+  vertical-align: top; }
+table.numbers thead th, table.numbers td { text-align: right; }
+table.words thead th { text-align: left; }
 .prompt { display: none; }
 .k, .kn, .kc { color: #00507a; font-weight: 600; } .s1, .s2, .sa { color: #7a3e00; }
 .c1 { color: #5a6570; font-style: italic; } .mi, .mf { color: #5b2a86; }
@@ -111,7 +115,7 @@ def render_notebook(
         manager.transport, manager.ip = "ipc", f"{folder}/kernel"  # no open port
         _count_cells(client, source.stem, progress)
         try:
-            client.execute(env={**os.environ, "PYHYBRID_SIZE": size, "PYTHONWARNINGS": "ignore"})
+            client.execute(env={**_CALM, **os.environ, "PYHYBRID_SIZE": size})
         except nbclient.exceptions.CellExecutionError as error:
             raise NotebookFailed(f"{source.name}: {error.ename}: {error.evalue}") from None
         except nbclient.exceptions.DeadKernelError as error:
@@ -119,7 +123,7 @@ def render_notebook(
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)
-    return _page(_title(notebook), _words_to_the_left(body))
+    return _page(_title(notebook), _aligned(body))
 
 
 def _folder() -> Path:
@@ -134,12 +138,13 @@ def _count_cells(client: Any, name: str, progress: Callable[[str, int, int], Non
     client.on_cell_complete = lambda **_: progress(name, next(done), total)
 
 
-def _words_to_the_left(body: str) -> str:
-    """Tables with words in a cell get the class for it; numbers alone stand to the right."""
+def _aligned(body: str) -> str:
+    """Mark data frames: those of numbers alone are set to the right, those with words are not."""
 
     def marked(table: re.Match[str]) -> str:
         words = re.search(r"<td>(?!NaN<|inf<|-inf<)[^<]*[A-Za-z]{2}", table.group())
-        return table.group().replace('class="', 'class="words ', 1) if words else table.group()
+        kind = "words" if words else "numbers"
+        return table.group().replace('class="', f'class="{kind} ', 1)
 
     return re.sub(r'<table [^>]*class=".*?</table>', marked, body, flags=re.DOTALL)
 
