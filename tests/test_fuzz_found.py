@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput
+from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.ledger_file import locked_file
 from pyhybrid.measures.plain import utility_as_dict
 from pyhybrid.models.design import read_design
@@ -220,3 +221,26 @@ def test_json_of_measures_has_no_number_that_is_none() -> None:
     real = pd.DataFrame({"y": [1.7e308, -1.7e308, 1e308, 3.0], "x": [1.0, 2.0, 3.0, 4.5]})
     summary = ph.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
     json.dumps(utility_as_dict({"": summary}), allow_nan=False)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e300])
+def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
+    table = pd.DataFrame({"age": np.arange(1.0, 41.0) * unit})
+    with pytest.raises(InvalidInput, match="'age' must have a spread that floats can hold"):
+        ph.MaskedImputation(keys=["age"], masks=ph.masks_by_type(table, ["age"])).release(table)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["risk", "{}", "{}", "--key", "y"],
+        ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
+        ["ledger", "show", "{}"],
+        ["study", "summary", "{}"],
+        ["study", "run", "A", "--out", "{}"],
+        ["report", "1", "--out", "{}"],
+    ],
+)
+def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(PyhybridError, match="File name too long"):
+        run([part.format("x" * 5000) for part in arguments])

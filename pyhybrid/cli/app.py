@@ -11,14 +11,10 @@ import typer
 
 import pyhybrid
 from pyhybrid.cli import measure_commands
+from pyhybrid.cli.console import naming_file
 from pyhybrid.cli.ledger import commands as ledger_commands
 from pyhybrid.cli.mask_command import mask
-from pyhybrid.cli.options import (
-    build_model,
-    chosen_mechanism,
-    reweighting_of,
-    sampler_settings,
-)
+from pyhybrid.cli.options import build_model, chosen_mechanism, reweighting_of, sampler_settings
 from pyhybrid.cli.study import commands as study_commands
 
 __all__ = ["run"]
@@ -49,6 +45,8 @@ def run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
+    except OSError as error:
+        raise naming_file(error) from None
     except Exception as error:
         # typer's usage errors; their class has moved between its versions, this method has not.
         explain = getattr(error, "format_message", None)

@@ -12,12 +12,13 @@ from rich.table import Table
 
 from pyhybrid.accounting import epsilon_text
 from pyhybrid.engines import Diagnostics, Provenance
+from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.fitting import FitProgress
 from pyhybrid.release import Release
 from pyhybrid.reweighting import Reweighted
 from pyhybrid.validation import FloatArray
 
-__all__ = ["progress_bars", "release_table", "show", "steps_table", "summary_table"]
+__all__ = ["naming_file", "progress_bars", "release_table", "show", "steps_table", "summary_table"]
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -25,6 +26,13 @@ STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "median": np.median,
     "90th percentile": lambda y: np.quantile(y, 0.9),
 }
+
+
+def naming_file(error: OSError) -> Exception:
+    """The error itself, or for a path that the system refuses InvalidInput with path and reason."""
+    if isinstance(error, PyhybridError) or error.filename is None:
+        return error
+    return InvalidInput(f"{error.filename}: {error.strerror}")
 
 
 @contextlib.contextmanager

@@ -198,7 +198,13 @@ def _continuous(
     common: Mapping[str, Any],
 ) -> Column:
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    centre, scale = float(np.nanmean(numbers)), float(np.nanstd(numbers))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, scale = float(np.nanmean(numbers)), float(np.nanstd(numbers))
+    if not np.finfo(np.float64).tiny <= scale < np.inf:
+        raise InvalidInput(
+            f"column {common['name']!r} must have a spread that floats can hold: give it another "
+            "unit"
+        )
     if limits is not None and not (len(limits) == 2 and limits[0] < limits[1]):
         raise InvalidInput(f"limits of {common['name']!r} must be (lower, upper): found {limits!r}")
     return Column(
