@@ -30,7 +30,7 @@ MODULES = {
     "weights": ["tests/test_weights.py", "tests/test_mutants.py"],
     "risk": ["tests/test_risk.py", "tests/test_mutants.py"],
     "mechanisms.censored": ["tests/test_censored.py", "tests/test_mutants.py"],
-    "mechanisms.charge": ["tests/test_censored.py", "tests/test_mutants.py"],
+    "mechanisms.charge": ["tests/test_charges.py", "tests/test_mutants.py"],
     "calibration": ["tests/test_censored.py", "tests/test_mutants.py"],
 }
 _LIMIT = 60  # seconds for a mutant
