@@ -132,5 +132,9 @@ ceiling_at <- function(decimal, decimals) {
     if (any(rest > 0)) digits[1] <- digits[1] + 1L
     decimal <- list(digits = carry(digits), exponent = -decimals)
   }
-  as.numeric(paste0(paste(rev(decimal$digits), collapse = ""), "e", decimal$exponent))
+  epsilon <- as.numeric(paste0(paste(rev(decimal$digits), collapse = ""), "e", decimal$exponent))
+  if (is.infinite(epsilon)) {
+    invalid_input("epsilon must be a number that floats can hold: it is larger")
+  }
+  epsilon
 }

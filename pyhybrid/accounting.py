@@ -277,7 +277,10 @@ def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
 def _ceiling(value: Fraction, kind: str) -> float:
     # Fractions, as a Decimal context would round half to even at 28 digits before the ceiling.
     unit: int = 10 ** _DECIMALS[kind]
-    return math.ceil(value * unit) / unit
+    try:
+        return math.ceil(value * unit) / unit
+    except OverflowError:
+        raise InvalidInput("epsilon must be a number that floats can hold: it is larger") from None
 
 
 def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:

@@ -244,3 +244,11 @@ def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
 def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
     with pytest.raises(PyhybridError, match="File name too long"):
         run([part.format("x" * 5000) for part in arguments])
+
+
+def test_an_epsilon_beyond_any_float_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        ph.epsilon_of_bound(1e308)
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        ph.epsilon_of_bound(1e300, n_draws_released=10**9)
+    assert ph.epsilon_of_bound(8e307) == 1.6e308

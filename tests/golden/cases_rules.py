@@ -94,6 +94,7 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
     cases += [
         bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
         bad("infinite", {"bound": INF}, "bound must be a finite number"),
+        bad("too large", {"bound": 1e308}, "epsilon must be a number that floats can hold"),
         bad(
             "a number for a flag", {"bound": 1, "density_above_one": 1}, "density_above_one must be"
         ),
