@@ -89,6 +89,9 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
         ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
         ("operator", "own + 1,"): "a search from further down ends at the same place",
     },
+    "mechanisms.censored": {
+        ("constant", "warnings.warn(message, stacklevel=2)"): "whose line the warning shows",
+    },
 }
 """By module, from the kind of change and its source line to why it changes nothing."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,37 @@ def test_a_better_mode_elsewhere_is_written_into_the_charge(
         )
     assert not release.charge.converged
     assert "HAS NOT CONVERGED" in release.statement
+
+
+@pytest.mark.parametrize(
+    ("gap", "seen"),
+    [(30.5, "nothing"), (30.0, "lower by 30.0"), (0.5, "lower by 0.5"), (0.0, "missed the main")],
+)
+def test_how_much_lesser_a_mode_must_be(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch, gap: float, seen: str
+) -> None:
+    found = ModeCheck(n_chains=8, n_elsewhere=1, log_density_gap=gap)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: found)
+    mechanism = ph.Censored(MODEL, epsilon=4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if gap == 0:
+            with pytest.raises(NotConverged, match=seen):
+                mechanism.fit(session)
+        else:
+            fit = mechanism.fit(session).fit
+            assert (fit.diagnostics.n_elsewhere, fit.diagnostics.problems) == (1, ())
+    told = [str(each.message) for each in caught if "another mode" in str(each.message)]
+    assert [seen in text for text in told] == ([True] if 0 < gap <= 30 else [])
+
+
+def test_inner_mechanisms_have_the_model_and_calibrations_are_not_shown(
+    calibration: ph.Calibration,
+) -> None:
+    other = ph.Unweighted(ph.Beta("y ~ 1", upper=2))
+    with pytest.raises(InvalidInput, match="inner must be a mechanism over the same model"):
+        ph.Censored(MODEL, epsilon=4, inner=other)
+    assert "calibration" not in repr(ph.Censored(calibration=calibration))
 
 
 def test_calibrated_statements_say_what_the_calibration_needs(
