@@ -133,6 +133,56 @@ def test_calibrated_releases_are_strict(calibration: ph.Calibration) -> None:
     assert moved.share_outside > 0.5
 
 
+def frozen_f(calibration: ph.Calibration, y: np.ndarray) -> np.ndarray:
+    """f_i = max_s |log Beta(y_i | phi_s, lambda_s)| under the frozen draws, by scipy."""
+    phi, total = (calibration.draws.flat(name)[:, None] for name in ("phi", "lambda"))
+    return np.abs(stats.beta.logpdf(y, phi * total, (1 - phi) * total)).max(axis=0)
+
+
+def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calibration) -> None:
+    reference = frozen_f(calibration, outcomes(2)["y"].to_numpy())
+    assert calibration.lowest == pytest.approx(reference.min(), rel=1e-9)
+    assert calibration.highest == pytest.approx(reference.max(), rel=1e-9)
+    y = np.concatenate([outcomes(3)["y"], [1e-9, 1 - 1e-9]])  # two beyond all of the reference
+    bound = MODEL.bind(pd.DataFrame({"y": y}))
+    f = frozen_f(calibration, y)
+    r = np.clip((f - reference.min()) / (reference.max() - reference.min()), 0, 1)
+    for scale, shift in ((1.0, 0.0), (0.7, -0.1), (1.5, 0.2)):
+        own = replace(calibration, scale=scale, shift=shift)
+        expected = np.clip(scale * (1 - r) + shift, 0, 1)
+        np.testing.assert_allclose(own.weights(bound), expected, rtol=1e-8, atol=1e-12)
+        found = own.drift(bound)
+        assert found.censored_now == np.mean(expected * f > own.cap)
+        assert found.share_outside == np.mean((f < own.lowest) | (f > own.highest))
+    assert calibration.weights(bound)[-2:].tolist() == [0.0, 0.0]
+    assert calibration.censored == np.mean(
+        (1 - (reference - reference.min()) / np.ptp(reference)) * reference > calibration.cap
+    )
+
+
+def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) -> None:
+    bound = MODEL.bind(outcomes(3))
+    f = calibration.lipschitz(bound)
+    level = replace(calibration, lowest=2.0, highest=2.0, scale=0.6, shift=0.1)
+    np.testing.assert_allclose(level.weights(bound), 0.7)  # no spread: no record is riskier
+    own = replace(calibration, lowest=float(f[0]), highest=float(f.max()), cap=float(f[0]))
+    assert own.weights(bound)[0] == 1.0
+    assert own.drift(bound).share_outside == np.mean(f < f[0]), "the ends themselves are inside"
+    met = own.weights(bound) * f > f[0]
+    assert own.drift(bound).censored_now == met.mean(), "a term at the cap is not clipped"
+
+
+def test_records_without_a_finite_bound_weigh_nothing_in_a_calibration(
+    calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = MODEL.bind(outcomes(3, n=3))
+    f = np.array([calibration.lowest, np.inf, np.inf])
+    monkeypatch.setattr(ph.Calibration, "lipschitz", lambda *_: f)
+    assert calibration.weights(bound).tolist() == [1.0, 0.0, 0.0]
+    assert calibration.drift(bound).censored_now == 0.0
+    assert calibration.drift(bound).share_outside == pytest.approx(2 / 3)
+
+
 def test_calibrations_survive_the_disk(calibration: ph.Calibration, tmp_path: Path) -> None:
     calibration.save(tmp_path / "cal")
     assert (tmp_path / "cal").stat().st_mode & 0o777 == 0o700
