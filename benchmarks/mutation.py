@@ -89,6 +89,9 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
         ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
         ("operator", "own + 1,"): "a search from further down ends at the same place",
     },
+    "calibration": {
+        ("constant", "censored=0.0,"): "replaced at the end",
+    },
     "mechanisms.censored": {
         ("constant", "warnings.warn(message, stacklevel=2)"): "whose line the warning shows",
     },

@@ -7,6 +7,7 @@ import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,24 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calib
     assert calibration.censored == np.mean(
         (1 - (reference - reference.min()) / np.ptp(reference)) * reference > calibration.cap
     )
+
+
+def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
+    assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
+    assert not made.draws.divergent.any()
+    every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
+    kept = made.draws.flat("phi")
+    assert (kept[0], kept[-1]) == (every[0], every[-1]), "evenly spaced, from end to end"
+    assert len(np.unique(kept)) == 1000
+    with pytest.raises(InvalidInput, match="relation must be one of"):
+        calibrate(MODEL, outcomes(1), epsilon=4, relation="swap", **OPTIONS)
+    unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
+    monkeypatch.setattr(
+        "pyhybrid.calibration.lipschitz_bounds_streamed", lambda *_, **__: unbounded
+    )
+    with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
+        calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
 
 
 def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) -> None:
