@@ -286,3 +286,8 @@ def test_a_negative_epsilon_is_not_rounded() -> None:
     with pytest.raises(InvalidInput, match=r"epsilon must be >= 0: found -0\.001"):
         round_up(-0.001)
     assert round_up(0.0) == 0.0
+
+
+def test_an_epsilon_beyond_any_float_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        epsilon_of_bound(1e308)

@@ -252,3 +252,12 @@ def test_an_epsilon_beyond_any_float_is_refused() -> None:
     with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
         ph.epsilon_of_bound(1e300, n_draws_released=10**9)
     assert ph.epsilon_of_bound(8e307) == 1.6e308
+
+
+def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"y": rng.normal(size=60).round(2), "x": rng.choice(["a", "b"], 60)})
+    table["x"] = table["x"].astype(object).where(rng.random(60) < 0.8, True)
+    masks = ph.masks_by_type(table, ["y"])
+    made = ph.MaskedImputation(keys=["y"], masks=masks, n_synthetic=1).release(table)
+    pd.testing.assert_series_equal(made.synthetic[0]["x"], table["x"])

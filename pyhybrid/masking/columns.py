@@ -188,7 +188,9 @@ def _levels(values: pd.Series) -> tuple[Any, ...]:
     if isinstance(values.dtype, pd.CategoricalDtype):
         used = set(values.dropna())
         return tuple(level for level in values.dtype.categories if level in used)
-    return tuple(sorted(values.dropna().unique()))
+    return tuple(
+        sorted(values.dropna().unique(), key=lambda level: (isinstance(level, str), level))
+    )
 
 
 def _continuous(
