@@ -261,3 +261,10 @@ def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None
     masks = ph.masks_by_type(table, ["y"])
     made = ph.MaskedImputation(keys=["y"], masks=masks, n_synthetic=1).release(table)
     pd.testing.assert_series_equal(made.synthetic[0]["x"], table["x"])
+
+
+@pytest.mark.parametrize("name", ["masks", "types", "limits"])
+def test_options_by_column_that_are_no_mapping_are_refused(name: str) -> None:
+    table = pd.DataFrame({"y": [0.5, 1.5, 2.0, 3.5, 4.0, 7.5], "x": [1.5, 2.5, 1.0, 4.0, 3.0, 2.0]})
+    with pytest.raises(InvalidInput, match=f"{name} must be a mapping by"):
+        ph.MaskedImputation(keys=["y"], **{name: None}).release(table)

@@ -50,6 +50,9 @@ def bind_keys(roles: Roles, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
     """
     table = _checked_table(df)
     check_keys(roles.keys, table)
+    for what, given in (("types", roles.types), ("limits", roles.limits)):
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{what} must be a mapping by column: found {type(given).__name__}")
     predictors, left_out = _predictors(roles, table)
     for what, names in (("types", roles.types), ("limits", roles.limits)):
         unknown = [n for n in names if n not in (*roles.keys, *predictors)]

@@ -134,6 +134,8 @@ class MaskedImputation:
 
     def __post_init__(self) -> None:
         checked_names(self.keys, "keys")
+        if not isinstance(self.masks, Mapping):
+            raise InvalidInput(f"masks must be a mapping by key: found {type(self.masks).__name__}")
         for name in ("predictors", "order"):
             given = getattr(self, name)
             if given is not None and len(given):
