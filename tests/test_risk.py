@@ -398,3 +398,12 @@ def test_risk_follows_the_record_when_records_are_permuted(y: list[float], rando
 def test_bad_input_of_risks(function, y: list[float], options: dict, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         function(y, **options)
+
+
+@pytest.mark.parametrize("q", [0.5, 1.0])
+def test_streamed_bounds_below_one_are_not_raised(q: float) -> None:
+    columns = np.array([[-0.25, -0.5], [-0.125, -0.25]])
+    found = lipschitz_bounds_streamed(
+        lambda: [columns], np.array([1.0, 0.5]), np.array([0, 1]), draw_quantile=q
+    )
+    assert found.overall == {1.0: 0.25, 0.5: 0.1875}[q]
