@@ -233,7 +233,7 @@ def quantile_type7(values: FloatArray, probability: float) -> float:
     position = 1 + (ordered.size - 1) * probability
     below, above = int(np.floor(position)), int(np.ceil(position))
     low, high = ordered[below - 1], ordered[above - 1]
-    if above == below or low == high:
+    if low == high:  # infinite ones, too
         return float(low)
     part = position - below
     return float((1 - part) * low + part * high)
