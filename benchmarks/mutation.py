@@ -88,6 +88,11 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
         ): "one more element, which no row is read from",
         ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
         ("operator", "own + 1,"): "a search from further down ends at the same place",
+        (
+            "operator",
+            "edges = np.bincount(balls.low, minlength=d + 1) - np.bincount(balls.high, "
+            "minlength=d + 1)",
+        ): "the ball of the largest value ends at d, so that the second count is as long already",
     },
     "calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",
