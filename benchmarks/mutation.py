@@ -93,6 +93,12 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "edges = np.bincount(balls.low, minlength=d + 1) - np.bincount(balls.high, "
             "minlength=d + 1)",
         ): "the ball of the largest value ends at d, so that the second count is as long already",
+        ("name", "code = np.zeros(n, dtype=np.intp)"): "one code for all, whichever",
+        ("constant", "for column in columns.reshape(n, -1).T:"): "numpy takes any negative number",
+        (
+            "operator",
+            "code = np.unique(code * len(levels) + own, return_inverse=True)[1]",
+        ): "minus keeps codes apart as well (division does not, and is killed)",
     },
     "calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",

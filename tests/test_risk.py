@@ -407,3 +407,16 @@ def test_streamed_bounds_below_one_are_not_raised(q: float) -> None:
         lambda: [columns], np.array([1.0, 0.5]), np.array([0, 1]), draw_quantile=q
     )
     assert found.overall == {1.0: 0.25, 0.5: 0.1875}[q]
+
+
+def test_patterns_of_several_columns_do_not_run_together() -> None:
+    """First level 3 beside second level 1, and 1 beside 2, are alone, as all others are."""
+    pattern = [["a", "p"], ["a", "q"], ["b", "p"], ["c", "p"]]
+    assert radius_risk([1.0, 5.0, 7.0, 9.0], radius=0.1, pattern=pattern).tolist() == [0.0] * 4
+
+
+def test_missing_parts_of_a_pattern_are_one_level_however_they_are_written() -> None:
+    y = np.array([1.0, 5.0, 9.0, 3.0])
+    pattern = np.array([None, np.nan, None, "a"], dtype=object)
+    found = radius_risk(y, radius=0.1, pattern=pattern)
+    assert found == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0.0])
