@@ -395,4 +395,4 @@ def test_synthesize_with_a_ledger(
     assert strict.label.startswith("sum of unlike")
     code, _, error = run(capsys, *common[:-4], "--out", tmp_path / "b", "--allow-unlike")
     assert code == 2
-    assert "--allow-unlike goes with --ledger" in error
+    assert "--allow-unlike goes with --ledger, or with several formulas" in error

@@ -271,3 +271,14 @@ def test_from_the_command_line(
         main()
     assert stopped.value.code == 2
     assert "once per --formula: found 3 for 2" in capsys.readouterr().err
+    unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]
+    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--out", "other"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "(--allow-unlike) states the" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--allow-unlike", "--out", "o"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    assert ph.Release.load(tmp_path / "o").charge.kind == "asymptotic local"

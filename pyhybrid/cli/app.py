@@ -154,7 +154,7 @@ def synthesize(
     ] = None,
     allow_unlike: Annotated[
         bool,
-        typer.Option("--allow-unlike", help="With --ledger: charges of another kind, too."),
+        typer.Option("--allow-unlike", help="In a ledger or a sequence: unlike charges, too."),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,10 @@ def synthesize(
     m = check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
+    if allow_unlike and isinstance(mechanism, SequentialSynthesis):
+        mechanism = replace(mechanism, allow_unlike=True)
+    elif allow_unlike and ledger is None:
+        raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     book = _open_ledger(ledger, mechanism, allow_unlike=allow_unlike)
     source = read_table(data)
     form = file_format or source.file_format
@@ -142,8 +147,6 @@ def _open_ledger(
 ) -> Ledger | None:
     """The ledger, checked before any work is done for a release that it would refuse."""
     if path is None:
-        if allow_unlike:
-            raise InvalidInput("--allow-unlike goes with --ledger")
         return None
     ledger = Ledger(path, allow_unlike=allow_unlike)
     if ledger.left == 0:
