@@ -152,10 +152,9 @@ class StanModel:
         ------
         InvalidInput
             For an outcome that is missing or not numeric, predictors that are no columns, a formula
-            that cannot be evaluated or has another outcome, a program
-            that does not compile (with the compiler's message), does not take the data, whose
-            log_lik has another length, whose weights or cap do not act as they should, or whose
-            replicates read the outcome.
+            that cannot be evaluated or has another outcome, a program that does not compile (with
+            the compiler's message), does not take the data, whose log_lik has another length, whose
+            weights or cap do not act as they should, or whose replicates read the outcome.
         """
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
         if design.outcome != self.outcome:
