@@ -184,6 +184,9 @@ def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) 
     f = calibration.lipschitz(bound)
     level = replace(calibration, lowest=2.0, highest=2.0, scale=0.6, shift=0.1)
     np.testing.assert_allclose(level.weights(bound), 0.7)  # no spread: no record is riskier
+    near = replace(calibration, lowest=float(f[0]), highest=float(f[0]) + 0.5)
+    expected = np.clip(1 - (f - f[0]) / 0.5, 0, 1)
+    np.testing.assert_allclose(near.weights(bound), expected, atol=1e-12)
     own = replace(calibration, lowest=float(f[0]), highest=float(f.max()), cap=float(f[0]))
     assert own.weights(bound)[0] == 1.0
     assert own.drift(bound).share_outside == np.mean(f < f[0]), "the ends themselves are inside"
