@@ -102,6 +102,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
     },
     "calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",
+        ("statement", "raise InvalidInput("): "draws of another shape: held by test_fuzz_found.py",
     },
     "mechanisms.censored": {
         ("constant", "warnings.warn(message, stacklevel=2)"): "whose line the warning shows",
