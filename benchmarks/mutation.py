@@ -102,6 +102,10 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
     },
     "calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",
+        (
+            "constant",
+            "np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)",
+        ): "a weight of 0 makes 0 of 1, too (weights above 1, which none has, are killed)",
         ("statement", "raise InvalidInput("): "draws of another shape: held by test_fuzz_found.py",
     },
     "mechanisms.censored": {

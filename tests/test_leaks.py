@@ -310,8 +310,9 @@ except KeyboardInterrupt:
 
 def started(script: str, places: Path) -> subprocess.Popen[str]:
     """A process that has got as far as saying so."""
+    heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
     process = subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", heard + script],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=places / "work",
         stdout=subprocess.PIPE,
