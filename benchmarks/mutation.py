@@ -106,6 +106,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "constant",
             "np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)",
         ): "a weight of 0 makes 0 of 1, too (weights above 1, which none has, are killed)",
+        ("name", "met = np.zeros(f.size, dtype=bool)"): "overwritten by the comparison",
         ("statement", "raise InvalidInput("): "draws of another shape: held by test_fuzz_found.py",
     },
     "mechanisms.censored": {

@@ -170,7 +170,7 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (kept[0], kept[-1]) == (every[0], every[-1]), "evenly spaced, from end to end"
     assert len(np.unique(kept)) == 1000
     with pytest.raises(InvalidInput, match="relation must be one of"):
-        calibrate(MODEL, outcomes(1), epsilon=4, relation="swap", **OPTIONS)
+        calibrate(MODEL, outcomes(1), cap=2.0, relation="swap", **OPTIONS)
     unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
     monkeypatch.setattr(
         "pyhybrid.calibration.lipschitz_bounds_streamed", lambda *_, **__: unbounded
