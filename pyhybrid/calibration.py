@@ -125,6 +125,8 @@ class Calibration:
             return lipschitz_bounds_streamed(
                 lambda: bound.log_lik_blocks(self.draws), np.ones(bound.n), bound.row_of
             ).by_record
+        except InvalidInput:  # a ValueError, too: what the model itself has to say
+            raise
         except (ValueError, IndexError):
             raise InvalidInput(
                 "the calibration's draws must have the shapes of the model's parameters: they have "

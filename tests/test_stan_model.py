@@ -215,6 +215,21 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
         ph.Calibration.load(tmp_path / "calibration", model=_model(UNCAPPED, by_record=True))
 
 
+def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model(by_record=True)
+    made = ph.calibrate(
+        model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
+    )
+    bound = model.bind(_table())
+
+    def refuse(*_: Any) -> None:
+        raise InvalidInput("a density above 1")
+
+    monkeypatch.setattr(type(bound), "log_lik_blocks", refuse)
+    with pytest.raises(InvalidInput, match="a density above 1"):
+        made.weights(bound)
+
+
 def test_programs_with_reduce_sum_give_the_same_bounds() -> None:
     settings = SamplerSettings(chains=4, warmup=500, draws=1500, threads_per_chain=1)
     model = _model(THREADED)
