@@ -11,6 +11,7 @@ Reiter (2005), J. Official Statistics 21:441-462 (CART); [R03] Reiter (2003).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +35,7 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SequentialComparator:
+class _SequentialComparator(ABC):
     """What both have in common; parameters as in `MaskedImputation`."""
 
     keys: Sequence[str]
@@ -49,11 +50,13 @@ class _SequentialComparator:
         check_count(self.n_synthetic, "n_synthetic")
 
     @property
+    @abstractmethod
     def _method(self) -> str:
-        raise NotImplementedError
+        """What releases say they were made by."""
 
+    @abstractmethod
     def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
-        raise NotImplementedError
+        """A fitted model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release synthetic sets; see `MaskedImputation.release`.
