@@ -26,12 +26,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
-    "accounting": ["tests/test_accounting.py", "tests/test_mutants.py"],
-    "weights": ["tests/test_weights.py", "tests/test_mutants.py"],
-    "risk": ["tests/test_risk.py", "tests/test_mutants.py"],
-    "mechanisms.censored": ["tests/test_censored.py", "tests/test_mutants.py"],
-    "mechanisms.charge": ["tests/test_charges.py", "tests/test_mutants.py"],
-    "calibration": ["tests/test_censored.py", "tests/test_mutants.py"],
+    "privacy.epsilon": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
+    "privacy.charge": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
+    "privacy.composition": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
+    "privacy.weights": ["tests/privacy/test_weights.py", "tests/test_mutants.py"],
+    "privacy.bounds": ["tests/privacy/test_bounds.py", "tests/test_mutants.py"],
+    "privacy.count_risk": ["tests/privacy/test_bounds.py", "tests/test_mutants.py"],
+    "mechanisms.censored": ["tests/mechanisms/test_censored.py", "tests/test_mutants.py"],
+    "mechanisms.charge_of_fit": ["tests/mechanisms/test_charge_of_fit.py", "tests/test_mutants.py"],
+    "mechanisms.calibration": ["tests/mechanisms/test_censored.py", "tests/test_mutants.py"],
 }
 _LIMIT = 60  # seconds for a mutant
 _EXAMPLES = 40

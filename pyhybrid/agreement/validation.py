@@ -85,7 +85,7 @@ class Validation:
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
-        from pyhybrid.agreement.report import validation_report
+        from pyhybrid.reports.agreement import validation_report
 
         return validation_report(self)
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.audits.finding import EXACT, AuditFinding
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models import (
     Beta,
@@ -27,7 +27,7 @@ from pyhybrid.models import (
     Poisson,
 )
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["program_audits"]
 

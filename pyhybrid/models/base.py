@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.validation import FloatArray
 
 __all__ = ["BoundModel", "Model"]
 

@@ -10,12 +10,12 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, polygamma
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import cholesky_or_diagonal
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Beta"]
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
@@ -19,7 +20,6 @@ from pyhybrid.models.design import Design
 from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
-from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
     from pyhybrid.models.stan_model import StanModel
