@@ -1,9 +1,11 @@
 r"""Re-centered censoring: strict, and nearly free.
 
-.. math:: h_i(\theta) = \max(-a, \min(b, \alpha_i (f_i(\theta) - c_i))), \qquad c_i = f_i(\theta_{ref})
+.. math::
+
+    h_i(\theta) = \max(-a, \min(b, \alpha_i (f_i(\theta) - c_i))), \quad c_i = f_i(\theta_{ref})
 
 ranges over at most a + b for any data and any theta. Without clipping the center cancels from the
-posterior; with it, clipping starts at the typical movement of a term instead of at its typical size.
+posterior; with it, clipping starts at the typical movement of a term, not at its typical size.
 Center and weight must be functions of record i and frozen quantities alone.
 
 References
@@ -28,8 +30,8 @@ from pyhybrid.checks import (
     check_vector,
 )
 from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.epsilon import RELATIONS, STRICT
-from pyhybrid.privacy.range_epsilon import epsilon_of_range
+from pyhybrid.privacy.epsilon import RELATIONS, STRICT, shown
+from pyhybrid.privacy.range_epsilon import at_least, epsilon_of_range
 
 __all__ = ["cap_of_epsilon", "center_and_censor", "epsilon_of_censoring", "range_of_censoring"]
 
@@ -103,7 +105,9 @@ def range_of_censoring(cap: Any, *, discrete_uncentered: bool = False) -> float:
     (1.0, 0.4)
     """
     below, above = _caps(cap)
-    return below if check_flag(discrete_uncentered, "discrete_uncentered") else below + above
+    if check_flag(discrete_uncentered, "discrete_uncentered"):
+        return below
+    return at_least(shown(below) + shown(above))  # 0.1 + 0.2 is 0.3
 
 
 def epsilon_of_censoring(
@@ -154,6 +158,7 @@ def _caps(cap: Any) -> tuple[float, float]:
     pair = check_vector(cap, "cap")
     if pair.size != 2 or not np.isfinite(pair).all() or pair.min() < 0 or pair.max() == 0:
         raise InvalidInput(
-            f"cap must be one number above 0, or two of which none is below 0: found {pair.tolist()}"
+            "cap must be one number above 0, or two, none below 0 and one above: "
+            f"found {pair.tolist()}"
         )
     return float(pair[0]), float(pair[1])

@@ -23,13 +23,13 @@ _FEWEST = 4
 
 def check_chains(n_draws: int, chains: Any) -> int:
     """Return the number of chains; each must have the same number of draws, at least 4."""
-    chains = check_count(chains, "chains")
-    if n_draws % chains or n_draws // chains < _FEWEST:
+    number = check_count(chains, "chains")
+    if n_draws % number or n_draws // number < _FEWEST:
         raise InvalidInput(
-            f"draws must be stacked chain after chain, at least {_FEWEST} in each of {chains}: "
+            f"draws must be stacked chain after chain, at least {_FEWEST} in each of {number}: "
             f"found {n_draws}; or give ess"
         )
-    return chains
+    return number
 
 
 def effective_draws(values: FloatArray, chains: int) -> FloatArray:
@@ -59,7 +59,7 @@ def effective_draws(values: FloatArray, chains: int) -> FloatArray:
     covariance = _autocovariance(halves - means[:, None]).mean(axis=0)  # (half, b), over halves
     within = covariance[0] * half / (half - 1)
     total = covariance[0] + means.var(axis=0, ddof=1)
-    varies = total > 0
+    varies = (total > 0) & (np.ptp(values, axis=0) > 0)  # the mean of equal numbers is rounded
     scale = np.where(varies, total, 1.0)
     rho = 1 - (within - covariance) / scale
     rho[0] = 1.0

@@ -47,9 +47,9 @@ _HALVINGS = 2100  # a double has 2^63 values: bisection meets its neighbors long
 def delta_of_mu(mu: float, epsilon: float) -> float:
     r"""Smallest delta for which a mu-GDP release is (epsilon, delta)-DP.
 
-    With x = epsilon/mu - mu/2 and Mills' ratio M = Phi(-x)/phi(x), delta = phi(x) (M(x) - M(x + mu)),
-    whose difference is integrated where it would cancel. Relative error about 1e-13 for any delta
-    that a double can hold.
+    With x = epsilon/mu - mu/2 and Mills' ratio M = Phi(-x)/phi(x), delta is
+    phi(x) (M(x) - M(x + mu)), whose difference is integrated where it would cancel. Relative error
+    about 1e-13 for any delta that a double can hold.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     Examples
     --------
     >>> round(epsilon_of_mu(0.207, 1e-6), 2)
-    0.86
+    0.87
     """
     mu, delta = _nonnegative(mu, "mu"), check_delta(delta)
     # delta(hi) <= Phi(-t) <= exp(-t^2/2) with t = sqrt(2 log(1/delta))
@@ -109,7 +109,7 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
     Examples
     --------
     >>> round(mu_of_epsilon(1.0, 1e-6), 3)
-    0.236
+    0.237
     """
     epsilon, delta = _nonnegative(epsilon, "epsilon"), check_delta(delta)
     hi = 1.0

@@ -3,7 +3,10 @@ r"""Does the Gaussian limit hold here? Delta from the draws against the formula,
 The loss of releasing draw s about record i is :math:`L_s = g_{is} + \log E[\exp(-g_i)]`. With
 weights :math:`w_s = \exp(-L_s)` of mean 1 (the neighbor's posterior, Pareto smoothed),
 
-.. math:: \delta_1(\epsilon) = E[(1 - e^\epsilon w)_+], \qquad \delta_2(\epsilon) = E[(w - e^\epsilon)_+]
+.. math::
+
+    \delta_1(\epsilon) = E[(1 - e^\epsilon w)_+], \quad
+    \delta_2(\epsilon) = E[(w - e^\epsilon)_+]
 
 for the release with and without the record. Both should be `delta_of_mu(mu, epsilon)`.
 

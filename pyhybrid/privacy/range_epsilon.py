@@ -26,6 +26,7 @@ from pyhybrid.privacy.gaussian_curve import check_delta
 
 __all__ = [
     "RangeEpsilon",
+    "at_least",
     "epsilon_of_range",
     "epsilon_of_rho",
     "range_epsilon",
@@ -97,7 +98,7 @@ def epsilon_of_range(
     1.1
     """
     exact = _sides(relation) * _draws(n_draws_released) * shown(_range(loss_range))
-    return round_up(_at_least(exact), kind=kind)
+    return round_up(at_least(exact), kind=kind)
 
 
 def rho_of_range(
@@ -117,12 +118,12 @@ def rho_of_range(
     0.625
     """
     eta = _sides(relation) * shown(_range(loss_range))
-    return _at_least(_draws(n_draws_released) * eta**2 / 8)
+    return at_least(_draws(n_draws_released) * eta**2 / 8)
 
 
 def rho_of_epsilon(epsilon: float, *, n_draws_released: int = 1) -> float:
     """Rho of zCDP of m pure releases: m epsilon^2 / 2, rounded up [BS16, prop. 1.4]."""
-    return _at_least(_draws(n_draws_released) * shown(_range(epsilon, "epsilon")) ** 2 / 2)
+    return at_least(_draws(n_draws_released) * shown(_range(epsilon, "epsilon")) ** 2 / 2)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -191,7 +192,7 @@ def _range(value: float, name: str = "loss_range") -> float:
     return number
 
 
-def _at_least(exact: Fraction) -> float:
+def at_least(exact: Fraction) -> float:
     """The smallest double that is shown as no less than `exact`."""
     try:
         value = float(exact)
