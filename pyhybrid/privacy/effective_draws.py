@@ -53,26 +53,26 @@ def effective_draws(values: FloatArray, chains: int) -> FloatArray:
     n_draws, n_columns = values.shape
     length = n_draws // chains
     half = length // 2
-    by_chain = values.reshape(chains, length, n_columns)
-    halves = np.concatenate((by_chain[:, :half], by_chain[:, -half:]))  # (2 chains, half, b)
-    means = halves.mean(axis=1)
-    covariance = _autocovariance(halves - means[:, None]).mean(axis=0)  # (half, b), over halves
-    within = covariance[0] * half / (half - 1)
-    total = covariance[0] + means.var(axis=0, ddof=1)
+    by_chain = np.ascontiguousarray(values.T).reshape(n_columns, chains, length)
+    halves = np.concatenate((by_chain[..., :half], by_chain[..., -half:]), axis=1)
+    means = halves.mean(axis=2)  # (b, 2 chains)
+    covariance = _autocovariance(halves - means[..., None])  # (b, half)
+    within = covariance[:, 0] * half / (half - 1)
+    total = covariance[:, 0] + means.var(axis=1, ddof=1)
     varies = (total > 0) & (np.ptp(values, axis=0) > 0)  # the mean of equal numbers is rounded
     scale = np.where(varies, total, 1.0)
-    rho = 1 - (within - covariance) / scale
+    rho = 1 - (within - covariance.T) / scale
     rho[0] = 1.0
     time = _correlation_time(rho)
     return np.asarray(np.where(varies, n_draws / np.maximum(time, 1.0), float(n_draws)))
 
 
 def _autocovariance(centered: FloatArray) -> FloatArray:
-    """Biased autocovariance along axis 1, by the transform of the doubled length."""
-    length = centered.shape[1]
+    """Biased autocovariance by lag, averaged over the halves, from (b, halves, length)."""
+    length = centered.shape[2]
     size = fft.next_fast_len(2 * length, real=True)
-    power = np.abs(fft.rfft(centered, size, axis=1)) ** 2
-    return np.asarray(fft.irfft(power, size, axis=1)[:, :length] / length)
+    power = np.abs(fft.rfft(centered, size, axis=2)) ** 2
+    return np.asarray(fft.irfft(power.mean(axis=1), size, axis=1)[:, :length] / length)
 
 
 def _correlation_time(rho: FloatArray) -> FloatArray:

@@ -14,6 +14,8 @@ References
 ----------
 [DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37, sec. 2.4.
 [V17] Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432.
+[CF38] Cornish, Fisher (1938), Moments and cumulants in the specification of distributions, Revue de
+l'Institut International de Statistique 5:307-320.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ from pyhybrid.privacy.gaussian_mu import (
     gaussian_mu_streamed,
 )
 from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.terms import Blocks, IntArray, Terms, streamed_terms, terms_of
+from pyhybrid.privacy.terms import Blocks, IntArray, Terms, spread_of, streamed_terms, terms_of
 
 __all__ = ["GaussianLimit", "gaussian_limit", "gaussian_limit_streamed"]
 
 _BEYOND = 3.0  # standard errors that count as disagreement
+_WIDENING = 0.2  # of the neighbor's deviation: a few percent where n is large
+_SKEWNESS = 0.5
+_DEPTH = 5.0  # deviations out: where a delta of 1e-6 is decided
 _SMALLEST = 1e-12  # a mu below this tells nothing that doubles can show
 
 
@@ -56,7 +61,7 @@ class GaussianLimit:
     multiples : tuple of float, length K
         The check is made at epsilon = multiple times mu_i.
     delta_formula : ndarray, shape (n, K)
-        `delta_of_mu` at the upper end of mu_i.
+        `delta_of_mu` at the upper end of mu_i, corrected for skewness.
     delta_draws, delta_draws_error : ndarray, shape (n, K, 2)
         From the draws, direction with and without the record, and Monte Carlo standard errors.
     skewness : ndarray, shape (n,)
@@ -65,10 +70,15 @@ class GaussianLimit:
         Deviation under the neighbor over that under the posterior, less 1: how curved the term
         is and how much wider the neighbor's posterior; 0 in the limit.
     holds : ndarray of bool, shape (n,)
-        Pareto k at most 0.7, and no delta of the draws above the formula by more than 3 standard
-        errors.
+        Pareto k at most 0.7, abs(skewness) at most 0.5, abs(widening) at most 0.2, and no delta of
+        the draws above the formula by more than 3 standard errors.
+    harmless : ndarray of bool, shape (n,)
+        Pareto k at most 0.7, and the whole range over the draws below the largest mu: records at
+        whose values the density is flat, whose small terms are curved and need no limit.
     mu_charged : ndarray, shape (n,)
-        The upper end of mu_i; where the draws show more, the mu whose formula gives that delta.
+        The upper end of mu_i times 1 + abs(skewness) (z^2 - 1)/(6 z) with z = 5, which is where a
+        skewed term has its tail by the expansion of Cornish and Fisher; where the draws show more,
+        the mu whose formula gives their delta.
     overall : float
         Largest `mu_charged`.
     """
@@ -81,13 +91,14 @@ class GaussianLimit:
     skewness: FloatArray
     widening: FloatArray
     holds: npt.NDArray[np.bool_]
+    harmless: npt.NDArray[np.bool_]
     mu_charged: FloatArray
     overall: float
 
     @property
     def reliable(self) -> bool:
-        """Whether the limit holds for every record; if not, charge the range."""
-        return bool(self.holds.all())
+        """Whether the limit holds for every record that matters; if not, charge the range."""
+        return bool((self.holds | self.harmless).all())
 
 
 def gaussian_limit(
@@ -170,10 +181,11 @@ def _limit(
         centered = g - g.mean(axis=0)
         scale = np.where(mu.by_record[records] > _SMALLEST, np.sqrt((centered**2).mean(axis=0)), 1)
         skewness = ((centered / np.where(scale > 0, scale, 1)) ** 3).mean(axis=0)
-        return found[0], found[1], skewness
+        return found[0], found[1], skewness, spread_of(g)
 
-    (delta, error, skewness), unbounded = terms.by_record(compute)
-    return _compared(mu, steps, delta, error, skewness, unbounded)
+    (delta, error, skewness, spread), unbounded = terms.by_record(compute)
+    spread = np.where(unbounded, np.inf, spread)
+    return _compared(mu, steps, delta, error, skewness, spread)
 
 
 def _compared(
@@ -182,14 +194,16 @@ def _compared(
     delta: FloatArray,
     error: FloatArray,
     skewness: FloatArray,
-    unbounded: npt.NDArray[np.bool_],
+    spread: FloatArray,
 ) -> GaussianLimit:
     upper = mu.upper_by_record
-    finite = ~unbounded & np.isfinite(upper)
+    finite = np.isfinite(spread) & np.isfinite(upper)
     formula = np.ones((upper.size, steps.size))
-    charged = np.where(finite, upper, np.inf)
+    with np.errstate(invalid="ignore"):
+        skewed = upper * (1 + np.abs(skewness) * (_DEPTH**2 - 1) / (6 * _DEPTH))
     for i in np.flatnonzero(finite):
-        formula[i] = [delta_of_mu(upper[i], step * upper[i]) for step in steps]
+        formula[i] = [delta_of_mu(skewed[i], step * upper[i]) for step in steps]
+    charged = np.where(finite, skewed, np.inf)
     tells = (upper > _SMALLEST)[:, None, None]
     beyond = tells & (delta - _BEYOND * error > formula[:, :, None]) & finite[:, None, None]
     for i, k, side in np.argwhere(beyond):
@@ -199,6 +213,8 @@ def _compared(
     ratio = np.divide(
         mu.neighbor_by_record, mu.by_record, out=np.ones(upper.size), where=narrow & finite
     )
+    trusted = finite & (mu.pareto_k <= RELIABLE_K)
+    near = (np.abs(skewness) <= _SKEWNESS) & (np.abs(ratio - 1) <= _WIDENING)
     return GaussianLimit(
         mu=mu,
         multiples=tuple(float(step) for step in steps),
@@ -207,7 +223,8 @@ def _compared(
         delta_draws_error=error,
         skewness=skewness,
         widening=ratio - 1,
-        holds=finite & (mu.pareto_k <= RELIABLE_K) & ~beyond.any(axis=(1, 2)),
+        holds=trusted & near & ~beyond.any(axis=(1, 2)),
+        harmless=trusted & (spread <= mu.upper),
         mu_charged=charged,
         overall=float(charged.max()),
     )

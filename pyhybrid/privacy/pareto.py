@@ -45,10 +45,9 @@ def smoothed_log_weights(log_weights: FloatArray) -> tuple[FloatArray, FloatArra
         Above 0.7 the weights are unreliable. -inf for a column that does not vary (nothing to
         smooth), inf where fewer than 5 draws are in the tail.
     """
-    smoothed, k = log_weights.copy(), np.empty(log_weights.shape[1])
-    for column in range(log_weights.shape[1]):
-        k[column] = _smooth(smoothed[:, column])
-    return smoothed, k
+    columns = np.array(log_weights.T, order="C")  # each one contiguous, and a copy
+    k = np.array([_smooth(column) for column in columns])
+    return columns.T, k
 
 
 def _smooth(x: FloatArray) -> float:
