@@ -35,13 +35,15 @@ from pyhybrid.privacy.gaussian_mu import (
     STANDARD_ERRORS,
     GaussianMu,
     check_effective,
+    check_effective_of,
     gaussian_mu,
-    gaussian_mu_streamed,
+    mu_of,
 )
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.terms import Blocks, IntArray, Terms, spread_of, streamed_terms, terms_of
+from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, spread_of, terms_of
 
-__all__ = ["GaussianLimit", "gaussian_limit", "gaussian_limit_streamed"]
+__all__ = ["GaussianLimit", "gaussian_limit", "limit_of"]
 
 _BEYOND = 3.0  # standard errors that count as disagreement
 _WIDENING = 0.2  # of the neighbor's deviation: a few percent where n is large
@@ -134,20 +136,18 @@ def gaussian_limit(
     return _limit(mu, terms_of(matrix, alpha), chains, effective, multiples)
 
 
-def gaussian_limit_streamed(
-    blocks: Blocks,
+def limit_of(
+    log_lik: LogLik,
     alpha: FloatArray,
-    row_of: IntArray,
     *,
     chains: int = 1,
-    ess: Any = None,
+    ess: float | None = None,
     multiples: Sequence[float] = (1.0, 2.0, 3.0),
 ) -> GaussianLimit:
-    """`gaussian_limit` for records that share rows, as `gaussian_mu_streamed` takes them."""
-    mu = gaussian_mu_streamed(blocks, alpha, row_of, chains=chains, ess=ess)
-    terms = streamed_terms(blocks, alpha, row_of)
-    effective = None if ess is None else np.full(len(row_of), float(ess))
-    return _limit(mu, terms, chains, effective, multiples)
+    """`gaussian_limit` of a log-likelihood that is computed in blocks, alpha of shape (n,)."""
+    mu = mu_of(log_lik, alpha, chains=chains, ess=ess)
+    effective = check_effective_of(log_lik, ess, log_lik.n, chains)
+    return _limit(mu, lazy_terms(log_lik, alpha), chains, effective, multiples)
 
 
 def _limit(

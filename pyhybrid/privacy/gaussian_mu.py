@@ -20,18 +20,20 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_flag, check_log_lik, check_vector
+from pyhybrid.checks import FloatArray, check_flag, check_log_lik, check_positive, check_vector
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import check_chains, effective_draws
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import smoothed_log_weights
-from pyhybrid.privacy.terms import Blocks, IntArray, Terms, streamed_terms, terms_of
+from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, terms_of
 
 __all__ = [
     "STANDARD_ERRORS",
     "GaussianMu",
     "check_effective",
+    "check_effective_of",
     "gaussian_mu",
-    "gaussian_mu_streamed",
+    "mu_of",
     "mu_of_terms",
 ]
 
@@ -126,26 +128,29 @@ def gaussian_mu(
     return mu_of_terms(terms, chains, effective, -1 if check_flag(neighbor, "neighbor") else 0)
 
 
-def gaussian_mu_streamed(
-    blocks: Blocks,
+def mu_of(
+    log_lik: LogLik,
     alpha: FloatArray,
-    row_of: IntArray,
     *,
     chains: int = 1,
-    ess: Any = None,
+    ess: float | None = None,
     neighbor: bool = True,
 ) -> GaussianMu:
-    """`gaussian_mu` for records that share rows, as `lipschitz_bounds_streamed` takes them.
+    """`gaussian_mu` of a log-likelihood that is computed in blocks, alpha of shape (n,).
 
     `ess` is one number; every distinct pair of row and weight is computed once.
     """
-    n_draws = next(iter(blocks())).shape[0]
-    if ess is not None and np.ndim(ess) > 0:
-        raise InvalidInput("ess must be one number where rows are streamed")
-    effective = check_effective(ess, n_draws, 1, chains)
-    terms = streamed_terms(blocks, alpha, row_of)
-    effective = None if effective is None else np.full(terms.n_distinct, effective[0])
+    terms = lazy_terms(log_lik, alpha)
+    effective = check_effective_of(log_lik, ess, terms.n_distinct, chains)
     return mu_of_terms(terms, chains, effective, -1 if check_flag(neighbor, "neighbor") else 0)
+
+
+def check_effective_of(
+    log_lik: LogLik, ess: float | None, n: int, chains: int
+) -> FloatArray | None:
+    """`check_effective` where the number of draws is found from the first block."""
+    n_draws = next(block.shape[0] for _, block in log_lik.blocks())
+    return check_effective(None if ess is None else check_positive(ess, "ess"), n_draws, n, chains)
 
 
 def check_effective(ess: Any, n_draws: int, n: int, chains: int) -> FloatArray | None:

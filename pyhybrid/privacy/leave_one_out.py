@@ -20,10 +20,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.terms import Blocks, IntArray, Terms, streamed_terms, terms_of
+from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, terms_of
 
-__all__ = ["LeaveOneOutLoss", "leave_one_out_loss", "leave_one_out_loss_streamed"]
+__all__ = ["LeaveOneOutLoss", "leave_one_out_loss", "losses_of"]
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
 
@@ -93,11 +94,9 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     return _loss(terms_of(log_lik, alpha))
 
 
-def leave_one_out_loss_streamed(
-    blocks: Blocks, alpha: FloatArray, row_of: IntArray
-) -> LeaveOneOutLoss:
-    """`leave_one_out_loss` for records that share rows, as `lipschitz_bounds_streamed` has them."""
-    return _loss(streamed_terms(blocks, alpha, row_of))
+def losses_of(log_lik: LogLik, alpha: FloatArray) -> LeaveOneOutLoss:
+    """`leave_one_out_loss` of a log-likelihood that is computed in blocks, alpha of shape (n,)."""
+    return _loss(lazy_terms(log_lik, alpha))
 
 
 def _loss(terms: Terms) -> LeaveOneOutLoss:

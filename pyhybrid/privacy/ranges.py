@@ -22,9 +22,10 @@ import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray, check_fraction
 from pyhybrid.privacy.bounds import quantile_type7
-from pyhybrid.privacy.terms import Blocks, IntArray, Terms, spread_of, streamed_terms, terms_of
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.terms import Terms, lazy_terms, spread_of, terms_of
 
-__all__ = ["LossRanges", "loss_ranges", "loss_ranges_streamed"]
+__all__ = ["LossRanges", "loss_ranges", "ranges_of"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,15 +93,9 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     return _ranges(terms_of(log_lik, alpha), check_fraction(draw_quantile, "draw_quantile"))
 
 
-def loss_ranges_streamed(
-    blocks: Blocks, alpha: FloatArray, row_of: IntArray, *, draw_quantile: float = 1.0
-) -> LossRanges:
-    """`loss_ranges` for records that share rows, as `lipschitz_bounds_streamed` takes them.
-
-    `blocks` is called once, and twice if `draw_quantile` is below 1.
-    """
-    quantile = check_fraction(draw_quantile, "draw_quantile")
-    return _ranges(streamed_terms(blocks, alpha, row_of), quantile)
+def ranges_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0) -> LossRanges:
+    """`loss_ranges` of a log-likelihood that is computed in blocks, alpha of shape (n,)."""
+    return _ranges(lazy_terms(log_lik, alpha), check_fraction(draw_quantile, "draw_quantile"))
 
 
 def _ranges(terms: Terms, quantile: float) -> LossRanges:

@@ -36,7 +36,8 @@ from pyhybrid.checks import (
 )
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
-from pyhybrid.privacy.terms import Blocks, IntArray
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.terms import IntArray
 from pyhybrid.privacy.weights import (
     reweight,
     scalar_weights,
@@ -47,7 +48,7 @@ from pyhybrid.privacy.weights import (
 __all__ = [
     "WeightsWithout",
     "lipschitz_without",
-    "moved_terms_streamed",
+    "moved_terms",
     "recomputed_terms",
     "reweight_without",
     "scalar_without",
@@ -291,25 +292,18 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
     return np.asarray(weights.terms(matrix))
 
 
-def moved_terms_streamed(blocks: Blocks, row_of: IntArray, weights: WeightsWithout) -> FloatArray:
-    """T of `weights.movers` only, shape (S, k), for records that share rows.
+def moved_terms(log_lik: LogLik, weights: WeightsWithout) -> FloatArray:
+    """T of `weights.movers` only, shape (S, k), of a log-likelihood that is computed in blocks.
 
-    For all others T_i = g_i, so that the streamed functions hold for them as they are. For LW, k is
-    at most 2. `blocks` and `row_of` are those of `lipschitz_bounds_streamed`.
+    For all others T_i = g_i, so that `ranges_of`, `mu_of` and `losses_of` hold for them as they
+    are. For LW, k is at most 2.
     """
-    n_rows = int(row_of.max()) + 1
-    sums = np.zeros((n_rows, weights.movers.size))
-    for column, i in enumerate(weights.movers):
+    parts = []
+    for i in weights.movers:
         change = weights.others_change(int(i))
         change[i] = weights.alpha[i]
-        sums[:, column] = np.bincount(row_of, change, minlength=n_rows)
-    parts, start = [], 0
-    for block in blocks():
-        used = np.flatnonzero(sums[start : start + block.shape[1]].any(axis=1))
-        with np.errstate(invalid="ignore"):
-            parts.append(block[:, used].astype(np.float64) @ sums[start + used])
-        start += block.shape[1]
-    return np.asarray(sum(parts))
+        parts.append(log_lik.total(change))
+    return np.column_stack(parts) if parts else np.zeros((0, 0))
 
 
 def _product(matrix: FloatArray, alpha: FloatArray) -> FloatArray:

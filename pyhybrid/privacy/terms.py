@@ -1,12 +1,12 @@
 r"""Weighted terms g_i = alpha_i f_i of single records, in blocks of columns that fit in memory.
 
 Range, deviation and leave-one-out loss are all functions of one column: the term of one record over
-the draws. They are written once for a block of columns and run over a matrix or over streamed rows.
+the draws. They are written once for a block of columns and run over a matrix or over a `LogLik`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,9 @@ import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray, check_alpha, check_log_lik
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["Blocks", "IntArray", "Terms", "spread_of", "streamed_terms", "terms_of"]
-
-Blocks = Callable[[], Iterable[FloatArray]]
-"""Each call yields a log-likelihood matrix again, from its first column to its last, in blocks of
-shape (S, b): one column per distinct row, as `lipschitz_bounds_streamed` takes it."""
+__all__ = ["IntArray", "Terms", "lazy_terms", "spread_of", "terms_of"]
 
 IntArray = npt.NDArray[np.intp]
 
@@ -87,34 +84,24 @@ def terms_of(log_lik: Any, alpha: Any = None) -> Terms:
     return Terms(blocks=blocks, place=np.arange(n), n_distinct=n)
 
 
-def streamed_terms(blocks: Blocks, alpha: FloatArray, row_of: IntArray) -> Terms:
-    """The terms of records that share rows: one for each distinct pair of row and weight.
-
-    Parameters
-    ----------
-    blocks : callable
-        See `Blocks`.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    row_of : ndarray of int, shape (n,)
-        Column that holds record i.
-    """
-    alpha = check_alpha(alpha, len(row_of))
-    pairs, place = np.unique(np.column_stack((row_of, alpha)), axis=0, return_inverse=True)
+def lazy_terms(log_lik: LogLik, alpha: FloatArray) -> Terms:
+    """The terms of a `LogLik` and weights (n,): one for each distinct pair of row and weight."""
+    alpha = check_alpha(alpha, log_lik.n)
+    pairs, place = np.unique(np.column_stack((log_lik.row_of, alpha)), axis=0, return_inverse=True)
     rows = pairs[:, 0].astype(np.intp)  # sorted, as `unique` sorts by row first
 
-    def weighted_blocks() -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        start = 0
-        for block in blocks():
-            stop = start + block.shape[1]
-            columns = np.arange(*np.searchsorted(rows, (start, stop)))
+    def blocks() -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        stop = 0
+        for place_of, block in log_lik.blocks():
+            stop = place_of.stop
+            columns = np.arange(*np.searchsorted(rows, (place_of.start, stop)))
             if columns.size:
-                yield columns, *_weighted(block[:, rows[columns] - start], pairs[columns, 1])
-            start = stop
-        if start <= rows[-1]:
-            raise InvalidInput(f"row_of must name columns of the blocks, 0 to {start - 1}")
+                own = block[:, rows[columns] - place_of.start]
+                yield columns, *_weighted(own, pairs[columns, 1])
+        if stop <= rows[-1]:
+            raise InvalidInput(f"row_of must name columns of the blocks, 0 to {stop - 1}")
 
-    return Terms(blocks=weighted_blocks, place=place.reshape(-1), n_distinct=len(pairs))
+    return Terms(blocks=blocks, place=place.reshape(-1), n_distinct=len(pairs))
 
 
 def _weighted(matrix: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
-from pyhybrid.privacy.recomputed import moved_terms_streamed
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.recomputed import moved_terms
 from tests.privacy.enumerated import LOG_LIK, log_posterior
 
 IntArray = Any
@@ -175,7 +176,8 @@ def test_streamed_movers_are_those_of_the_whole() -> None:
     rng = np.random.default_rng(2)
     rows, row_of = -rng.gamma(2, 2, (DRAWS, 6)), np.array([0, 1, 2, 3, 4, 5, 2, 3, 0])
     without = ph.lipschitz_without(np.abs(rows).max(axis=0)[row_of], scale=0.9)
-    found = moved_terms_streamed(lambda: np.array_split(rows, [2, 5], axis=1), row_of, without)
+    lazy = LogLik(make=lambda: np.array_split(rows, [2, 5], axis=1), row_of=row_of)
+    found = moved_terms(lazy, without)
     whole = ph.recomputed_terms(rows[:, row_of], without)
     np.testing.assert_allclose(found, whole[:, without.movers], rtol=1e-12)
     unmoved = np.setdiff1d(np.arange(9), without.movers)
