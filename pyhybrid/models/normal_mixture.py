@@ -72,7 +72,6 @@ class NormalRegression(RegressionModel):
     density_above_one: ClassVar[bool] = True
     program_name: ClassVar[str] = "normal_mixture"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma", "log_proportion")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ()
 
     @property
     def n_components(self) -> int:
@@ -80,6 +79,7 @@ class NormalRegression(RegressionModel):
         return 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice(self.transform, "transform", TRANSFORMS)
         check_positive(self.unit, "unit")
         if check_finite(self.min_sd, "min_sd") < 0:
