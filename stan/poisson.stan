@@ -7,43 +7,8 @@
 //
 // Weights, cap, frequency, log_lik and L_beta as in negative_binomial.stan.
 functions {
-  // Regression coefficients are beta = scale .* u. Returns u and, as its last element,
-  // log |du / dz|. Were the log-likelihood of beta quadratic with gradient `score` at 0 and
-  // curvature information_root * information_root', and u standard normal a priori, then z would
-  // be standard normal given the scales: no funnel, however weak or strong the likelihood is,
-  // whatever the location, scale and correlation of the columns of X.
-  vector standardized_coefficients(vector z, vector scale, matrix information_root, vector score) {
-    int K = rows(z);
-    matrix[K, K] root = cholesky_decompose(
-      tcrossprod(diag_pre_multiply(scale, information_root)) + diag_matrix(rep_vector(1, K)));
-    vector[K] u = mdivide_right_tri_low(
-      (mdivide_left_tri_low(root, scale .* score) + z)', root)';
-    return append_row(u, -sum(log(diagonal(root))));
-  }
-  // Log density, up to a constant, of u, log_scale and log_radius under the published prior
-  //   beta ~ MVN(0, diag(sigma_beta) Omega diag(sigma_beta)),  Omega ~ LKJ(eta),
-  //   sigma_beta ~ half-t_3(0, 1)
-  // with Omega integrated out. An LKJ(eta) matrix is the correlation matrix of a Wishart matrix of
-  // freedom = K - 1 + 2 eta: cosines between independent random directions. So beta_j =
-  // sigma_beta_j r cos_j, r ~ chi(freedom), cos_j one coordinate of a random direction. With
-  // cos_j = u_j / sqrt(freedom + u_j^2): beta_j = r / sqrt(freedom) exp(log_scale_j) u_j,
-  // sigma_beta_j = exp(log_scale_j) sqrt(1 + u_j^2 / freedom), log_radius = log(r / sqrt(freedom)).
-  real published_prior(vector u, vector log_scale, real log_radius, real freedom) {
-    vector[rows(u)] stretch = log1p(square(u) / freedom);
-    return freedom * (log_radius - 0.5 * exp(2 * log_radius))
-           + sum(log_scale) - 0.5 * (freedom - 1) * sum(stretch)
-           - 2 * sum(log1p(exp(2 * log_scale + stretch) / 3));
-  }
-  // Cholesky factor of Omega given ratio = beta ./ sigma_beta = r cos: the parts of the directions
-  // that are orthogonal to beta's are independent of all else.
-  matrix correlation_factor_rng(vector ratio, real log_radius, real freedom) {
-    int K = rows(ratio);
-    vector[K] cosine = ratio / (sqrt(freedom) * exp(log_radius));
-    vector[K] sine = sqrt(1 - square(cosine));
-    matrix[K, K] across = lkj_corr_cholesky_rng(K, (freedom - K) / 2);
-    return cholesky_decompose(
-      tcrossprod(diag_pre_multiply(sine, across)) + cosine * cosine');
-  }
+#include functions/pseudo_log_lik.stan
+#include functions/coefficients.stan
 }
 data {
   int<lower=1> n;                              // rows
@@ -57,8 +22,13 @@ data {
   // Where the sampler looks first: a rough fit. Any values give the same posterior.
   matrix[K, K] information_root;
   vector[K] score;
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
   int<lower=0, upper=1> use_cap;
-  real<lower=0> cap;                           // read only if use_cap = 1
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -75,24 +45,7 @@ parameters {
   vector[normal_prior == 1 ? 0 : 1] z_radius;
 }
 transformed parameters {
-  vector[normal_prior == 1 ? 0 : K] sigma_beta;
-  vector[K] beta;
-  real log_prior;                              // of beta and its scales, Jacobian included
-  {
-    vector[K + 1] u;
-    if (normal_prior == 1) {
-      u = standardized_coefficients(z, prior_scale, information_root, score);
-      beta = prior_scale .* head(u, K);
-      log_prior = u[K + 1] - 0.5 * dot_self(head(u, K));
-    } else {
-      real log_radius = z_radius[1] / sqrt(2 * freedom);
-      vector[K] scale = exp(log_scale + log_radius);
-      u = standardized_coefficients(z, scale, information_root, score);
-      beta = scale .* head(u, K);
-      sigma_beta = exp(log_scale) .* sqrt(1 + square(head(u, K)) / freedom);
-      log_prior = u[K + 1] + published_prior(head(u, K), log_scale, log_radius, freedom);
-    }
-  }
+#include blocks/coefficients.stan
 }
 model {
   target += log_prior;
@@ -101,11 +54,8 @@ model {
     vector[n] eta = X * beta;
     if (use_cap == 1) {
       vector[n] f = count .* eta - exp(eta) - log_factorial;
-      for (i in 1:n) {
-        if (weights[i] > 0) {
-          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
-        }
-      }
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                               use_cap, cap_below, cap_above);
     } else {
       target += count_X * beta - dot_product(weight, exp(eta)) - sum_log_factorial;
     }

@@ -13,25 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.accounting import (
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.bounds import lipschitz_bounds, lipschitz_bounds_streamed, quantile_type7
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.epsilon import (
     ASYMPTOTIC_LOCAL,
     STRICT,
-    PrivacyCharge,
     bound_of_epsilon,
-    compose_charges,
     epsilon_of_bound,
     round_up,
 )
-from pyhybrid.errors import InvalidInput
-from pyhybrid.risk import (
-    lipschitz_bounds,
-    lipschitz_bounds_streamed,
-    pairwise_risk,
-    quantile_type7,
-    radius_risk,
-)
-from pyhybrid.weights import count_weights, reweight, weights_from_lipschitz
-from tests.test_accounting import charge
+from pyhybrid.privacy.weights import count_weights, reweight, weights_from_lipschitz
+from tests.privacy.test_epsilon import charge
 
 # --- One charge ---------------------------------------------------------------------------------
 

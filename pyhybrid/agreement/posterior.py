@@ -11,12 +11,12 @@ from scipy.special import gammaln
 
 import pyhybrid
 from pyhybrid.agreement.rows import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Draws, SamplerSettings
-from pyhybrid.fitting import PosteriorFit
+from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel
+from pyhybrid.privacy.bounds import largest_weighted_by_draw
 from pyhybrid.rbridge import call_r
-from pyhybrid.risk import largest_weighted_by_draw
-from pyhybrid.validation import FloatArray
 
 __all__ = ["mean_rows", "same_draws_rows", "short_settings", "table_rows"]
 

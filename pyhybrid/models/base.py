@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundModel", "Model"]
 
@@ -84,11 +85,12 @@ class BoundModel(Protocol):
         """Column of the log-likelihood blocks that holds record i, shape (n,)."""
 
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
         """Data block of the program under weights `alpha` (n,), censored at `cap` if given.
 
-        `dispersion` spreads the sampler's starting points; it does not change the posterior.
+        A number stands for `Cap` [-M, M] without center and units. `dispersion` spreads the
+        sampler's starting points; it does not change the posterior.
         """
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln, digamma, expit, logit, polygamma
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOGIT, SizedLikelihood, rough_fit, scored_fit
-from pyhybrid.validation import FloatArray
 
 __all__ = ["BetaRegression"]
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray, check_choice, check_positive
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.validation import FloatArray, check_choice, check_positive
 
 __all__ = ["PRIORS", "LinearModel", "quadratic"]
 
@@ -111,7 +111,7 @@ def quadratic(
     """
     K = X.shape[1]
     # By the QR decomposition: its condition number is the root of that of the information.
-    triangle = np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r")
+    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
     root = np.zeros((K, K))
     root[:, : triangle.shape[0]] = triangle.T
     score = root @ (root.T @ center) + X.T @ slope

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaln, expit
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
-from pyhybrid.validation import FloatArray
 
 __all__ = ["NegativeBinomial"]
 
