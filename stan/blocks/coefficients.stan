@@ -3,17 +3,21 @@
   vector[K] beta;
   real log_prior;                              // of beta and its scales, Jacobian included
   {
-    vector[K + 1] u;
+    real log_radius = normal_prior == 1 ? 0 : z_radius[1] / sqrt(2 * freedom);
+    vector[K] scale = prior_scale;
+    vector[K + 1] standardized;
+    vector[K] own;
+    if (normal_prior == 0) {
+      scale = exp(log_scale + log_radius);
+    }
+    standardized = standardized_coefficients(z, scale, information_root, score);
+    own = head(standardized, K);
+    beta = scale .* own;
+    log_prior = standardized[K + 1];
     if (normal_prior == 1) {
-      u = standardized_coefficients(z, prior_scale, information_root, score);
-      beta = prior_scale .* head(u, K);
-      log_prior = u[K + 1] - 0.5 * dot_self(head(u, K));
+      log_prior += -0.5 * dot_self(own);
     } else {
-      real log_radius = z_radius[1] / sqrt(2 * freedom);
-      vector[K] scale = exp(log_scale + log_radius);
-      u = standardized_coefficients(z, scale, information_root, score);
-      beta = scale .* head(u, K);
-      sigma_beta = exp(log_scale) .* sqrt(1 + square(head(u, K)) / freedom);
-      log_prior = u[K + 1] + published_prior(head(u, K), log_scale, log_radius, freedom);
+      log_prior += published_prior(own, log_scale, log_radius, freedom);
+      sigma_beta = exp(log_scale) .* sqrt(1 + square(own) / freedom);
     }
   }

@@ -25,13 +25,19 @@
            + sum(log_scale) - 0.5 * (freedom - 1) * sum(stretch)
            - 2 * sum(log1p(exp(2 * log_scale + stretch) / 3));
   }
-  // Cholesky factor of Omega given ratio = beta ./ sigma_beta = r cos: the parts of the directions
-  // that are orthogonal to beta's are independent of all else.
+  // Cholesky factor of Omega given ratio = beta ./ sigma_beta = r cos. The parts of the directions
+  // that are orthogonal to beta's are independent of all else, random directions in one dimension
+  // less: rows of Bartlett's factor of a Wishart matrix.
   matrix correlation_factor_rng(vector ratio, real log_radius, real freedom) {
     int K = rows(ratio);
     vector[K] cosine = ratio / (sqrt(freedom) * exp(log_radius));
-    vector[K] sine = sqrt(1 - square(cosine));
-    matrix[K, K] across = lkj_corr_cholesky_rng(K, (freedom - K) / 2);
-    return cholesky_decompose(
-      tcrossprod(diag_pre_multiply(sine, across)) + cosine * cosine');
+    matrix[K, K] across = rep_matrix(0, K, K);
+    for (i in 1:K) {
+      for (j in 1:(i - 1)) {
+        across[i, j] = normal_rng(0, 1);
+      }
+      across[i, i] = sqrt(chi_square_rng(freedom - i));
+    }
+    across = diag_pre_multiply(sqrt((1 - square(cosine)) ./ rows_dot_self(across)), across);
+    return cholesky_decompose(tcrossprod(across) + cosine * cosine');
   }
