@@ -34,6 +34,7 @@ _POWER_OF_DISPERSION = {
     "factor": 1,
     "spread_rphi": 1,
     "spread_lambda": 1,
+    "spread_sigma": 1,
     "information_root": -1,
     "score": -2,
 }

@@ -21,8 +21,9 @@ MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial,
     "poisson": ph.Poisson,
     "beta_regression": ph.BetaRegression,
+    "normal_regression": ph.NormalRegression,
 }
-ETA = {"negative_binomial": 6, "poisson": 6, "beta_regression": 6}
+ETA = {"negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1}
 
 
 def _table(model: str, n: int = 40) -> pd.DataFrame:
@@ -34,6 +35,7 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
         "negative_binomial": lambda: rng.negative_binomial(3, 3 / (3 + np.exp(eta))),
         "poisson": lambda: rng.poisson(np.exp(eta)),
         "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
+        "normal_regression": lambda: rng.normal(eta, 0.8),
     }
     return pd.DataFrame({"y": outcomes[model](), "year": year, "income": income})
 
@@ -81,6 +83,9 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
         mu = special.expit(mu_eta)
         total = stats.beta.logpdf(y, size * mu, size * (1 - mu)) @ _alpha(bound)
         total += stats.pareto.logpdf(size, 1.5, scale=0.1)
+    elif model == "normal_regression":
+        sd = float(values["sigma"])
+        total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
     elif model == "negative_binomial":
         phi = float(values["phi"])
         total = stats.nbinom.logpmf(y, phi, phi / (phi + np.exp(mu_eta))) @ _alpha(bound)
@@ -123,8 +128,7 @@ def test_the_target_is_the_documented_posterior(model: str, prior: str) -> None:
 def _constants(model: str, prior: str, bound: Any, program: StanProgram, data: Any) -> Any:
     rng = np.random.default_rng(5)
     at = ProgramAtPoints(program, data)
-    sizes = {"negative_binomial": ("phi",), "poisson": (), "beta_regression": ("lambda",)}[model]
-    names = ("beta", *sizes, *(("sigma_beta",) if prior == "published" else ()))
+    names = (*bound.model.parameters, *(("sigma_beta",) if prior == "published" else ()))
     points = rng.normal(size=(6, at.n_unconstrained))
     found = []
     for point, density in zip(points, at.log_density(points), strict=True):
