@@ -150,7 +150,7 @@ def _references() -> dict[str, Reference]:
                 _log_prior_of_coefficient(a[:, :1]) + stats.t.logpdf(np.exp(b), 3) + b
             ),
             box=(wide, (-3.0, 3.0)),
-            read=lambda d: (d.variables["beta"][..., 0, 0], np.log(d.variables["sigma"][..., 0])),
+            read=_sized("sigma"),
         ),
     }
 
