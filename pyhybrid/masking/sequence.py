@@ -21,11 +21,18 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.masking.association import BoundKeys, Snapshot
-from pyhybrid.masking.evidence import Evidence
+from pyhybrid.masking.association import Snapshot
+from pyhybrid.masking.draws import (
+    LogPosterior,
+    Metric,
+    Walker,
+    draw_levels,
+    elliptical_slice,
+    metric_at_mode,
+)
 from pyhybrid.masking.families import LevelModel
-from pyhybrid.masking.hamiltonian import LogPosterior, Metric, Walker, metric_at_mode
-from pyhybrid.masking.slices import draw_levels, elliptical_slice
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence
 
 __all__ = ["SequentialModel"]
 
@@ -267,9 +274,9 @@ class SequentialModel:
         precision = np.full(len(design), 1 / theta[-1])
         total = (design[:, : self.starts[j]] @ theta[:-1]) / theta[-1]
         if evidence is not None and evidence.precision is not None:
-            assert evidence.centre is not None
+            assert evidence.center is not None
             precision = precision + evidence.precision[rows]
-            total = total + evidence.precision[rows] * evidence.centre[rows]
+            total = total + evidence.precision[rows] * evidence.center[rows]
         others = []
         for k in after:
             rest, slopes = self._without(state, j, k, design)
