@@ -63,6 +63,8 @@ class Walker:
     step: float = _STEP
     seen: int = 0
     divergent: int = 0
+    known: tuple[float, FloatArray] | None = None
+    """Value and gradient of the target at `theta`; None once another target is to be used."""
 
     def move(
         self, target: LogPosterior, metric: Metric, rng: np.random.Generator, *, adapt: bool
@@ -71,7 +73,7 @@ class Walker:
         step = self.step * rng.uniform(0.9, 1.1)
         n_steps = max(1, round(_PATH / step * rng.uniform(0.8, 1.2)))
         start = rng.standard_normal(self.theta.size)
-        value, gradient = target(self.theta)
+        value, gradient = self.known = self.known or target(self.theta)
         theta, momentum, energy = self.theta.copy(), start.copy(), value
         for _ in range(n_steps):
             momentum += 0.5 * step * (metric.spread.T @ gradient)
@@ -85,7 +87,7 @@ class Walker:
         if not adapt and not gain > -1000:
             self.divergent += 1
         if rng.random() < chance:
-            self.theta = theta
+            self.theta, self.known = theta, (energy, gradient)
         if adapt:
             self.seen += 1
             change = (chance - _TARGET) / np.sqrt(self.seen + 5)
