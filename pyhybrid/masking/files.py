@@ -30,7 +30,7 @@ from pyhybrid.masking.release import (
     MaskedRelease,
     RiskStatement,
 )
-from pyhybrid.releases.folder import FORMATS, folder_aside, whole_only
+from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -41,6 +41,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.running.files import folder_aside, make_private, whole_only
 
 __all__ = ["load_masked", "save_masked"]
 
@@ -58,7 +59,7 @@ def save_masked(
 ) -> None:
     """Write `release`; see `MaskedRelease.save`."""
     check_choice(file_format, "file_format", FORMATS)
-    with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
+    with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         _write_public(release, aside / "public", file_format)
         _write_confidential(release, aside / "confidential", attachments)
 
@@ -137,5 +138,4 @@ def _write_confidential(
     for name, content in attachments.items():
         data = content.encode() if isinstance(content, str) else content
         (folder / name).write_bytes(data)
-    for path in folder.iterdir():
-        path.chmod(0o600)
+    make_private(folder)
