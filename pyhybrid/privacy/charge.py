@@ -102,12 +102,6 @@ class PrivacyCharge:
         check_count(self.n_draws_released, "n_draws_released")
         if self.n_draws is not None or self.kind != STRICT:
             check_count(self.n_draws, "n_draws")
-        if self.kind == STRICT and not (self.converged and self.draw_quantile == 1):
-            raise InvalidInput(
-                "a strict charge must be of chains that have converged, all of whose draws are "
-                f"kept: found converged={self.converged}, draw_quantile={self.draw_quantile:g}; "
-                "such a charge is asymptotic local"
-            )
         due = epsilon_of_bound(
             self.bound,
             n_draws_released=self.n_draws_released,

@@ -109,7 +109,7 @@ def normalized(values: pd.Series) -> npt.NDArray[Any]:
         return _single(values.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
     missing = values.isna().to_numpy(dtype=bool)
     text = np.where(missing, "", values.astype(str).to_numpy(dtype=object)).astype(str)
-    missing |= text == ""
+    missing = missing | (text == "")
     told = {each: _number(each) for each in set(text[~missing].tolist())}
     if None in told.values():
         return text

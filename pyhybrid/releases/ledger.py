@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import KINDS, RELATIONS, add_epsilons, epsilon_text
+from pyhybrid.privacy.epsilon import KINDS, RELATIONS, STRICT, add_epsilons, epsilon_text
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_mark import DataMark, keyed
 from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
@@ -296,6 +296,11 @@ class Ledger:
                 f"charges in ledger {self.path} must be {', '.join(own)}: found "
                 f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
                 "(--allow-unlike) adds it all the same and labels the sum"
+            )
+        if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
+            raise InvalidInput(
+                "a strict charge must be of chains that have converged, all of whose draws are "
+                f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
             )
         left = _left(self.budget, _spent(entries))
         if Decimal(repr(charge.epsilon)) > Decimal(repr(left)):
