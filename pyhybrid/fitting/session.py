@@ -28,7 +28,7 @@ from pyhybrid.engines import (
 )
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.bounds import LipschitzBounds, lipschitz_bounds_streamed
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.randomness import Streams, streams
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
@@ -114,11 +114,8 @@ class FitSession:
             self._kept[key] = self._sample(alpha, cap, label, warm_start)
         draws, diagnostics = self._kept[key]
         if (key, draw_quantile) not in self._bounds:
-            self._bounds[key, draw_quantile] = lipschitz_bounds_streamed(
-                lambda: self.bound.log_lik_blocks(draws),
-                alpha,
-                self.bound.row_of,
-                draw_quantile=draw_quantile,
+            self._bounds[key, draw_quantile] = bounds_of(
+                self.bound.log_lik(draws), alpha, draw_quantile=draw_quantile
             )
         bounds = self._bounds[key, draw_quantile]
         censored = None
