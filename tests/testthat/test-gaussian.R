@@ -44,14 +44,20 @@ test_that("the neighbor's deviation is that of a refit", {
 test_that("recomputed changes are those of leaving each record out", {
   log_lik <- rbind(c(-1, -2, -4), c(-1.5, -2, -3))
   f <- c(1.5, 2, 4)
-  found <- recomputed_terms(log_lik, function(kept) weights_from_lipschitz(f[kept]))
+  found <- recomputed_terms(
+    log_lik, weights_without(function(kept) weights_from_lipschitz(f[kept]), 3)
+  )
   expect_equal(found, rbind(c(-0.6, -1.6, -1.6), c(-1.1, -1.6, -1.6)))
   # Constant weights move nothing: the change is the record's own term.
-  held <- recomputed_terms(log_lik, function(kept) rep(0.5, length(kept)))
+  held <- recomputed_terms(
+    log_lik, weights_without(function(kept) rep(0.5, length(kept)), 3)
+  )
   expect_equal(held, 0.5 * log_lik)
   # Control: with the weights held, the riskiest record, of weight 0, seems to tell nothing.
   alpha <- weights_from_lipschitz(f)
   expect_equal(loss_ranges(log_lik, alpha)$by_record[3], 0)
-  expect_equal(dim(recomputed_terms(log_lik[, 1, drop = FALSE], function(kept) 1)), c(2L, 1L))
+  one <- recomputed_terms(log_lik[, 1, drop = FALSE], weights_without(function(kept) 1, 1))
+  expect_equal(one, log_lik[, 1, drop = FALSE])
   expect_error(recomputed_terms(log_lik, 1), class = "pyhybrid_invalid_input")
+  expect_error(weights_without(1, 3), class = "pyhybrid_invalid_input")
 })
