@@ -22,11 +22,11 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys
-from pyhybrid.masking.binding import Roles, bind_keys, checked_names
 from pyhybrid.masking.columns import Column
-from pyhybrid.masking.release import PARTIAL, MaskedConfidential, MaskedRelease, RiskStatement
-from pyhybrid.masking.slices import draw_levels
+from pyhybrid.masking.draws import draw_levels
+from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
+from pyhybrid.masking.release import MaskedRelease, masked_release
+from pyhybrid.masking.statement import PARTIAL
 from pyhybrid.randomness import streams
 
 __all__ = ["CartSynthesis", "ParametricSynthesis"]
@@ -82,21 +82,13 @@ class _SequentialComparator(ABC):
                 )
         source = streams(seed)
         tables = self._tables(bound, df, source.generator("comparator"))
-        statement = RiskStatement(
+        return masked_release(
+            tables,
+            df,
             method=self._method,
-            keys=tuple(self.keys),
             masks=dict.fromkeys(self.keys, "no mask"),
-            n_records=len(df),
-            n_sets=self.n_synthetic,
-            n_imputations=1,
             rule=PARTIAL,
-        )
-        return MaskedRelease(
-            synthetic=tables,
             n_imputations=1,
-            n_per_imputation=self.n_synthetic,
-            rule=PARTIAL,
-            statement=statement,
             diagnostics=None,
             settings={
                 "method": self._method,
@@ -104,10 +96,7 @@ class _SequentialComparator(ABC):
                 "predictors": [column.name for column in bound.complete],
                 "not_predictors": list(left_out),
             },
-            seeded=source.seeded,
-            confidential=MaskedConfidential(
-                labels=df.index, subgroups=None, entropy=source.entropy
-            ),
+            streams=source,
         )
 
     def _tables(

@@ -30,11 +30,12 @@ from scipy.stats import rankdata
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys, Snapshot
+from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import Column
-from pyhybrid.masking.evidence import Evidence
+from pyhybrid.masking.draws import draw_levels, elliptical_slice, truncated_normal
 from pyhybrid.masking.families import log_between
-from pyhybrid.masking.slices import draw_levels, elliptical_slice, truncated_normal
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence
 
 __all__ = ["CopulaModel"]
 
@@ -235,7 +236,7 @@ class CopulaModel:
             low, high = margin.edges[x], margin.edges[x + 1]
             state.z[:, place] = truncated_normal(mean, sd, low, high, rng)
             return
-        centre, precision = evidence.centre, evidence.precision
+        centre, precision = evidence.center, evidence.precision
         assert centre is not None
         assert precision is not None
 
@@ -282,10 +283,10 @@ def _place_at_mask(
     if evidence.log_density is not None:
         z[:] = margin.placed(draw_levels(evidence.log_density, rng), rng)
         return
-    assert evidence.centre is not None
+    assert evidence.center is not None
     assert evidence.precision is not None
     on = np.flatnonzero(evidence.precision > 0)
-    z[on] = margin.placed(evidence.centre[on], rng)
+    z[on] = margin.placed(evidence.center[on], rng)
 
 
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:

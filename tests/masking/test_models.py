@@ -11,15 +11,15 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys, Snapshot
+from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.evidence import Evidence, draw_evidence, weakened
+from pyhybrid.masking.draws import Walker, elliptical_slice, metric_at_mode, truncated_normal
+from pyhybrid.masking.evidence import draw_evidence, weakened
 from pyhybrid.masking.families import LevelModel
-from pyhybrid.masking.hamiltonian import Walker, metric_at_mode
-from pyhybrid.masking.masks import level_log_density
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence, level_log_density
 from pyhybrid.masking.sequence import SequentialModel
-from pyhybrid.masking.slices import elliptical_slice, truncated_normal
 
 
 def within(found: Any, expected: Any, sd: Any, n: int, errors: float = 5.0) -> None:
@@ -273,7 +273,7 @@ def test_one_continuous_key_has_the_closed_form() -> None:
     theta = [0.3, 0.8, 0.6]
     snapshot = _snapshot(model, {"x": theta})
     w = np.tile([[0.5, 0.1], [-1.0, 0.3], [2.0, 2.2], [0.0, 0.1]], (EACH, 1))
-    evidence = {"x": Evidence(centre=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
+    evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
     drawn = model.synthesise(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
     z = read_column(frame["z"], what="predictor").values
     exact = ph.masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
@@ -283,7 +283,7 @@ def test_one_continuous_key_has_the_closed_form() -> None:
         within(own.mean(), mean, np.sqrt(variance), EACH)
         within(own.var(), variance, np.sqrt(2) * variance, EACH)
     off = model.synthesise(snapshot, {}, np.random.default_rng(1), sweeps=3)["x"]
-    weak = {"x": Evidence(centre=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
+    weak = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
     nearly = model.synthesise(snapshot, weak, np.random.default_rng(1), sweeps=3)["x"]
     np.testing.assert_allclose(nearly, off, atol=1e-9)  # towards infinity: mask off
     for pattern in range(4):
@@ -329,7 +329,7 @@ def test_several_keys_have_their_joint_distribution(order: list[str]) -> None:
     centre = np.array([0.5, -1.0, 1.5, 0.2])
     logs = {"b": rng.normal(0, 1, (4, 2)), "c": rng.normal(0, 1, (4, 3))}
     evidence = {k: Evidence(log_density=np.tile(v, (EACH, 1))) for k, v in logs.items()}
-    evidence["x"] = Evidence(centre=np.tile(centre, EACH), precision=np.full(4 * EACH, 1.5))
+    evidence["x"] = Evidence(center=np.tile(centre, EACH), precision=np.full(4 * EACH, 1.5))
     drawn = model.synthesise(snapshot, evidence, np.random.default_rng(2), sweeps=15)
     z = read_column(frame["z"], what="predictor").values[:4]
     grid = np.linspace(-6, 6, 601)
@@ -427,7 +427,7 @@ def test_copula_keys_have_their_joint_distribution() -> None:
     )
     centre, logs = np.array([0.4, -0.9, 1.2, 0.0]), np.array([[0, 1.0], [0.5, 0], [0, -1], [0, 0]])
     evidence = {
-        "x": Evidence(centre=np.tile(centre, EACH), precision=np.full(4 * EACH, 2.0)),
+        "x": Evidence(center=np.tile(centre, EACH), precision=np.full(4 * EACH, 2.0)),
         "b": Evidence(log_density=np.tile(logs, (EACH, 1))),
     }
     drawn = model.synthesise(snapshot, evidence, np.random.default_rng(2), sweeps=25)
@@ -463,4 +463,4 @@ def test_evidence_follows_the_subgroup() -> None:
     found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
                           np.random.default_rng(1))["x"]  # fmt: skip
     np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))
-    assert (found.centre[groups == "high"] == 0).all()
+    assert (found.center[groups == "high"] == 0).all()
