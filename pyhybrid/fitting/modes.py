@@ -80,10 +80,6 @@ def _log_lik(
     chosen = positions[
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
-    bound, total = session.bound, np.zeros(chosen.size)
-    blocks = [block[chosen] for block in bound.log_lik_blocks(draws)]
-    by_row = np.concatenate(blocks, axis=1)
-    for place, values in enumerate(by_row):
-        weighted = np.where(fit.alpha > 0, fit.alpha * values[bound.row_of], 0.0)
-        total[place] = np.clip(weighted, -np.inf if fit.cap is None else -fit.cap, fit.cap).sum()
-    return float(total.mean())
+    cap = np.inf if fit.cap is None else fit.cap
+    log_lik = session.bound.log_lik(draws).at(chosen)
+    return float(log_lik.clipped_total(fit.alpha, cap, cap).mean())

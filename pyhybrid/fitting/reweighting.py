@@ -23,7 +23,7 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.bounds import lipschitz_bounds_streamed
+from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.weights import reweight
 
 __all__ = [
@@ -267,23 +267,13 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     float
         Nats; NaN if the importance weights cannot be trusted (Pareto k above 0.7).
     """
-    bound = session.bound
-    change = np.bincount(bound.row_of, weights=alpha - fit.alpha)
-    log_ratio, start = np.zeros(fit.draws.n_draws), 0
-    for block in bound.log_lik_blocks(fit.draws):
-        own = change[start : start + block.shape[1]]
-        used = own != 0
-        log_ratio += block[:, used] @ own[used]
-        start += block.shape[1]
-    chosen = _resampled(log_ratio, session.streams.generator("re-weighting estimates"))
+    log_lik = session.bound.log_lik(fit.draws)
+    chosen = _resampled(
+        log_lik.total(alpha - fit.alpha), session.streams.generator("re-weighting estimates")
+    )
     if chosen is None:
         return float("nan")
-    bounds = lipschitz_bounds_streamed(
-        lambda: (block[chosen] for block in bound.log_lik_blocks(fit.draws)),
-        alpha,
-        bound.row_of,
-        draw_quantile=fit.bounds.draw_quantile,
-    )
+    bounds = bounds_of(log_lik.at(chosen), alpha, draw_quantile=fit.bounds.draw_quantile)
     return bounds.overall
 
 
