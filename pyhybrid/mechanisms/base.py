@@ -25,7 +25,7 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
@@ -190,7 +190,7 @@ class PseudoPosteriorMechanism(ABC):
         bound, fit = session.bound, path.fit
         charge = self._charge(bound, fit, n_synthetic, n_draws_released)
         report = session.progress
-        tables = synthesize(
+        made = synthesize(
             bound,
             fit.draws,
             fit.bounds.kept_draws,
@@ -201,8 +201,9 @@ class PseudoPosteriorMechanism(ABC):
             given=given,
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
+        tables = [bound.table] * n_synthetic if given is None else given
         return Release(
-            synthetic=tables,
+            synthetic=[joined(*each) for each in zip(tables, made, strict=True)],
             charge=charge,
             diagnostics=fit.diagnostics,
             settings=self.describe(),
@@ -211,7 +212,7 @@ class PseudoPosteriorMechanism(ABC):
             provenance=fit.draws.provenance,
             seeded=session.streams.seeded,
             confidential=Confidential(
-                labels=tables[0].index,
+                labels=bound.table.index,
                 alpha=fit.alpha,
                 lipschitz=fit.bounds.by_record,
                 lipschitz_bound=fit.bounds.overall,

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_draws_released, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.models.design import row_label
 from pyhybrid.models.regression import in_dtype_of
@@ -164,10 +165,7 @@ class PerturbedHistogram:
             values = bins.draw(
                 shares[place % released], len(df), random.generator(f"histogram/{place + 1}")
             )
-            table = df.copy()
-            table.attrs = {}  # notes on the confidential table would be published with it
-            table[self.column] = in_dtype_of(values, df[self.column])
-            tables.append(table)
+            tables.append(joined(df, in_dtype_of(values, df[self.column]).to_frame()))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         return self._release(df, tables, released, random)

@@ -22,6 +22,7 @@ import pandas as pd
 from pyhybrid.checks import check_count, check_draws_released, check_flag
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
@@ -149,13 +150,13 @@ class SequentialSynthesis:
                     given=[_known(table, df, bound.synthesized, later) for table in before],
                 )
             )
-        return self._joined(parts, session, list(df.columns))
+        return self._joined(parts, session, df)
 
-    def _joined(self, parts: Sequence[Release], session: FitSession, columns: list[Any]) -> Release:
+    def _joined(self, parts: Sequence[Release], session: FitSession, df: pd.DataFrame) -> Release:
         """The release of all columns, whose parts carry the tables that are released."""
         last = parts[-1]
-        tables = [table[columns] for table in last.synthetic]
         synthesized = tuple(column for part in parts for column in part.synthesized)
+        tables = [joined(df, table[list(synthesized)]) for table in last.synthetic]
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         charge = compose_charges(
             [part.charge for part in parts], mechanism=self.name, allow_unlike=self.allow_unlike

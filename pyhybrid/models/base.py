@@ -105,8 +105,8 @@ class BoundModel(Protocol):
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table, or `given`, with its synthesised columns drawn anew from draw `draw`.
+        """The synthesized columns alone, drawn anew from draw `draw`, on the table's index.
 
-        `given` has the rows of the table, some columns synthesised before and without those that
-        are synthesised later; predictors are read from it.
+        `given` has the rows of the table, some columns synthesized before and without those that
+        are synthesized later; predictors are read from it, and from the table if it is omitted.
         """

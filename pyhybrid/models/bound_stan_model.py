@@ -192,7 +192,7 @@ class BoundStanModel:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         table = self.table if given is None else given
         how = self.model.predict
         if isinstance(how, str):
@@ -213,11 +213,7 @@ class BoundStanModel:
             raise SamplingError(f"a replicate is not finite: {said} of draw {draw + 1}")
         decimals = decimals_of(self.outcome)
         rounded = made if decimals is None else np.round(made, decimals)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        like = self.table[self.model.outcome]
-        synthetic[self.model.outcome] = in_dtype_of(rounded, like)
-        return synthetic
+        return in_dtype_of(rounded, self.table[self.model.outcome]).to_frame()
 
     def _generated(
         self, name: str, draws: Draws, draw: int, rng: np.random.Generator, table: pd.DataFrame

@@ -234,17 +234,14 @@ class BoundRegression:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
-        table, X = (self.table, self.design.X) if given is None else (given, self._design_of(given))
+        X = self.design.X if given is None else self._design_of(given)
         values = self.model.draw_outcome(parameters, X, rng)
         if not np.isfinite(values).all():
             raise SamplingError("a replicate is not finite: the posterior has no finite mean")
         values = self.model.from_support(values, self.outcome)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
-        return synthetic
+        return in_dtype_of(values, self.table[self.design.outcome]).to_frame()
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
         """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""

@@ -14,6 +14,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
@@ -126,13 +127,8 @@ class Release:
         """
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
-        restored = []
-        for synthetic in self.synthetic:
-            whole = table.copy()
-            whole.attrs = {}  # notes on the confidential table would be published with it
-            for column in self.synthesized:
-                whole[column] = synthetic[column]
-            restored.append(whole)
+        own = list(self.synthesized)
+        restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
         parts = tuple(replace(part, synthetic=restored) for part in self.parts)
         return replace(self, synthetic=restored, parts=parts)
 
