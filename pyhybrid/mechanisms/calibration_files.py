@@ -133,5 +133,5 @@ def _model(settings: dict[str, Any], given: Model | None) -> Model:
         )
     make: Any = classes[settings["model"]]
     # A description may say more than the options that make the model.
-    built: Model = make(**{f.name: settings[f.name] for f in fields(make)})
+    built: Model = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
     return built

@@ -11,7 +11,17 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 
-__all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
+__all__ = [
+    "charge_of_censored_fit",
+    "charge_of_fit",
+    "released_by_record",
+    "unsynthesized_sentence",
+]
+
+_EPSILON_TELLS = (
+    "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
+    "bound can be worked out from it."
+)
 
 
 def charge_of_fit(
@@ -71,7 +81,8 @@ def charge_of_censored_fit(
     local.
     """
     assert fit.cap is not None
-    kind = STRICT if record_indexed and not bound.data_dependent else ASYMPTOTIC_LOCAL
+    strict = record_indexed and released_by_record(bound)
+    kind = STRICT if strict else ASYMPTOTIC_LOCAL
     return _charge(
         fit,
         bound,
@@ -88,6 +99,12 @@ def charge_of_censored_fit(
         relation=relation,
         safety_factor=safety_factor,
     )
+
+
+def released_by_record(bound: BoundModel) -> bool:
+    """True if coding of the predictors and form of the released values do not depend on which
+    records there are; without that no charge is strict."""
+    return bound.decimals_given and not bound.data_dependent
 
 
 def _charge(
@@ -131,8 +148,8 @@ def _assumes_of_censoring(
     sentences = [
         "Released draws come from the censored posterior exactly; a sampler that has converged "
         "comes close to that.",
-        "The type of the synthesised column, its number of decimals and the levels of categorical "
-        "predictors are public and the same for every possible record.",
+        "The type of the synthesised column and the levels of categorical predictors are public "
+        "and the same for every possible record.",
     ]
     if record_indexed:
         sentences.append("Each record's weight is a function of that record alone.")
@@ -153,7 +170,33 @@ def _assumes_of_censoring(
             "The censored posterior has more than one mode; those that the release was not drawn "
             "from are assumed to have no weight."
         )
-    return (*sentences, *bound.assumptions, _converged(fit))
+    return (*sentences, *bound.assumptions, *_given_decimals(bound), _converged(fit))
+
+
+def _given_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """For continuous outcomes: that the number of decimals is not a function of the data."""
+    if not bound.decimals_given or not bound.density_above_one:
+        return ()
+    return (
+        f"Released values of {_columns(bound)} have {bound.decimals} decimals, a number fixed "
+        "without looking at the data.",
+    )
+
+
+def _read_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """That the number of decimals is a function of the data."""
+    if bound.decimals_given:
+        return ()
+    shown = "all that floating point has" if bound.decimals is None else str(bound.decimals)
+    return (
+        f"The number of decimals of the released values of {_columns(bound)}, {shown}: it was read "
+        "from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a strict "
+        "charge needs that.",
+    )
+
+
+def _columns(bound: BoundModel) -> str:
+    return " ".join(", ".join(bound.synthesized).split())
 
 
 def _coded(bound: BoundModel) -> str:
@@ -173,7 +216,7 @@ def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
     ]
     if bound.data_dependent:
         sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
-    sentences += [*bound.assumptions, _converged(fit)]
+    sentences += [*bound.assumptions, *_given_decimals(bound), _converged(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
@@ -204,11 +247,11 @@ def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
 def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
     sentences = (
         unsynthesized_sentence(bound.synthesized),
-        "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
-        "bound can be worked out from it.",
+        *_read_decimals(bound),
+        _EPSILON_TELLS,
         "Choices made by looking at the confidential data: the model and its formula, scale, "
         "shift, k, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
     )
     # A cap was given beforehand: an epsilon made of it tells nothing.
-    return sentences if computed else (sentences[0], *sentences[2:])
+    return sentences if computed else tuple(s for s in sentences if s != _EPSILON_TELLS)

@@ -25,7 +25,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
+from pyhybrid.mechanisms.charge_of_fit import released_by_record, unsynthesized_sentence
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.releases.release import Confidential, Release
@@ -229,7 +229,7 @@ def _check_kinds(
 ) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
     strict = [
-        getattr(mechanism, "record_indexed", False) and not bound.data_dependent
+        getattr(mechanism, "record_indexed", False) and released_by_record(bound)
         for mechanism, bound in zip(mechanisms, bounds, strict=True)
     ]
     if any(strict) and not all(strict):

@@ -80,6 +80,14 @@ class BoundModel(Protocol):
         """Sentences on this model that a charge must state among what it assumes."""
 
     @property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if that number does not depend on the data."""
+
+    @property
     def row_of(self) -> npt.NDArray[np.intp]:
         """Column of the log-likelihood blocks that holds record i, shape (n,)."""
 

@@ -18,8 +18,8 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines.base import Draws
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import Design, row_label
-from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import BoundRegression, Parameters, RegressionModel
 from pyhybrid.models.rough_mixture import rough_mixture
 from pyhybrid.models.transforms import LARGEST, TRANSFORMS
@@ -53,10 +53,13 @@ class NormalRegression(RegressionModel):
         Lower end of the prior of sigma, on the transformed scale. Many equal outcomes let the
         likelihood of a mixture grow without end as a component narrows onto them: a floor, such as
         0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
+        read from the data, and the charge says so and is not strict.
 
     Notes
     -----
-    Released values are transformed back and keep the decimals of the data. Values beyond 2^53 in
+    Released values are transformed back and rounded to `decimals`. Values beyond 2^53 in
     size are moved to it; under ``"log"`` values that would round to 0 become the smallest positive
     one. Densities can exceed 1, so that relation "replace" costs twice as much.
 
@@ -69,6 +72,7 @@ class NormalRegression(RegressionModel):
     transform: str = "identity"
     unit: float = 1.0
     min_sd: float = 0.0
+    decimals: int | None = None
     density_above_one: ClassVar[bool] = True
     program_name: ClassVar[str] = "normal_mixture"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma", "log_proportion")
@@ -85,6 +89,7 @@ class NormalRegression(RegressionModel):
         if check_finite(self.min_sd, "min_sd") < 0:
             raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
         check_count(self.n_components, "n_components")
+        check_decimals(self.decimals)
 
     def bind(self, df: pd.DataFrame) -> BoundMixture:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
@@ -95,7 +100,12 @@ class NormalRegression(RegressionModel):
         """Public settings, with the scale that densities belong to."""
         own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
         scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        return {**super().describe(), **own, "density": scale}
+        return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values, if the user gave it."""
+        return self.decimals
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
@@ -120,9 +130,9 @@ class NormalRegression(RegressionModel):
         """t(y / unit)."""
         return TRANSFORMS[self.transform].forward(y / self.unit)
 
-    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
-        """Transformed back, with as many decimals as `like` has."""
-        kind, decimals = TRANSFORMS[self.transform], decimals_of(like)
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Transformed back, rounded to `decimals`."""
+        kind = TRANSFORMS[self.transform]
         with np.errstate(over="ignore"):
             own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
         if np.isnan(own).any():

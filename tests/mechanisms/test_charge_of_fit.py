@@ -34,7 +34,7 @@ def bound(**given: Any) -> Any:
     """A bound model likewise."""
     own = {
         "synthesized": ("visits",), "data_dependent": (), "assumptions": ("The model's own word.",),
-        "density_above_one": False,
+        "density_above_one": False, "decimals": 0, "decimals_given": True,
     }  # fmt: skip
     return SimpleNamespace(**{**own, **given})
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import storage
+from pyhybrid.releases import folder as storage
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
 
