@@ -14,6 +14,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundModel", "Model"]
 
@@ -92,11 +93,12 @@ class BoundModel(Protocol):
         """Column of the log-likelihood blocks that holds record i, shape (n,)."""
 
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
         """Data block of the program under weights `alpha` (n,), censored at `cap` if given.
 
-        `dispersion` spreads the sampler's starting points; it does not change the posterior.
+        A number stands for `Cap` [-M, M] without center and units. `dispersion` spreads the
+        sampler's starting points; it does not change the posterior.
         """
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:

@@ -20,6 +20,7 @@ from pyhybrid.models.rough_fit import cholesky_or_diagonal
 __all__ = ["Beta"]
 
 _RIDGE = 0.01
+_BY_ROW = ("y", "frequency", "weights", "reference")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Beta(ProportionModel):
         """No design; and no rows where the sums stand for them."""
         del data["X"], data["K"]
         if not (data["use_cap"] or data["emit_log_lik"]):
-            data |= {"n": 0, **dict.fromkeys(("y", "frequency", "weights"), np.empty(0))}
+            data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data
 
 

@@ -20,6 +20,7 @@ from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import Design
 from pyhybrid.models.regression import in_form_of
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
+from pyhybrid.privacy.cap import Cap
 
 if TYPE_CHECKING:
     from pyhybrid.models.stan_model import StanModel
@@ -121,15 +122,22 @@ class BoundStanModel:
         return "cap" in declared_names(self.program, "data")
 
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
         """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect.
 
         Raises
         ------
         InvalidInput
-            If a cap is given that the program does not take.
+            If a cap is given that the program does not take, or one with a center or units.
         """
+        if isinstance(cap, Cap):
+            if not cap.is_plain:
+                raise InvalidInput(
+                    "a user's program is censored at [-cap, cap], record by record: found a cap "
+                    "with a center, units or unequal ends; take a built-in model for those"
+                )
+            cap = cap.above
         if cap is not None and not self.takes_cap:
             raise InvalidInput(
                 f"censoring needs a program that takes a cap: {self.program.name!r} declares none; "

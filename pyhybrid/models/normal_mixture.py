@@ -23,6 +23,7 @@ from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.regression import BoundRegression, Parameters, RegressionModel
 from pyhybrid.models.rough_mixture import rough_mixture
 from pyhybrid.models.transforms import LARGEST, TRANSFORMS
+from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundMixture", "MixtureRegression", "NormalRegression"]
 
@@ -240,7 +241,7 @@ class BoundMixture(BoundRegression):
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundRegression", "Parameters", "RegressionModel"]
 
@@ -191,12 +192,13 @@ class BoundRegression:
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
-        rows = weighted_rows(self.rows, alpha)
+        clip = None if cap is None else Cap.of(cap)
+        rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         hints = self._hints(y, X, rows.frequency * weights)
         for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
@@ -209,8 +211,7 @@ class BoundRegression:
             "frequency": rows.frequency,
             "weights": weights,
             "X": X,
-            "use_cap": int(cap is not None),
-            "cap": 0.0 if cap is None else cap,
+            **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
         return self.model.shape_data(data)
@@ -274,6 +275,21 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.
     if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
         return in_dtype_of(values, like)
     return in_decimals(values, like, decimals)
+
+
+def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
+    none = np.zeros(chosen.size)
+    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
+    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
+    return {
+        "use_cap": int(cap is not None),
+        "cap_below": 0.0 if cap is None else cap.below,
+        "cap_above": 0.0 if cap is None else cap.above,
+        "reference": reference,
+        "n_units": 0 if cap is None else cap.n_units,
+        "unit": unit,
+    }
 
 
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:

@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli, storage
+from pyhybrid import cli
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
+from pyhybrid.releases import folder as storage
 
 Run = Any
 FAST = ["--engine", "embedded", "--seed", "1"]

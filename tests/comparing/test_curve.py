@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli, curve_points
+from pyhybrid import cli
+from pyhybrid.comparing import curve_points
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.comparing.curve_points import NEAR
 from pyhybrid.engines import SamplerSettings

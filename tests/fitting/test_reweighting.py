@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import reweighting
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import reweighting
 from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
 from pyhybrid.fitting.session import FitSession, open_session
 

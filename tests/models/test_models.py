@@ -17,6 +17,7 @@ from pyhybrid.models.collapse import distinct_rows, weighted_rows
 from pyhybrid.models.design import read_design
 from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
+from pyhybrid.privacy.cap import Cap
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]
 HINTS = {"center", "factor", "center_rphi", "spread_rphi"}
@@ -63,13 +64,22 @@ def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.nda
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("cap", [None, 1.5])
+@pytest.mark.parametrize("censoring", ["none", "plain", "centered", "units"])
 def test_target_moves_with_the_weights_as_it_should(
-    model: Any, cap: float | None, visits: pd.DataFrame
+    model: Any, censoring: str, visits: pd.DataFrame
 ) -> None:
     """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
     bound = model("visits ~ age").bind(visits)
     rng = np.random.default_rng(3)
+    reference = rng.normal(-2, 1, bound.rows.first.size)[bound.row_of]
+    unit = rng.integers(0, 70, bound.n)
+    unit[:70] = np.arange(70)
+    cap: Any = {
+        "none": None,
+        "plain": 1.5,
+        "centered": Cap(below=0.3, above=0.8, reference=reference),
+        "units": Cap(below=2.0, above=2.5, reference=reference, unit=unit),
+    }[censoring]
     one, two = rng.uniform(size=(2, bound.n))
     one[:5] = 0
     data = bound.stan_data(one, cap=cap, emit_log_lik=True)
@@ -91,8 +101,16 @@ def test_target_moves_with_the_weights_as_it_should(
     by_record = log_lik[:, bound.row_of]
 
     def term(alpha: np.ndarray) -> np.ndarray:
-        weighted = alpha * by_record
-        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
+        if cap is None:
+            return (alpha * by_record).sum(axis=1)
+        own = Cap.of(cap)
+        center = 0.0 if own.reference is None else own.reference
+        moved = alpha * (by_record - center)
+        if own.unit is not None:
+            moved = np.stack([np.bincount(own.unit, row) for row in moved])
+        clipped = np.clip(moved, -own.below, own.above)
+        assert 0.1 < (clipped != moved).mean() < 0.99
+        return clipped.sum(axis=1)
 
     def density(alpha: np.ndarray) -> np.ndarray:
         # The hints that the sampler starts from depend on the weights: hold them.
@@ -153,6 +171,8 @@ def test_collapsed_rows_keep_the_target(visits: pd.DataFrame) -> None:
         "frequency": np.ones(bound.n),
         "weights": alpha,
         "X": bound.design.X,
+        "reference": np.zeros(bound.n),
+        "unit": np.zeros(bound.n, int),
     }
     assert collapsed["n"] < bound.n / 2
     points = rng.normal(size=(5, 3 + 3 + 3 + 1)) * 0.3

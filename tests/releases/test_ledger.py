@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import storage
 from pyhybrid.cli import main
 from pyhybrid.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}

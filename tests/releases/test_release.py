@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.releases import folder as storage
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.releases import folder as storage
 
 MODEL = ph.NegativeBinomial("visits ~ region")
 

@@ -22,14 +22,16 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import fitting, rbridge, storage
+from pyhybrid import rbridge
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.errors import PyhybridError, SamplingError, SaveFailed
+from pyhybrid.fitting import session as fitting
 from pyhybrid.models import regression
+from pyhybrid.releases import folder as storage
 from pyhybrid.running.private_folder import private_folder
 from tests.conftest import require
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
@@ -365,7 +367,7 @@ def test_folders_of_other_names_and_links_are_left_alone(places: Path) -> None:
 SAVING = """
 import os, signal
 import pandas as pd, pyhybrid as ph
-from pyhybrid import storage
+from pyhybrid.releases import folder as storage
 release = ph.Release.load("first")
 write = storage._write_confidential
 def die(*given):

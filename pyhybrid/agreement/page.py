@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from pyhybrid.agreement.rows import UNITS, Row
 from pyhybrid.reports.page import Section, Table, render_page
 
-if TYPE_CHECKING:
-    from pyhybrid.agreement.validation import Validation
-
-__all__ = ["shown_number", "validation_report"]
+__all__ = ["shown_number", "validation_page"]
 
 _ABOUT = {
     "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does. "
@@ -28,22 +25,30 @@ _ABOUT = {
 }
 
 
-def validation_report(validation: Validation) -> str:
-    """Return the report as one HTML file."""
-    sections = [_verdict(validation)]
+def validation_page(
+    rows: Sequence[Row],
+    *,
+    verdict: str,
+    left_out: Sequence[str],
+    made_by: Mapping[str, str],
+    confidential: bool,
+) -> str:
+    """The page as one HTML file; `made_by` is what is needed to repeat the comparison."""
+    sections = [_verdict(rows, verdict)]
     explained = set()
-    for part in dict.fromkeys(row.part for row in validation.rows):
-        rows = [row for row in validation.rows if row.part == part]
+    for part in dict.fromkeys(row.part for row in rows):
+        own = [row for row in rows if row.part == part]
         kind = part.split(":")[0]
         about = [] if kind in explained else [[_ABOUT[kind]]]
         explained.add(kind)
         heading = part[0].upper() + part[1:]
-        sections.append(Section(heading=heading, paragraphs=about, tables=[_table(rows)]))
-    sections += [_left_out(validation), _made_by(validation)]
+        sections.append(Section(heading=heading, paragraphs=about, tables=[_table(own)]))
+    sections.append(Section(heading="Left out", bullets=[*left_out] or ["Nothing."]))
+    sections.append(_made_by(made_by))
     return render_page(
         "Python against R: validation of pyhybrid",
         sections,
-        confidential=validation.own_data,
+        confidential=confidential,
         advice="a comparison on generated data can be published",
     )
 
@@ -53,14 +58,14 @@ def shown_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _verdict(validation: Validation) -> Section:
+def _verdict(rows: Sequence[Row], verdict: str) -> Section:
     text = "Difference is the largest over all numbers compared; relative to the larger of the two "
     text += "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers "
     text += "that is furthest apart; of how many pairs is in the column before the last."
-    wrong = [row.quantity for row in validation.rows if not row.agrees]
+    wrong = [row.quantity for row in rows if not row.agrees]
     return Section(
         heading="Verdict",
-        paragraphs=[["", f"{validation.verdict}."], [text]],
+        paragraphs=[["", f"{verdict}."], [text]],
         bullets=[f"Disagrees: {quantity}" for quantity in wrong],
     )
 
@@ -86,19 +91,7 @@ def _table(rows: list[Row]) -> Table:
     )
 
 
-def _left_out(validation: Validation) -> Section:
-    bullets = validation.left_out or ("Nothing.",)
-    return Section(heading="Left out", bullets=bullets)
-
-
-def _made_by(validation: Validation) -> Section:
-    rows = {
-        **validation.versions,
-        "seed": str(validation.seed),
-        **validation.settings,
-        **{f"sha256 of {name}": digest for name, digest in validation.programs.items()},
-        "notes": "; ".join(validation.notes) or "none",
-    }
+def _made_by(rows: Mapping[str, str]) -> Section:
     table = Table(
         caption="Versions, seed, settings and programs: what is needed to repeat this.",
         header=["What", "Value"],
