@@ -128,6 +128,10 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
+    ] = None,
     reweight: Annotated[
         bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
     ] = False,
@@ -169,6 +173,7 @@ def synthesize(
         "draw_quantile": draw_quantile,
         "relation": relation,
         "safety_factor": safety_factor,
+        "unit": unit,
         "reweighting": reweighting_of(reweight, k, single_step),
     }
     command(

@@ -72,7 +72,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
     rows: Mapping[str, Callable[[Release], str]] = {
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
         "kind": lambda r: r.charge.kind,
-        "neighbour relation": lambda r: f"{r.charge.relation} one record",
+        "neighbour relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
         "Lipschitz bound of a draw (confidential)": lambda r: f"{r.charge.bound:.4g}",

@@ -183,6 +183,16 @@ class Draws:
         values = self.variables[name]
         return values.reshape(-1, *values.shape[2:])
 
+    def part(self, positions: npt.NDArray[np.intp]) -> Draws:
+        """The draws at `positions` of the chains one after the other, as one chain."""
+        return replace(
+            self,
+            variables={name: self.flat(name)[positions][None] for name in self.variables},
+            divergent=self.divergent.reshape(1, -1)[:, positions],
+            treedepth=self.treedepth.reshape(1, -1)[:, positions],
+            energy=self.energy.reshape(1, -1)[:, positions],
+        )
+
     def warm_start(self) -> WarmStart:
         """Last draw of each chain, with its step size and metric, to start a refit from."""
         empty = np.empty((*self.divergent.shape, 0))  # engines leave out variables of size 0

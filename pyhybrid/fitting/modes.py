@@ -54,7 +54,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     settings = replace(session.settings, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS)
     draws = session.engine.sample(
         bound.program,
-        bound.stan_data(fit.alpha, cap=fit.cap, dispersion=_DISPERSION),
+        bound.stan_data(fit.alpha, cap=session.cap_of(fit.cap), dispersion=_DISPERSION),
         seed=session.streams.engine_seed("modes"),
         settings=settings,
     )
@@ -85,5 +85,7 @@ def _log_lik(
     by_row = np.concatenate(blocks, axis=1)
     for place, values in enumerate(by_row):
         weighted = np.where(fit.alpha > 0, fit.alpha * values[bound.row_of], 0.0)
+        if session.units is not None:
+            weighted = session.units.summed(weighted)
         total[place] = np.clip(weighted, -np.inf if fit.cap is None else -fit.cap, fit.cap).sum()
     return float(total.mean())

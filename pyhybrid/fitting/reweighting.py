@@ -23,7 +23,6 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.bounds import lipschitz_bounds_streamed
 from pyhybrid.privacy.weights import reweight
 
 __all__ = [
@@ -278,13 +277,8 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     chosen = _resampled(log_ratio, session.streams.generator("re-weighting estimates"))
     if chosen is None:
         return float("nan")
-    bounds = lipschitz_bounds_streamed(
-        lambda: (block[chosen] for block in bound.log_lik_blocks(fit.draws)),
-        alpha,
-        bound.row_of,
-        draw_quantile=fit.bounds.draw_quantile,
-    )
-    return bounds.overall
+    quantile = fit.bounds.draw_quantile
+    return session.bounds_of(fit.draws, alpha, draw_quantile=quantile, chosen=chosen).overall
 
 
 def _resampled(log_ratio: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.intp] | None:

@@ -9,7 +9,7 @@ seed, so that a bound changes smoothly with the weights.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,16 +27,20 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import LipschitzBounds, lipschitz_bounds_streamed
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.units import Units, lipschitz_bounds_by_unit
 from pyhybrid.randomness import Streams, streams
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 
-_Key = tuple[bytes, "float | None"]  # weights, cap
+_Key = tuple[bytes, "float | None", "str | None"]  # weights, cap, unit that the cap acts on
 FitProgress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
+_SUMS_AT_ONCE = 4_000_000  # draws times units
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 ON_NOT_CONVERGED = ("raise", "warn")
 
@@ -54,10 +58,11 @@ class PosteriorFit:
     draws : Draws
     bounds : LipschitzBounds
         Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
-        the cap if there is one.
+        the cap if there is one. With units, `by_record` holds the bound of each record's unit.
     diagnostics : Diagnostics
     censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood met the cap in some draw; None without a cap.
+        Records whose weighted log-likelihood, or that of their unit, met the cap in some draw; None
+        without a cap.
     """
 
     alpha: FloatArray
@@ -82,8 +87,11 @@ class FitSession:
     rule: ConvergenceRule
     on_not_converged: str
     progress: FitProgress | None
+    units: Units | None = None
     _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
-    _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
+    _bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(
+        default_factory=dict, repr=False
+    )
 
     def fit(
         self,
@@ -108,18 +116,15 @@ class FitSession:
                 f"weights must not all be 0: {label} would learn nothing from the data; raise "
                 "scale or shift"
             )
-        key = (alpha.tobytes(), cap)
+        unit = None if self.units is None else self.units.column
+        key = (alpha.tobytes(), cap, None if cap is None else unit)
         if key not in self._kept:
             self._kept[key] = self._sample(alpha, cap, label, warm_start)
         draws, diagnostics = self._kept[key]
-        if (key, draw_quantile) not in self._bounds:
-            self._bounds[key, draw_quantile] = lipschitz_bounds_streamed(
-                lambda: self.bound.log_lik_blocks(draws),
-                alpha,
-                self.bound.row_of,
-                draw_quantile=draw_quantile,
-            )
-        bounds = self._bounds[key, draw_quantile]
+        if (key, draw_quantile, unit) not in self._bounds:
+            found = self.bounds_of(draws, alpha, draw_quantile=draw_quantile)
+            self._bounds[key, draw_quantile, unit] = found
+        bounds = self._bounds[key, draw_quantile, unit]
         censored = None
         if cap is not None:
             censored = bounds.by_record > cap
@@ -142,6 +147,50 @@ class FitSession:
         ones = np.ones(self.bound.n)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
 
+    def by_unit(self, column: str | None) -> FitSession:
+        """This session, or one over the same fits, with the rows that share `column` as a unit."""
+        if column == (None if self.units is None else self.units.column):
+            return self
+        table, own = self.bound.table, self.bound.synthesized
+        return replace(self, units=None if column is None else read_units(table, column, own))
+
+    def bounds_of(
+        self,
+        draws: Draws,
+        alpha: FloatArray,
+        *,
+        draw_quantile: float = 1.0,
+        chosen: npt.NDArray[np.intp] | None = None,
+    ) -> LipschitzBounds:
+        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`."""
+        bound = self.bound
+        if self.units is None:
+            return lipschitz_bounds_streamed(
+                lambda: (
+                    block if chosen is None else block[chosen]
+                    for block in bound.log_lik_blocks(draws)
+                ),
+                alpha,
+                bound.row_of,
+                draw_quantile=draw_quantile,
+            )
+        places = np.arange(draws.n_draws) if chosen is None else chosen
+        size = max(1, _SUMS_AT_ONCE // self.units.n)
+
+        def slices() -> Iterator[Iterator[FloatArray]]:
+            for start in range(0, places.size, size):
+                yield bound.log_lik_blocks(draws.part(places[start : start + size]))
+
+        return lipschitz_bounds_by_unit(
+            slices, alpha, bound.row_of, self.units.of, draw_quantile=draw_quantile
+        )
+
+    def cap_of(self, cap: float | None) -> float | Cap | None:
+        """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
+        if cap is None or self.units is None:
+            return cap
+        return Cap(below=cap, above=cap, unit=self.units.of)
+
     def take_fits(self, other: FitSession) -> None:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
@@ -155,7 +204,7 @@ class FitSession:
     def _sample(
         self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
-        data = self.bound.stan_data(alpha, cap=cap)
+        data = self.bound.stan_data(alpha, cap=self.cap_of(cap))
         settings, diagnostics, draws = self.settings, None, None
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))

@@ -34,7 +34,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.releases.release import Confidential, Release
 
-__all__ = ["PseudoPosteriorMechanism"]
+__all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class PseudoPosteriorMechanism(ABC):
         1.05 for n > 1000 and from 1.05 to 1.10 below.
     reweighting : bool or Reweighting, default False
         Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
+    unit : str, optional
+        Column that says whose rows they are: the rows that share a value of it are one unit of
+        privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
+        of a whole unit. If omitted each row is a unit, and who has k rows pays k times.
     """
 
     model: Model
@@ -62,6 +66,7 @@ class PseudoPosteriorMechanism(ABC):
     relation: str = "remove"
     safety_factor: float = 1.0
     reweighting: bool | Reweighting = False
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
@@ -75,6 +80,9 @@ class PseudoPosteriorMechanism(ABC):
                 f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
             )
 
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
@@ -82,6 +90,11 @@ class PseudoPosteriorMechanism(ABC):
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
         return {}
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the data that the mechanism itself reads beside its model, by what they are
+        to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property
     def name(self) -> str:
@@ -166,11 +179,13 @@ class PseudoPosteriorMechanism(ABC):
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
+        session = session.by_unit(self.unit)
         reweighted = self.fit(session)
         return self._release_of(session, reweighted, n_synthetic, n_draws_released, given)
 
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
+        session = session.by_unit(self.unit)
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
         start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile)
@@ -235,6 +250,7 @@ class PseudoPosteriorMechanism(ABC):
             n_draws_released=n_draws_released,
             relation=self.relation,
             safety_factor=self.safety_factor,
+            unit=self.unit,
         )
 
     def final_weights(self, session: FitSession) -> FloatArray:
@@ -246,3 +262,14 @@ class PseudoPosteriorMechanism(ABC):
         settings = [self.describe(), self.private_settings()]
         text = json.dumps(settings, sort_keys=True)
         return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def check_same_unit(
+    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
+) -> None:
+    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
+    if inner is not None and inner.unit != mechanism.unit:
+        raise InvalidInput(
+            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
+            f"{mechanism.unit!r}; give unit= to both"
+        )

@@ -14,6 +14,7 @@ from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 __all__ = [
     "charge_of_censored_fit",
     "charge_of_fit",
+    "public_sentences",
     "released_by_record",
     "unsynthesized_sentence",
 ]
@@ -33,6 +34,7 @@ def charge_of_fit(
     n_draws_released: int,
     relation: str,
     safety_factor: float,
+    unit: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
 
@@ -54,11 +56,12 @@ def charge_of_fit(
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
         assumes=_assumes(fit, bound),
-        not_covered=_not_covered(bound),
+        not_covered=_not_covered(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
 
 
@@ -73,6 +76,7 @@ def charge_of_censored_fit(
     safety_factor: float,
     record_indexed: bool,
     calibrated: bool,
+    unit: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
@@ -91,13 +95,14 @@ def charge_of_censored_fit(
         lipschitz_bound=fit.cap,
         assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated),
         not_covered=(
-            *_not_covered(bound, computed=False),
+            *_not_covered(bound, unit, computed=False),
             *(("The records that the calibration was made from.",) if calibrated else ()),
         ),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
 
 
@@ -238,15 +243,29 @@ def _converged(fit: PosteriorFit) -> str:
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     """That every column but those given is released as it is."""
     columns = " ".join(", ".join(synthesized).split())
+    return f"Columns that were not synthesised: every column but {columns} is released as it is."
+
+
+def public_sentences(unit: str | None) -> tuple[str, ...]:
+    """What is public in any case, and what a person with several rows pays."""
+    whose = f"which rows belong to one {' '.join(unit.split())}, " if unit is not None else ""
+    public = (
+        f"The number of records, their labels and order, {whose}and who is in the data: they are "
+        "taken as public. The guarantee hides values and their influence, not membership."
+    )
+    if unit is not None:
+        return (public,)
     return (
-        f"Columns that were not synthesised: every column but {columns} is released as it is, and "
-        "who is in the data is not hidden."
+        public,
+        "A person with several rows: the unit of privacy is one row, and k rows of one person cost "
+        "k times the epsilon stated here; unit= (--unit) makes the person the unit.",
     )
 
 
-def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
     sentences = (
         unsynthesized_sentence(bound.synthesized),
+        *public_sentences(unit),
         *_read_decimals(bound),
         _EPSILON_TELLS,
         "Choices made by looking at the confidential data: the model and its formula, scale, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyhybrid.checks import FloatArray
@@ -46,8 +47,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
-        unweighted = session.unweighted(draw_quantile=self.draw_quantile)
-        return weights_from_lipschitz(unweighted.bounds.by_record, **self._map())
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        weight_map = partial(weights_from_lipschitz, **self._map())
+        return weight_map(f) if session.units is None else session.units.mapped(weight_map, f)
 
     def _map(self) -> dict[str, Any]:
         return {

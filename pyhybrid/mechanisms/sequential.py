@@ -78,6 +78,11 @@ class SequentialSynthesis:
         relations = sorted({mechanism.relation for mechanism in self.mechanisms})
         if len(relations) > 1:
             raise InvalidInput(f"all steps must have one relation: found {' and '.join(relations)}")
+        units = list(dict.fromkeys(mechanism.unit for mechanism in self.mechanisms))
+        if len(units) > 1:
+            raise InvalidInput(
+                f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
+            )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
 
     @property
@@ -126,6 +131,8 @@ class SequentialSynthesis:
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
         _check_order(bounds)
+        for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
+            _check_reads(mechanism, bound, bounds)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         session = open_session(
@@ -221,6 +228,21 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
                     f"step {place} must not read {column!r}, which is synthesised later (step "
                     f"{step_of[column]}): its true values would shape what is released; change the "
                     "order of the steps"
+                )
+
+
+def _check_reads(
+    mechanism: PseudoPosteriorMechanism, bound: BoundModel, bounds: Sequence[BoundModel]
+) -> None:
+    """Columns that the mechanism itself reads must keep their true values in the release."""
+    place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
+    for what, columns in mechanism.reads().items():
+        for column in columns:
+            owner = next((k for k, b in enumerate(bounds, 1) if column in b.synthesized), None)
+            if owner is not None and (owner >= place or what == "unit"):
+                raise InvalidInput(
+                    f"step {place} must not take {column!r} as {what}, which is synthesized in "
+                    f"step {owner}: its true values would shape what is released"
                 )
 
 

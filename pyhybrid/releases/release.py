@@ -112,7 +112,7 @@ class Release:
         return (
             f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
             f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
-            f"({c.kind}, {c.relation} one record)>"
+            f"({c.kind}, {c.relation} {c.protected})>"
         )
 
     @property

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["privacy_statement"]
 
 _RELATION = {
-    "remove": "differ by one record left out",
-    "replace": "differ in the values of one record",
+    "remove": "differ by {} left out",
+    "replace": "differ in the values of {}",
 }
 
 
@@ -56,7 +56,8 @@ def _summary(release: Release) -> str:
     return (
         f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
-        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
+        f"neighbour relation: **{charge.relation} {charge.protected}**; "
+        f"mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
@@ -78,7 +79,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 
 def _meaning(charge: PrivacyCharge) -> str:
-    difference = _RELATION[charge.relation]
+    difference = _RELATION[charge.relation].format(charge.protected)
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -96,8 +97,12 @@ def _meaning(charge: PrivacyCharge) -> str:
     return (
         f"For two databases that {difference}, the probability (density) of releasing what was "
         f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any record. {scope}{doubled}"
+        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
     )
+
+
+def _whose(charge: PrivacyCharge) -> str:
+    return "record" if charge.unit is None else " ".join(charge.unit.split())
 
 
 def _how_each(release: Release) -> list[str]:

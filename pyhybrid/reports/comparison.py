@@ -81,7 +81,7 @@ def _kinds(comparison: Comparison) -> set[str]:
 
 
 def _kind(charge: PrivacyCharge) -> str:
-    return f"{charge.kind}, {charge.relation} one record"
+    return f"{charge.kind}, {charge.relation} {charge.protected}"
 
 
 def interval_text(row: pd.Series, *, gap: str = " ") -> str:
