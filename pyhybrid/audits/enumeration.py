@@ -30,6 +30,7 @@ from pyhybrid.models.regression import RegressionModel
 from pyhybrid.primitives import randomized_response
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.histogram import perturbed_probabilities
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.units import unit_terms
 from pyhybrid.privacy.weights import censor, weights_from_lipschitz
 
@@ -145,7 +146,7 @@ def unit_audits() -> list[AuditFinding]:
     def by_unit(cap: float) -> Terms:
         units = np.zeros(2, dtype=np.intp)
         return of_persons(
-            lambda f: censor(unit_terms([f], np.ones(2), np.arange(2), units), cap=cap)[:, 0]
+            lambda f: censor(unit_terms(LogLik.of(f), np.ones(2), units), cap=cap)[:, 0]
         )
 
     def by_row(cap: float) -> Terms:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.privacy.units import unit_terms
 
 __all__ = ["ModeCheck", "look_for_modes"]
 
@@ -80,12 +81,9 @@ def _log_lik(
     chosen = positions[
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
-    bound, total = session.bound, np.zeros(chosen.size)
-    blocks = [block[chosen] for block in bound.log_lik_blocks(draws)]
-    by_row = np.concatenate(blocks, axis=1)
-    for place, values in enumerate(by_row):
-        weighted = np.where(fit.alpha > 0, fit.alpha * values[bound.row_of], 0.0)
-        if session.units is not None:
-            weighted = session.units.summed(weighted)
-        total[place] = np.clip(weighted, -np.inf if fit.cap is None else -fit.cap, fit.cap).sum()
-    return float(total.mean())
+    cap = np.inf if fit.cap is None else fit.cap
+    log_lik = session.bound.log_lik(draws).at(chosen)
+    if session.units is None:
+        return float(log_lik.clipped_total(fit.alpha, cap, cap).mean())
+    terms = unit_terms(log_lik, fit.alpha, session.units.of)
+    return float(np.clip(terms, -cap, cap).sum(axis=1).mean())

@@ -266,15 +266,10 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     float
         Nats; NaN if the importance weights cannot be trusted (Pareto k above 0.7).
     """
-    bound = session.bound
-    change = np.bincount(bound.row_of, weights=alpha - fit.alpha)
-    log_ratio, start = np.zeros(fit.draws.n_draws), 0
-    for block in bound.log_lik_blocks(fit.draws):
-        own = change[start : start + block.shape[1]]
-        used = own != 0
-        log_ratio += block[:, used] @ own[used]
-        start += block.shape[1]
-    chosen = _resampled(log_ratio, session.streams.generator("re-weighting estimates"))
+    log_lik = session.bound.log_lik(fit.draws)
+    chosen = _resampled(
+        log_lik.total(alpha - fit.alpha), session.streams.generator("re-weighting estimates")
+    )
     if chosen is None:
         return float("nan")
     quantile = fit.bounds.draw_quantile

@@ -29,9 +29,10 @@ from pyhybrid.engines import (
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.bounds import LipschitzBounds, lipschitz_bounds_streamed
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.units import Units, lipschitz_bounds_by_unit
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import Units, bounds_by_unit
 from pyhybrid.randomness import Streams, streams
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
@@ -163,27 +164,21 @@ class FitSession:
         chosen: npt.NDArray[np.intp] | None = None,
     ) -> LipschitzBounds:
         """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`."""
-        bound = self.bound
         if self.units is None:
-            return lipschitz_bounds_streamed(
-                lambda: (
-                    block if chosen is None else block[chosen]
-                    for block in bound.log_lik_blocks(draws)
-                ),
+            log_lik = self.bound.log_lik(draws)
+            return bounds_of(
+                log_lik if chosen is None else log_lik.at(chosen),
                 alpha,
-                bound.row_of,
                 draw_quantile=draw_quantile,
             )
         places = np.arange(draws.n_draws) if chosen is None else chosen
         size = max(1, _SUMS_AT_ONCE // self.units.n)
 
-        def slices() -> Iterator[Iterator[FloatArray]]:
+        def slices() -> Iterator[LogLik]:
             for start in range(0, places.size, size):
-                yield bound.log_lik_blocks(draws.part(places[start : start + size]))
+                yield self.bound.log_lik(draws.part(places[start : start + size]))
 
-        return lipschitz_bounds_by_unit(
-            slices, alpha, bound.row_of, self.units.of, draw_quantile=draw_quantile
-        )
+        return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
 
     def cap_of(self, cap: float | None) -> float | Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""

@@ -30,7 +30,7 @@ def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> 
             f"unit must be a column that is not synthesized: {column!r} is; give the column that "
             "says which rows belong together"
         )
-    codes, levels = pd.factorize(table[column])
+    codes = pd.factorize(table[column])[0]
     missing = np.flatnonzero(codes < 0)
     if missing.size:
         raise InvalidInput(

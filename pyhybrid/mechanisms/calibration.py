@@ -26,7 +26,7 @@ from pyhybrid.engines import Draws, Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.privacy.bounds import lipschitz_bounds_streamed
+from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["Calibration", "Drift", "calibrate"]
@@ -122,9 +122,7 @@ class Calibration:
                 f"{', '.join(bound.design_columns)}"
             )
         try:
-            return lipschitz_bounds_streamed(
-                lambda: bound.log_lik_blocks(self.draws), np.ones(bound.n), bound.row_of
-            ).by_record
+            return bounds_of(bound.log_lik(self.draws), np.ones(bound.n)).by_record
         except InvalidInput:  # a ValueError, too: what the model itself has to say
             raise
         except (ValueError, IndexError):
@@ -233,9 +231,7 @@ def calibrate(
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
-    f = lipschitz_bounds_streamed(
-        lambda: bound.log_lik_blocks(kept), np.ones(bound.n), bound.row_of
-    ).by_record
+    f = bounds_of(bound.log_lik(kept), np.ones(bound.n)).by_record
     finite = f[np.isfinite(f)]
     if not finite.size:
         raise InvalidInput("the reference must have records with a finite log-likelihood")

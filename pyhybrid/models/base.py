@@ -5,16 +5,16 @@ A `Model` is a description; `bind` joins it to a table. The bound model is confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundModel", "Model"]
 
@@ -88,10 +88,6 @@ class BoundModel(Protocol):
     def decimals_given(self) -> bool:
         """True if that number does not depend on the data."""
 
-    @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Column of the log-likelihood blocks that holds record i, shape (n,)."""
-
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
@@ -101,8 +97,8 @@ class BoundModel(Protocol):
         sampler's starting points; it does not change the posterior.
         """
 
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood in blocks of shape (S, b), nats, one column per row."""
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood of the records at `draws`, computed when it is asked for."""
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """What must have converged, shape (chains, draws, *dims) each: all that the likelihood

@@ -21,6 +21,7 @@ from pyhybrid.models.design import Design
 from pyhybrid.models.regression import in_form_of
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 if TYPE_CHECKING:
     from pyhybrid.models.stan_model import StanModel
@@ -172,6 +173,10 @@ class BoundStanModel:
         return {**known, **given, "weights": alpha} | {
             name: known[name] for name in ("use_cap", "cap") if name in known
         }
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per record."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.

@@ -24,6 +24,7 @@ from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundRegression", "Parameters", "RegressionModel"]
 
@@ -227,6 +228,10 @@ class BoundRegression:
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per distinct row."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""

@@ -18,7 +18,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +30,13 @@ from pyhybrid.checks import (
     check_fraction,
     check_log_lik,
 )
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = [
     "LipschitzBounds",
+    "bounds_of",
     "largest_abs",
     "lipschitz_bounds",
-    "lipschitz_bounds_streamed",
     "quantile_type7",
     "scaled_maxima",
 ]
@@ -117,64 +117,25 @@ def lipschitz_bounds(
     matrix = check_log_lik(log_lik)
     weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
     quantile = check_fraction(draw_quantile, "draw_quantile")
-    if quantile == 1:
-        by_record = scaled_maxima(largest_abs(matrix), weights)
-        kept = np.ones(matrix.shape[0], dtype=bool)
-        return LipschitzBounds(by_record=by_record, overall=float(by_record.max()), kept_draws=kept)
-    row_max = largest_weighted_by_draw(matrix, weights)
-    overall = quantile_type7(row_max, quantile)
-    kept = row_max <= overall
-    by_record = scaled_maxima(_largest_kept(matrix, kept), weights)
-    return LipschitzBounds(
-        by_record=by_record,
-        overall=max(overall, float(by_record.max())),  # above L if a record is unbounded
-        kept_draws=kept,
-        draw_quantile=quantile,
-    )
+    return bounds_of(LogLik.of(matrix), weights, draw_quantile=quantile)
 
 
-def lipschitz_bounds_streamed(
-    blocks: Callable[[], Iterable[FloatArray]],
-    alpha: FloatArray,
-    row_of: npt.NDArray[np.intp],
-    *,
-    draw_quantile: float = 1.0,
-) -> LipschitzBounds:
-    """`lipschitz_bounds` in memory O(S + n + block), for records that share rows.
-
-    Parameters
-    ----------
-    blocks : callable
-        Each call yields the log-likelihood matrix again, from its first column to its last, in
-        blocks of shape (S, b): one column per distinct row. Called twice if `draw_quantile` < 1.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    row_of : ndarray of int, shape (n,)
-        Column that holds record i.
-    draw_quantile : float, default 1
-        As in `lipschitz_bounds`.
-    """
+def bounds_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0) -> LipschitzBounds:
+    """`lipschitz_bounds` of a log-likelihood that is computed in blocks, alpha of shape (n,)."""
     kept: npt.NDArray[np.bool_] | None = None
     overall = 0.0
     if draw_quantile < 1:
-        top = np.zeros(int(row_of.max()) + 1)
-        np.maximum.at(top, row_of, alpha)  # the records of a row differ in weight only
-        row_max, start = None, 0
-        for block in blocks():
-            own = largest_weighted_by_draw(block, top[start : start + block.shape[1]])
-            row_max = own if row_max is None else np.maximum(row_max, own)
-            start += block.shape[1]
-        assert row_max is not None
+        row_max = log_lik.largest_by_draw(alpha)
         overall = quantile_type7(row_max, draw_quantile)
         kept = row_max <= overall
     n_draws, largest = 0, []
-    for block in blocks():
+    for _, block in log_lik.blocks():
         n_draws = block.shape[0]
         largest.append(largest_abs(block) if kept is None else _largest_kept(block, kept))
-    by_record = scaled_maxima(np.concatenate(largest)[row_of], alpha)
+    by_record = scaled_maxima(np.concatenate(largest)[log_lik.row_of], alpha)
     return LipschitzBounds(
         by_record=by_record,
-        overall=max(overall, float(by_record.max())),
+        overall=max(overall, float(by_record.max())),  # above L if a record is unbounded
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=draw_quantile,
     )
@@ -206,17 +167,6 @@ def scaled_maxima(largest: FloatArray, alpha: FloatArray) -> FloatArray:
     result = np.zeros_like(largest)
     np.multiply(largest, alpha, out=result, where=alpha > 0)
     return result
-
-
-def largest_weighted_by_draw(matrix: FloatArray, alpha: FloatArray) -> FloatArray:
-    """T_s = max_i |alpha_i f_si|, shape (S,); records of weight 0 do not count."""
-    used = alpha > 0
-    if not used.any():
-        return np.zeros(matrix.shape[0])
-    largest = np.abs(matrix[:, used] * alpha[used]).max(axis=1)
-    if matrix.dtype == np.float32:  # products are float64; as in `_widened`
-        largest = largest * (1 + float(np.finfo(np.float32).eps))
-    return np.where(np.isnan(largest), np.inf, largest)
 
 
 def quantile_type7(values: FloatArray, probability: float) -> float:

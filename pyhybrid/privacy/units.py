@@ -1,9 +1,9 @@
 r"""Units of privacy that are more than a record: the terms of a unit's records are summed first.
 
 Removing person u from the database takes away all records of u. With
-:math:`g_u(\theta) = \sum_{i \in u} \alpha_i f_i(\theta)` in the place of a record's term, everything
-that holds for one record holds for one unit: the bound is :math:`\max_u \max_s |g_u(\theta_s)|`.
-A bound by record multiplied by nothing would understate it by as many times as a unit has records.
+:math:`g_u(\theta) = \sum_{i \in u} \alpha_i f_i(\theta)` in the place of a record's term, what holds
+for one record holds for one unit: the bound is :math:`\max_u \max_s |g_u(\theta_s)|`, up to as many
+times that of a record as a unit has records.
 
 References
 ----------
@@ -21,8 +21,9 @@ from scipy.sparse import csr_matrix
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.privacy.bounds import LipschitzBounds, largest_abs, quantile_type7
+from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["Units", "lipschitz_bounds_by_unit", "unit_terms"]
+__all__ = ["Units", "bounds_by_unit", "unit_terms"]
 
 IntArray = npt.NDArray[np.intp]
 
@@ -70,38 +71,33 @@ class Units:
         return np.bincount(self.of, weights=terms, minlength=self.n)
 
 
-def unit_terms(
-    blocks: Iterable[FloatArray], alpha: FloatArray, row_of: IntArray, unit_of: IntArray
-) -> FloatArray:
+def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:
     """g_u at each draw, shape (S, n_units), nats; records of weight 0 do not count.
 
     Parameters
     ----------
-    blocks : iterable of ndarray, shape (S, b)
-        The log-likelihood matrix in blocks, one column per distinct row.
+    log_lik : LogLik
+        Unweighted, of n records.
     alpha : ndarray, shape (n,)
         Record weights in [0, 1].
-    row_of, unit_of : ndarray of int, shape (n,)
-        Column and unit of record i.
+    unit_of : ndarray of int, shape (n,)
+        Unit of each record.
     """
-    used, shape = alpha > 0, (int(row_of.max()) + 1, int(unit_of.max()) + 1)
-    weights = csr_matrix((alpha[used], (row_of[used], unit_of[used])), shape=shape)
-    total, start = None, 0
-    for block in blocks:
-        own = weights[start : start + block.shape[1]]
+    used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
+    weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)
+    total: FloatArray | None = None
+    for rows, block in log_lik.blocks():
         # Only what is stored is multiplied: 0 times an infinite term does not arise.
-        terms = np.asarray((own.T @ np.asarray(block, dtype=np.float64).T).T)
+        terms = np.asarray((weights[rows].T @ np.asarray(block, dtype=np.float64).T).T)
         total = terms if total is None else total + terms
-        start += block.shape[1]
     assert total is not None
     return total
 
 
-def lipschitz_bounds_by_unit(
-    slices: Callable[[], Iterable[Iterable[FloatArray]]],
+def bounds_by_unit(
+    slices: Callable[[], Iterable[LogLik]],
     alpha: FloatArray,
-    row_of: IntArray,
-    unit_of: IntArray,
+    units: Units,
     *,
     draw_quantile: float = 1.0,
 ) -> LipschitzBounds:
@@ -110,10 +106,11 @@ def lipschitz_bounds_by_unit(
     Parameters
     ----------
     slices : callable
-        Each call yields the draws again, a slice of them at a time, each as the blocks of
-        `unit_terms`: memory is that of one slice. Called twice if `draw_quantile` < 1.
-    alpha, row_of, unit_of
-        As in `unit_terms`.
+        Each call yields the log-likelihood again at all draws, a slice of them at a time: memory is
+        that of one slice. Called twice if `draw_quantile` < 1.
+    alpha : ndarray, shape (n,)
+        Record weights in [0, 1].
+    units : Units
     draw_quantile : float, default 1
         As in `pyhybrid.lipschitz_bounds`.
 
@@ -125,22 +122,22 @@ def lipschitz_bounds_by_unit(
 
     def terms() -> Iterable[FloatArray]:
         with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one
-            for blocks in slices():
-                yield unit_terms(blocks, alpha, row_of, unit_of)
+            for log_lik in slices():
+                yield unit_terms(log_lik, alpha, units.of)
 
     overall, limit = 0.0, np.inf
     if draw_quantile < 1:
         overall = limit = quantile_type7(
             np.concatenate([_largest_by_draw(own) for own in terms()]), draw_quantile
         )
-    by_unit, kept = np.zeros(int(unit_of.max()) + 1), []
+    by_unit, kept = np.zeros(units.n), []
     for own in terms():
         kept.append(_largest_by_draw(own) <= limit)
         everywhere = largest_abs(own)
         largest = largest_abs(own[kept[-1]]) if kept[-1].any() else np.zeros_like(everywhere)
         by_unit = np.maximum(by_unit, np.where(np.isfinite(everywhere), largest, np.inf))
     return LipschitzBounds(
-        by_record=by_unit[unit_of],
+        by_record=by_unit[units.of],
         overall=max(overall, float(by_unit.max())),
         kept_draws=np.concatenate(kept),
         draw_quantile=draw_quantile,

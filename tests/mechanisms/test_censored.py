@@ -172,9 +172,7 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="relation must be one of"):
         calibrate(MODEL, outcomes(1), cap=2.0, relation="swap", **OPTIONS)
     unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
-    monkeypatch.setattr(
-        "pyhybrid.mechanisms.calibration.lipschitz_bounds_streamed", lambda *_, **__: unbounded
-    )
+    monkeypatch.setattr("pyhybrid.mechanisms.calibration.bounds_of", lambda *_, **__: unbounded)
     with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
         calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
 

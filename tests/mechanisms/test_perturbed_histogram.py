@@ -372,7 +372,7 @@ def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
     assert "scale 2 / 0.5" in release.statement
     ph.PerturbedHistogram(**given).release(frame)
     assert seen == [0.5, 1.5], "the control: by row there is less noise"
-    with pytest.raises(InvalidInput, match="at most rows_per_unit=2 rows: row .* is one more"):
+    with pytest.raises(InvalidInput, match=r"at most rows_per_unit=2 rows: row .* is one more"):
         ph.PerturbedHistogram(**given, unit="person", rows_per_unit=2).release(frame)
     for wrong in ({"unit": "person"}, {"rows_per_unit": 3}):
         with pytest.raises(InvalidInput, match="must be given together"):

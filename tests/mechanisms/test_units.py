@@ -18,6 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.epsilon import epsilon_of_bound
+from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.units import unit_terms
 
 OPTIONS: dict[str, Any] = {
@@ -143,7 +144,7 @@ def test_bounds_of_a_unit_hold_its_loss_by_enumeration() -> None:
     rows = np.array([0.0, 0.0, *[far] * 12])  # a person at 0, six persons elsewhere
     f = stats.norm.logpdf(rows, grid * far, sigma)  # within [-2, 2]
     unit = np.arange(14) // 2
-    sums = unit_terms([f], np.ones(14), np.arange(14), unit)
+    sums = unit_terms(LogLik.of(f), np.ones(14), unit)
     lost = held_loss(sums)
     assert lost <= epsilon_of_bound(ph.lipschitz_bounds(sums).overall)
     by_row = epsilon_of_bound(ph.lipschitz_bounds(f).overall)

@@ -13,11 +13,12 @@ from hypothesis.extra import numpy as hnp
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
+    bounds_of,
     lipschitz_bounds,
-    lipschitz_bounds_streamed,
     quantile_type7,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.log_lik import LogLik
 
 # Multiples of 2^-10 and of 2^-6: their products are exact, so that ties are ties.
 FINITE = st.integers(-50_000, 20_000).map(lambda k: k / 1024)
@@ -222,9 +223,8 @@ def test_streaming_changes_nothing(
     case: tuple[np.ndarray, np.ndarray, np.ndarray, list[int]], q: float
 ) -> None:
     columns, row_of, alpha, cuts = case
-    streamed = lipschitz_bounds_streamed(
-        lambda: np.split(columns, cuts, axis=1), alpha, row_of, draw_quantile=q
-    )
+    log_lik = LogLik(make=lambda: np.split(columns, cuts, axis=1), row_of=row_of)
+    streamed = bounds_of(log_lik, alpha, draw_quantile=q)
     same(streamed, lipschitz_bounds(columns[:, row_of], alpha, draw_quantile=q))
 
 
@@ -402,9 +402,7 @@ def test_bad_input_of_risks(function, y: list[float], options: dict, message: st
 @pytest.mark.parametrize("q", [0.5, 1.0])
 def test_streamed_bounds_below_one_are_not_raised(q: float) -> None:
     columns = np.array([[-0.25, -0.5], [-0.125, -0.25]])
-    found = lipschitz_bounds_streamed(
-        lambda: [columns], np.array([1.0, 0.5]), np.array([0, 1]), draw_quantile=q
-    )
+    found = bounds_of(LogLik.of(columns), np.array([1.0, 0.5]), draw_quantile=q)
     assert found.overall == {1.0: 0.25, 0.5: 0.1875}[q]
 
 

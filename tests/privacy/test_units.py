@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.privacy.units import Units, lipschitz_bounds_by_unit, unit_terms
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import Units, bounds_by_unit, unit_terms
 
 Array = np.ndarray
 
@@ -23,10 +26,15 @@ def _case(seed: int) -> tuple[Array, Array, Array, Array]:
     return rows, alpha, np.append(np.arange(12), rng.integers(0, 12, 28)), unit
 
 
-def _sliced(rows: Array, size: int, width: int) -> Iterator[Iterator[Array]]:
+def _sliced(rows: Array, row_of: Array, size: int, width: int) -> Iterator[LogLik]:
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
-        yield (part[:, k : k + width] for k in range(0, part.shape[1], width))
+        blocks = [part[:, k : k + width] for k in range(0, part.shape[1], width)]
+        yield LogLik(make=lambda blocks=blocks: blocks, row_of=row_of)  # type: ignore[misc]
+
+
+def _units(of: Any) -> Units:
+    return Units(column="person", of=np.asarray(of))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -41,9 +49,8 @@ def test_bounds_by_unit_are_those_of_the_sums(
     for i in range(40):
         terms[:, unit[i]] += alpha[i] * rows[:, row_of[i]]
     expected = ph.lipschitz_bounds(terms, draw_quantile=quantile)
-    found = lipschitz_bounds_by_unit(
-        lambda: _sliced(rows, size, width), alpha, row_of, unit, draw_quantile=quantile
-    )
+    slices = partial(_sliced, rows, row_of, size, width)
+    found = bounds_by_unit(slices, alpha, _units(unit), draw_quantile=quantile)
     np.testing.assert_allclose(found.by_record, expected.by_record[unit], rtol=1e-12)
     assert found.overall == pytest.approx(expected.overall, rel=1e-12)
     np.testing.assert_array_equal(found.kept_draws, expected.kept_draws)
@@ -53,25 +60,20 @@ def test_bounds_by_unit_are_those_of_the_sums(
 
 def test_units_of_one_record_are_records() -> None:
     rows, alpha, row_of, _ = _case(1)
-    found = lipschitz_bounds_by_unit(lambda: _sliced(rows, 9, 4), alpha, row_of, np.arange(40))
+    found = bounds_by_unit(lambda: _sliced(rows, row_of, 9, 4), alpha, _units(np.arange(40)))
     expected = ph.lipschitz_bounds(rows[:, row_of], alpha)
     np.testing.assert_allclose(found.by_record, expected.by_record, rtol=1e-12)
 
 
 def test_unbounded_terms_count_only_where_weights_are_positive() -> None:
-    rows = np.array([[-1.0, -np.inf, np.inf], [-2.0, -3.0, -1.0]])
-    row_of = np.arange(3)
+    whole = LogLik.of(np.array([[-1.0, -np.inf, np.inf], [-2.0, -3.0, -1.0]]))
     for alpha, expected in (([1, 1, 0.0], [np.inf, np.inf, 0]), ([1, 0.0, 0.0], [2, 2, 0])):
-        found = lipschitz_bounds_by_unit(
-            lambda: [[rows]], np.array(alpha, dtype=float), row_of, np.array([0, 0, 1])
-        )
+        found = bounds_by_unit(lambda: [whole], np.array(alpha, dtype=float), _units([0, 0, 1]))
         assert found.by_record.tolist() == expected
-    both = lipschitz_bounds_by_unit(
-        lambda: [[rows]], np.ones(3), row_of, np.zeros(3, dtype=int), draw_quantile=0.5
-    )
+    both = bounds_by_unit(lambda: [whole], np.ones(3), _units([0, 0, 0]), draw_quantile=0.5)
     assert np.isinf(both.overall), "inf - inf is no bound"
     with np.errstate(invalid="ignore"):
-        assert np.isnan(unit_terms([rows], np.ones(3), row_of, np.zeros(3, dtype=int))[0, 0])
+        assert np.isnan(unit_terms(whole, np.ones(3), np.zeros(3, dtype=int))[0, 0])
 
 
 def test_a_map_sees_each_unit_once() -> None:

@@ -151,7 +151,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
     "the diagnosis": (fitting, "diagnose", SamplingError),
-    "the bounds": (fitting, "lipschitz_bounds_streamed", MemoryError),
+    "the bounds": (fitting, "bounds_of", MemoryError),
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
     "the public part": (storage, "_write_public", OSError),
     "the confidential part": (storage, "_write_confidential", OSError),
