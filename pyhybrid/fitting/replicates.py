@@ -84,6 +84,6 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     What is not replaced is shared with `table` where pandas copies on write (from 3.0): m sets
     take the memory of one table and m times the columns.
     """
-    whole = table.assign(**{str(name): columns[name] for name in columns})
+    whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole

@@ -41,6 +41,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.releases.published import published
 
 __all__ = ["load_masked", "save_masked"]
 
@@ -108,11 +109,12 @@ def _load(root: Path) -> MaskedRelease:
 
 def _write_public(release: MaskedRelease, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(release.synthetic, start=1):
+    tables = [published(table, release.keys) for table in release.synthetic]
+    for place, table in enumerate(tables, start=1):
         write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "risk_statement.md").write_text(release.statement.text, encoding="utf-8")
     write_json(folder / "statement.json", asdict(release.statement))
-    write_json(folder / "schema.json", table_schema(release.synthetic[0], file_format))
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
 
 
 def _write_confidential(

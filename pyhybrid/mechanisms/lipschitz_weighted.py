@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pyhybrid.checks import FloatArray
@@ -48,8 +47,14 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
         f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
-        weight_map = partial(weights_from_lipschitz, **self._map())
-        return weight_map(f) if session.units is None else session.units.mapped(weight_map, f)
+        return (
+            self._weights_of(f)
+            if session.units is None
+            else session.units.mapped(self._weights_of, f)
+        )
+
+    def _weights_of(self, f: FloatArray) -> FloatArray:
+        return weights_from_lipschitz(f, **self._map())
 
     def _map(self) -> dict[str, Any]:
         return {

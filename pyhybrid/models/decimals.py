@@ -74,5 +74,7 @@ def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     kind = "int64" if decimals == 0 else "float64"
     nullable = pd.api.types.is_extension_array_dtype(like.dtype)
-    made = pd.Series(values.astype(kind), index=like.index, name=like.name)
-    return made.astype(kind.capitalize()) if nullable else made
+    made: pd.Series = pd.Series(values.astype(kind), index=like.index, name=like.name)
+    if nullable:
+        made = made.astype(kind.capitalize())
+    return made

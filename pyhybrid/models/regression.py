@@ -265,8 +265,8 @@ class BoundRegression:
         if not np.isfinite(values).all():
             raise SamplingError("a replicate is not finite: the posterior has no finite mean")
         values = self.model.from_support(values, self.decimals)
-        given = self.model.given_decimals if self.density_above_one else None
-        return in_form_of(values, self.table[self.design.outcome], given).to_frame()
+        decimals = self.model.given_decimals if self.density_above_one else None
+        return in_form_of(values, self.table[self.design.outcome], decimals).to_frame()
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
         """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""

@@ -1,9 +1,10 @@
 r"""Units of privacy that are more than a record: the terms of a unit's records are summed first.
 
 Removing person u from the database takes away all records of u. With
-:math:`g_u(\theta) = \sum_{i \in u} \alpha_i f_i(\theta)` in the place of a record's term, what holds
-for one record holds for one unit: the bound is :math:`\max_u \max_s |g_u(\theta_s)|`, up to as many
-times that of a record as a unit has records.
+:math:`g_u(\theta) = \sum_{i \in u} \alpha_i f_i(\theta)` in the place of a record's term,
+what holds for one record holds for one unit: the bound is
+:math:`\max_u \max_s |g_u(\theta_s)|`, up to
+as many times that of a record as a unit has records.
 
 References
 ----------
@@ -68,7 +69,7 @@ class Units:
 
     def summed(self, terms: FloatArray) -> FloatArray:
         """Terms of the records (n,) summed by unit, shape (n_units,)."""
-        return np.bincount(self.of, weights=terms, minlength=self.n)
+        return np.asarray(np.bincount(self.of, weights=terms, minlength=self.n), dtype=np.float64)
 
 
 def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:

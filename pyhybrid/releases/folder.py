@@ -42,6 +42,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.releases.published import published
 from pyhybrid.releases.release import Confidential, Release
 from pyhybrid.running.private_folder import private_folder
 
@@ -187,11 +188,12 @@ def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
 
 def _write_public(release: Release, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(release.synthetic, start=1):
+    tables = [published(table, release.synthesized) for table in release.synthetic]
+    for place, table in enumerate(tables, start=1):
         write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "privacy_statement.md").write_text(release.statement, encoding="utf-8")
     write_json(folder / "charge.json", release.charge.public())
-    write_json(folder / "schema.json", table_schema(release.synthetic[0], file_format))
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
 
 
 def _write_confidential(
