@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.cli.progress_lines import progress_lines
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.fitting.reweighting import Reweighted
@@ -37,10 +38,15 @@ def naming_file(error: OSError) -> Exception:
 
 @contextlib.contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[FitProgress | None]:
-    """Yield a progress callback that draws bars; None when standard error is no terminal."""
+    """Yield a progress callback that draws bars, or writes lines where standard error is no
+    terminal; None if `quiet`."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield None
+        return
+    if not console.is_terminal:
+        with progress_lines() as report_line:
+            yield report_line
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
