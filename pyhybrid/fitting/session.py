@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
@@ -190,6 +192,11 @@ class FitSession:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
         self._bounds.update(other._bounds)
+
+    @cached_property
+    def exposed(self) -> dict[str, str]:
+        """Columns that a release of this table should not publish without a decision."""
+        return exposed_columns(self.bound.table, self.bound.synthesized)
 
     @property
     def n_fits(self) -> int:

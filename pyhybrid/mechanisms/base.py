@@ -234,6 +234,7 @@ class PseudoPosteriorMechanism(ABC):
                 entropy=session.streams.entropy,
                 censored=fit.censored,
             ),
+            exposed=session.exposed,
             fit=fit,
             reweighted=path if path.steps else None,
         )

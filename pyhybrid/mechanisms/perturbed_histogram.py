@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_draws_released, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import read_units
@@ -279,6 +280,7 @@ class PerturbedHistogram:
                 "on each count",
             ),
             seeded=False,
+            exposed=exposed_columns(df, (self.column,)),
             confidential=Confidential(
                 labels=df.index,
                 alpha=np.empty(0),

@@ -187,6 +187,12 @@ class SequentialSynthesis:
                 lipschitz_bound=charge.bound,
                 entropy=session.streams.entropy,
             ),
+            exposed={
+                name: reason
+                for part in parts
+                for name, reason in part.exposed.items()
+                if name not in synthesized
+            },
             parts=tuple(replace(part, synthetic=tables) for part in parts),
         )
 

@@ -31,6 +31,7 @@ from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 from pyhybrid.releases.parts import (
     read_diagnostics,
@@ -170,6 +171,7 @@ def _release(folder: Path, run: dict[str, Any], tables: list[pd.DataFrame]) -> R
             entropy=int(run["seed"]),
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
         ),
+        decisions=Decisions.of(**run.get("decisions", {})),
         parts=tuple(_release(step, read_json(step / "run.json"), tables) for step in steps),
     )
 
@@ -222,6 +224,8 @@ def _write_confidential(
         "seed": str(kept.entropy),
         "n_parts": len(release.parts),
     }
+    if release.decisions.as_dict():
+        run["decisions"] = release.decisions.as_dict()
     records.to_csv(folder / "records.csv", index=False)
     write_json(folder / "run.json", run)
     for name, text in attachments.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.randomness import new_identifier
+from pyhybrid.releases.decisions import Decisions, decided
 from pyhybrid.releases.statement import privacy_statement
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Release:
         The released fit; not saved.
     reweighted : Reweighted or None
         The fit before re-weighting and all steps, if there was one; only the steps are saved.
+    exposed : mapping of str to str
+        Columns that were not synthesized and must not be published without a decision, with the
+        reason; see `pyhybrid.fitting.exposed`. Not saved.
+    decisions : Decisions
+        What was decided on columns that were not synthesized.
     parts : tuple of Release
         The releases of single columns that a sequential synthesis is made of, in their order;
         each has its own charge, weights and bounds. Empty otherwise.
@@ -105,6 +111,8 @@ class Release:
     identifier: str = field(default_factory=new_identifier)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
+    exposed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    decisions: Decisions = field(default_factory=Decisions, repr=False)
     parts: tuple[Release, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
@@ -140,6 +148,9 @@ class Release:
         file_format: str = "csv",
         attachments: Mapping[str, str] | None = None,
         ledger: Ledger | None = None,
+        drop: str | Sequence[str] = (),
+        keep: str | Sequence[str] = (),
+        ids: str | Sequence[str] = (),
     ) -> None:
         """Write the release: ``public/`` to give away and ``confidential/`` to keep.
 
@@ -159,11 +170,16 @@ class Release:
         ledger : Ledger, optional
             Takes the charge before anything is written; the entry's number and hash are kept in
             ``confidential/run.json``. Saving the same release again costs nothing more.
+        drop, keep, ids : str or sequence of str
+            Columns that were not synthesized: to leave out, to publish as they are although they
+            look like names, identifiers, free text or a function of a synthesized column, and to
+            replace by numbers; row labels by the name of the index, or "index".
 
         Raises
         ------
         InvalidInput
-            If the folder is not empty, or the format is unknown; see also `Ledger.add`.
+            If the folder is not empty, the format is unknown, or a column needs a decision (named
+            with the reason); see also `Ledger.add`.
         BudgetExceeded
             If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
@@ -172,7 +188,7 @@ class Release:
         from pyhybrid.releases.folder import save_release
 
         save_release(
-            self,
+            decided(self, Decisions.of(drop, keep, ids)),
             folder,
             overwrite=overwrite,
             file_format=file_format,

@@ -37,6 +37,7 @@ def privacy_statement(release: Release) -> str:
         _bullets(charge.not_covered),
         "## How it was made",
         *_how_each(release),
+        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
     ]
     return "\n\n".join(parts) + "\n"
 
