@@ -155,6 +155,17 @@ def synthesize(
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out of what is published; repeatable.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to publish as it is although it was named as risky; repeatable."),
+    ] = None,
+    identifier: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Column whose values are replaced by numbers; repeatable."),
+    ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger to charge; refuses past its budget.")
     ] = None,
@@ -166,6 +177,7 @@ def synthesize(
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     from pyhybrid.cli.synthesize import synthesize as command
+    from pyhybrid.releases.decisions import Decisions
 
     options = {
         "scale": scale,
@@ -190,6 +202,7 @@ def synthesize(
         on_not_converged=on_not_converged,
         overwrite=overwrite,
         file_format=file_format,
+        decisions=Decisions.of(drop, keep, identifier),
         ledger=ledger,
         allow_unlike=allow_unlike,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,15 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
 
-__all__ = ["naming_file", "progress_bars", "release_table", "show", "steps_table", "summary_table"]
+__all__ = [
+    "naming_file",
+    "note",
+    "progress_bars",
+    "release_table",
+    "show",
+    "steps_table",
+    "summary_table",
+]
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -67,6 +76,11 @@ def show(*tables: Table | str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for table in tables:
         console.print(table)
+
+
+def note(line: str) -> None:
+    """One line to standard error."""
+    print(f"pyhybrid: {' '.join(line.split())}", file=sys.stderr)
 
 
 def release_table(releases: Mapping[str, Release]) -> Table:

@@ -67,7 +67,7 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
             found[name] = reason
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
-        if _is_text(labels.dtype) and labels.is_unique:
+        if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
             found[str(labels.name or "index")] = "row labels are texts that no two rows share"
     return found
 
@@ -82,6 +82,14 @@ def _sampled(n: int, n_columns: int) -> IntArray:
 def _is_text(dtype: object) -> bool:
     text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
     return bool(text and not isinstance(dtype, pd.CategoricalDtype))
+
+
+def _only_count(labels: pd.Index) -> bool:
+    """True for one text and running numbers, "row 1", "row 2", ...: they tell the order of rows."""
+    parts = labels.astype(str).str.extract(r"^(.*?)(\d+)$", expand=True)
+    if parts.isna().to_numpy().any() or parts[0].nunique() > 1:
+        return False
+    return bool((np.diff(parts[1].astype(np.float64)) == 1).all())
 
 
 # --- What a column looks like --------------------------------------------------------------------

@@ -91,6 +91,12 @@ class PseudoPosteriorMechanism(ABC):
         """Settings that are confidential: not published, but part of what names the streams."""
         return {}
 
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        said = self.model.describe()
+        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
+
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns of the data that the mechanism itself reads beside its model, by what they are
         to it."""

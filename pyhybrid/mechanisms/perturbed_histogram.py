@@ -124,6 +124,11 @@ class PerturbedHistogram:
         """Name of the mechanism."""
         return type(self).__name__
 
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces."""
+        return (self.column,)
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         return {"mechanism": self.name, **asdict(self)}

@@ -90,6 +90,11 @@ class SequentialSynthesis:
         """Name of the mechanism."""
         return type(self).__name__
 
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, in the order of synthesis."""
+        return tuple(column for each in self.mechanisms for column in each.synthesizes)
+
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
         return {"mechanism": self.name, "steps": [step.describe() for step in self.mechanisms]}

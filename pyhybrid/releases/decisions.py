@@ -1,9 +1,9 @@
 """What is published of the columns that were not synthesized: decided by name.
 
 Every column that is not synthesized is published, unless it is left out (`drop`) or, if it names
-persons or households, replaced by numbers (`ids`). Columns that look like names, identifiers or free
-text, or that give a synthesized column away, are refused until one of the three is said of them
-(`keep` publishes them as they are).
+persons or households, replaced by numbers (`ids`). Columns that look like names, identifiers or
+free text, or that give a synthesized column away, are refused until one of the three is said of
+them (`keep` publishes them as they are).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.decisions import Decisions, decided
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 from pyhybrid.releases.parts import (
     read_diagnostics,
@@ -61,12 +61,14 @@ def save_release(
     file_format: str,
     attachments: Mapping[str, str],
     ledger: Ledger | None = None,
+    decisions: Decisions | None = None,
 ) -> None:
     """Write `release`; see `Release.save`."""
     check_choice(file_format, "file_format", FORMATS)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
     check_output_folder(folder, overwrite=overwrite)
+    release = decided(release, decisions or Decisions())
     # First, so that nothing is written past the budget, and no data are without an entry.
     entry = None if ledger is None else ledger.add(release)
     with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:

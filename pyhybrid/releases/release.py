@@ -21,7 +21,7 @@ from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.randomness import new_identifier
-from pyhybrid.releases.decisions import Decisions, decided
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.statement import privacy_statement
 
 if TYPE_CHECKING:
@@ -188,12 +188,13 @@ class Release:
         from pyhybrid.releases.folder import save_release
 
         save_release(
-            decided(self, Decisions.of(drop, keep, ids)),
+            self,
             folder,
             overwrite=overwrite,
             file_format=file_format,
             attachments=attachments or {},
             ledger=ledger,
+            decisions=Decisions.of(drop, keep, ids),
         )
 
     @staticmethod

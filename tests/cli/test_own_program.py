@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     n = 120
     table = pd.DataFrame(
         {
-            "id": [f"{i:03d}" for i in range(n)],
+            "id": [f"{i % 5:03d}" for i in range(n)],
             "region": rng.choice(["a", "b", "c"], n),
             "age": rng.integers(-3, 4, n) / 2,
         }

@@ -81,10 +81,12 @@ def test_other_columns_are_left_alone(name: str) -> None:
 
 
 def test_labels_of_rows_are_looked_at() -> None:
-    table = pd.DataFrame({"y": COUNT}, index=[f"person {k}" for k in range(N)])
+    table = pd.DataFrame({"y": COUNT}, index=[f"person {k * k}" for k in range(N)])
     assert list(exposed_columns(table, ("y",))) == ["index"]
     assert list(exposed_columns(table.rename_axis("who"), ("y",))) == ["who"]
     assert exposed_columns(table.reset_index(drop=True), ("y",)) == {}
+    counted = table.set_axis([f"row {k + 3}" for k in range(N)])
+    assert exposed_columns(counted, ("y",)) == {}, "they tell the order, which is public"
 
 
 def test_a_few_records_show_nothing() -> None:

@@ -42,7 +42,7 @@ def table() -> pd.DataFrame:
     n = 500
     return pd.DataFrame(
         {
-            "id": [f"{i:03d}" for i in range(n)],
+            "id": [f"{i % 5:03d}" for i in range(n)],
             "age": pd.array(rng.binomial(100, 0.3, n), dtype="Int16"),
             "income": rng.gamma(5, 5, n).clip(0, 100).astype("float32"),
             "group": pd.Categorical(rng.choice(["a", "b"], n)),

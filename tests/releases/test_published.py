@@ -54,7 +54,7 @@ def test_levels_that_no_record_has_are_not_published(form: str, tmp_path: Path) 
 
 
 def _save(release: ph.Release, out: Path, form: str) -> None:
-    release.save(out, file_format=form)
+    release.save(out, file_format=form, keep="surname")
 
 
 def _bytes(table: pd.DataFrame, tmp_path: Path) -> bytes:
