@@ -19,6 +19,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.numbers import number_text
 
 __all__ = [
     "naming_file",
@@ -95,7 +96,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         "neighbour relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
-        "Lipschitz bound of a draw (confidential)": lambda r: f"{r.charge.bound:.4g}",
+        "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),
     }
     if any(release.diagnostics is not None for release in releases.values()):
         rows = {**rows, **_FIT_ROWS}
@@ -164,5 +165,5 @@ def summary_table(
         table.add_column(name, justify="right" if name else "left")
     for label, statistic in STATISTICS.items():
         own = [float(np.mean([statistic(y) for y in sets])) for sets in synthetic.values()]
-        table.add_row(label, *(f"{value:.4g}" for value in (float(statistic(data)), *own)))
+        table.add_row(label, *map(number_text, (float(statistic(data)), *own)))
     return table

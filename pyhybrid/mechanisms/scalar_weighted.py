@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3.1; [MT07].
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     target_epsilon: float | None = None
     target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
 

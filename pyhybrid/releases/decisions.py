@@ -8,9 +8,9 @@ them (`keep` publishes them as they are).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,7 @@ import pandas as pd
 from pyhybrid.errors import InvalidInput
 from pyhybrid.randomness import streams
 
-if TYPE_CHECKING:
-    from pyhybrid.releases.release import Release
-
-__all__ = ["Decisions", "check_decided", "decided"]
+__all__ = ["Decisions", "check_decided", "decided_tables"]
 
 _MOST_NAMED = 10
 
@@ -109,39 +106,35 @@ def check_decided(
         )
 
 
-def decided(release: Release, decisions: Decisions) -> Release:
-    """The release with the decisions carried out on its tables.
+def decided_tables(
+    tables: Sequence[pd.DataFrame], decisions: Decisions, entropy: int
+) -> list[pd.DataFrame]:
+    """The tables without what is dropped, and with numbers in the place of identifiers.
 
-    Raises
-    ------
-    InvalidInput
-        As `check_decided`.
+    `entropy` is the root of the numbers' order: the same for all tables, and for the same release
+    saved again.
     """
-    table = release.synthetic[0]
+    table = tables[0]
     index = [str(name or "index") for name in table.index.names]
-    before = release.decisions
-    names = [*(str(name) for name in table.columns), *index, *before.drop]
-    whole = before.with_these(decisions)
-    check_decided(release.exposed, whole, names, release.synthesized)
-    drop = [name for name in table.columns if str(name) in decisions.drop]
-    codes = {
-        name: _numbered(table[name], release)
-        for name in table.columns
-        if str(name) in decisions.ids and str(name) not in before.ids
-    }
     if any(name in decisions.ids for name in index):
         raise InvalidInput("ids must name columns: row labels can be dropped or kept")
-    tables = []
-    for each in release.synthetic:
-        own = each.drop(columns=drop).assign(**{str(name): c for name, c in codes.items()})
-        gone = [level for level, name in enumerate(index) if name in decisions.drop]
-        tables.append(own.reset_index(level=gone, drop=True) if gone else own)
-    return replace(release, synthetic=tables, decisions=whole)
+    drop = [name for name in table.columns if str(name) in decisions.drop]
+    gone = [level for level, name in enumerate(index) if name in decisions.drop]
+    codes = {
+        str(name): _numbered(table[name], entropy)
+        for name in table.columns
+        if str(name) in decisions.ids
+    }
+    made = []
+    for each in tables:
+        own: pd.DataFrame = each.drop(columns=drop).assign(**codes)
+        made.append(own.reset_index(level=gone, drop=True) if gone else own)
+    return made
 
 
-def _numbered(column: pd.Series, release: Release) -> pd.Series:
+def _numbered(column: pd.Series, entropy: int) -> pd.Series:
     """Values as numbers from 1 in random order; missing ones stay missing."""
-    rng = streams(release.confidential.entropy).generator(f"identifiers of {column.name}")
+    rng = streams(entropy).generator(f"identifiers of {column.name}")
     codes, levels = pd.factorize(column)
     number = np.append(rng.permutation(len(levels)) + 1, 0)[codes]
     made: pd.Series = pd.Series(number, index=column.index, name=column.name, dtype="int64")
