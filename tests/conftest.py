@@ -40,7 +40,7 @@ def visits() -> pd.DataFrame:
     mu = np.exp(0.5 + 0.01 * age + 0.4 * (region == "west"))
     return pd.DataFrame(
         {
-            "id": [f"p{i:03d}" for i in range(n)],
+            "id": [f"p{i % 10:03d}" for i in range(n)],
             "visits": rng.negative_binomial(2, 2 / (2 + mu)),
             "age": age,
             "region": pd.Categorical(region),

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.weights import reweight
 
 __all__ = [
@@ -273,8 +272,8 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     )
     if chosen is None:
         return float("nan")
-    bounds = bounds_of(log_lik.at(chosen), alpha, draw_quantile=fit.bounds.draw_quantile)
-    return bounds.overall
+    quantile = fit.bounds.draw_quantile
+    return session.bounds_of(fit.draws, alpha, draw_quantile=quantile, chosen=chosen).overall
 
 
 def _resampled(log_ratio: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.intp] | None:

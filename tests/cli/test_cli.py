@@ -48,7 +48,7 @@ def csv(tmp_path: Path) -> Path:
     n = 80
     table = pd.DataFrame(
         {
-            "id": [f"{i:04d}" for i in range(n)],
+            "id": [f"{i % 5:04d}" for i in range(n)],
             "visits": rng.negative_binomial(2, 0.3, n),
             "country": rng.choice(["NA", "DE", ""], n),
             "price": rng.choice(["1.50", "2.00", "NA"], n),

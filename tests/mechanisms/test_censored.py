@@ -23,7 +23,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 
-MODEL = ph.Beta("y ~ 1")
+MODEL = ph.Beta("y ~ 1", decimals=6)
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 
 
@@ -335,7 +335,7 @@ def test_calibrated_statements_say_what_the_calibration_needs(
     )
     assert "made from other records" in release.statement
     assert "records that the calibration was made from" in release.statement
-    assert "number of decimals" in release.statement
+    assert "have 6 decimals, a number fixed" in release.statement
 
 
 GRID = np.linspace(0.02, 0.98, 25)
