@@ -75,7 +75,7 @@ class Truncated(PseudoPosteriorMechanism):
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         charge = super()._charge(bound, fit, n_synthetic, n_draws_released)
-        return replace(charge, cap=self._cap(bound))
+        return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:
         if self.cap is not None:

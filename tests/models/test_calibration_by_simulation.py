@@ -17,7 +17,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
-from tests.calibrating import MODELS, fitted, ranks, simulate, uniformity
+from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
 SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 12}
 
