@@ -84,6 +84,7 @@ class FitSession:
     progress: FitProgress | None
     _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
     _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
+    _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def fit(
         self,
@@ -143,6 +144,20 @@ class FitSession:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
         self._bounds.update(other._bounds)
+        for stream, draws in other._released.items():
+            self._released[stream] = max(draws, self.releases_of(stream), key=len)
+
+    def releases_of(self, stream: str) -> tuple[int, ...]:
+        """Draws of each release made from this session under one name of streams, in order.
+
+        The next one takes other draws and other random numbers: two releases that are the same
+        would tell no more than one and cost as two.
+        """
+        return self._released.get(stream, ())
+
+    def note_release(self, stream: str, n_draws: int) -> None:
+        """Count a release of `n_draws` draws."""
+        self._released[stream] = (*self.releases_of(stream), n_draws)
 
     @property
     def n_fits(self) -> int:

@@ -55,7 +55,7 @@ class AssociationModel(Protocol):
     def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> Any:
         """A state that goes on from a draw."""
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],

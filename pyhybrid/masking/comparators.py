@@ -1,6 +1,6 @@
 """Comparators with the interface of `MaskedImputation`: synthesis of keys without masks.
 
-Keys are synthesised in sequence, each from a model of the true keys given predictors and the true
+Keys are synthesized in sequence, each from a model of the true keys given predictors and the true
 earlier keys, evaluated at the synthetic earlier ones; parameters are plugged in, as is usual for
 partially synthetic data [R03]. Not differentially private.
 
@@ -55,7 +55,7 @@ class _SequentialComparator(ABC):
         """What releases say they were made by."""
 
     @abstractmethod
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         """A fitted model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
@@ -107,7 +107,7 @@ class _SequentialComparator(ABC):
         fixed = known.shape[1]
         models = []
         for column in bound.keys:
-            models.append(self._synthesiser(column, known, int(rng.integers(2**31 - 1))))
+            models.append(self._synthesizer(column, known, int(rng.integers(2**31 - 1))))
             known = np.hstack([known, column.encoded(column.values)])
         found = []
         for _ in range(self.n_synthetic):
@@ -142,7 +142,7 @@ class CartSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         return _Tree(column, known, seed, self.min_leaf)
 
 
@@ -154,7 +154,7 @@ class ParametricSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return "sequential normal and logit models, without masks"
 
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         return (_Normal if column.kind == "continuous" else _Logit)(column, known)
 
 

@@ -86,7 +86,7 @@ class _State:
     z: FloatArray
     shifts: FloatArray
     precision: FloatArray
-    centre: FloatArray
+    center: FloatArray
 
 
 class CopulaModel:
@@ -129,7 +129,7 @@ class CopulaModel:
             if impute and margin.gaps.size:
                 self._free(state, place, margin.gaps, rng)
         new = self._with_parameters(state.z, rng)
-        state.shifts, state.precision, state.centre = new.shifts, new.precision, new.centre
+        state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Correlations of the latents, one for each pair, and means of those with thresholds."""
@@ -161,9 +161,9 @@ class CopulaModel:
         assert snapshot.latent is not None
         shifts, precision = snapshot.parameters
         z = snapshot.latent.copy(order="F")
-        return _State(z=z, shifts=shifts, precision=precision, centre=self.fixed @ shifts)
+        return _State(z=z, shifts=shifts, precision=precision, center=self.fixed @ shifts)
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],
@@ -208,7 +208,7 @@ class CopulaModel:
     def _conditional(self, state: _State, place: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""
         own = state.precision[place, place]
-        pull = (state.z[rows] - state.centre[rows]) @ (state.precision[:, place] / own)
+        pull = (state.z[rows] - state.center[rows]) @ (state.precision[:, place] / own)
         return np.asarray(state.z[rows, place] - pull), float(1 / np.sqrt(own))
 
     def _free(self, state: _State, place: int, rows: Rows, rng: np.random.Generator) -> None:
@@ -236,12 +236,12 @@ class CopulaModel:
             low, high = margin.edges[x], margin.edges[x + 1]
             state.z[:, place] = truncated_normal(mean, sd, low, high, rng)
             return
-        centre, precision = evidence.center, evidence.precision
-        assert centre is not None
+        center, precision = evidence.center, evidence.precision
+        assert center is not None
         assert precision is not None
 
         def likelihood(z: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
-            apart = margin.observed(z[:, 0]) - centre[which]
+            apart = margin.observed(z[:, 0]) - center[which]
             return np.asarray(-0.5 * precision[which] * apart**2)
 
         noise = sd * rng.standard_normal(mean.size)
@@ -272,7 +272,7 @@ class CopulaModel:
             z=z,
             shifts=shifts,
             precision=(system.T / residual) @ system,
-            centre=np.asfortranarray(self.fixed @ shifts),
+            center=np.asfortranarray(self.fixed @ shifts),
         )
 
 

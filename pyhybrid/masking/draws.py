@@ -139,14 +139,14 @@ def elliptical_slice(
         Takes values (k, d) and the k records they belong to; returns (k,).
     """
     n = len(current)
-    centred, moved = current - mean, current.copy()
+    centerd, moved = current - mean, current.copy()
     rows = np.arange(n)
     level = log_likelihood(current, rows) + np.log(rng.random(n))
     angle = rng.uniform(0, 2 * np.pi, n)
     low, high = angle - 2 * np.pi, angle.copy()
     for _ in range(_MOST_SHRINKS):
         cos, sin = np.cos(angle[rows])[:, None], np.sin(angle[rows])[:, None]
-        tried = mean[rows] + cos * centred[rows] + sin * prior_draw[rows]
+        tried = mean[rows] + cos * centerd[rows] + sin * prior_draw[rows]
         inside = ~(log_likelihood(tried, rows) < level[rows])
         moved[rows[inside]] = tried[inside]
         rows = rows[~inside]

@@ -9,7 +9,7 @@ log probabilities of the levels, with gradients:
 - nominal, C = levels - 1: P(x = l) proportional to exp(eta_l), eta_0 = 0.
 
 Parameters are one vector: coefficients (p, C) row by row, then the free cutpoints. Priors are
-normal: coefficients sd 2.5 (standardised or 0/1 columns), intercepts and first cutpoint sd 5, log
+normal: coefficients sd 2.5 (standardized or 0/1 columns), intercepts and first cutpoint sd 5, log
 differences of cutpoints N(-1/2, 1.5^2). They are proper, so that separation does no harm.
 """
 
@@ -143,9 +143,7 @@ class LevelModel:
     def log_probabilities(self, eta: FloatArray, cuts: FloatArray) -> FloatArray:
         """log P of every level, shape (n, levels)."""
         if self.kind == "nominal":
-            full = np.hstack([np.zeros((len(eta), 1)), eta])
-            full -= full.max(axis=1, keepdims=True)
-            return np.asarray(full - np.log(np.exp(full).sum(axis=1, keepdims=True)))
+            return np.asarray(_log_softmax(eta).T)
         if self.kind == "binary":
             return np.hstack([_log_below(-eta), _log_below(eta)])
         edges = np.concatenate(([-np.inf], cuts, [np.inf])) - eta
@@ -215,11 +213,10 @@ class LevelModel:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """log P (n,); the gradient of their sum by eta (n, C), and by the cutpoints."""
         if self.kind == "nominal":
-            logs = self.log_probabilities(eta, cuts)
-            rows = np.arange(x.size)
-            by_eta: FloatArray = -np.exp(logs)
-            by_eta[rows, x] += 1
-            return logs[rows, x], np.asarray(by_eta[:, 1:]), cuts
+            by_level = _log_softmax(eta)
+            chosen = np.arange(self.n_levels)[:, None] == x
+            by_eta = chosen[1:] - np.exp(by_level[1:])
+            return np.where(chosen, by_level, 0.0).sum(axis=0), by_eta.T, cuts
         if self.kind == "binary":
             sign = 2.0 * x - 1
             signed = sign * eta[:, 0]
@@ -251,6 +248,15 @@ class LevelModel:
         by_edge = np.exp(-0.5 * edges**2 - _HALF_LOG_2PI) * (each[:, :-1] - each[:, 1:])
         by_cut = by_edge.sum(axis=0) if self.kind == "ordered" else cuts
         return value, -by_edge.sum(axis=1, keepdims=True), by_cut
+
+
+def _log_softmax(eta: FloatArray) -> FloatArray:
+    """log P of the levels of a nominal key, shape (levels, n): sums run along the records."""
+    full = np.zeros((eta.shape[1] + 1, len(eta)))
+    full[1:] = eta.T
+    full -= full.max(axis=0)
+    full -= np.log(np.exp(full).sum(axis=0))
+    return full
 
 
 def _ratio(z: FloatArray, log_probability: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from pyhybrid.checks import check_choice
 from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.statement import NESTED, PARTIAL
-from pyhybrid.releases.folder import FORMATS, folder_aside
+from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -38,6 +38,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.running.files import folder_aside, make_private
 
 __all__ = ["MaskedFolder", "load_masked", "save_masked"]
 
@@ -89,7 +90,7 @@ def save_masked(
 ) -> None:
     """Write a masked release; see `MaskedRelease.save`."""
     check_choice(file_format, "file_format", FORMATS)
-    with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
+    with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         _write_public(content, aside / "public", file_format)
         _write_confidential(content, aside / "confidential", attachments)
 
@@ -168,5 +169,4 @@ def _write_confidential(
     for name, text in attachments.items():
         data = text.encode() if isinstance(text, str) else text
         (folder / name).write_bytes(data)
-    for path in folder.iterdir():
-        path.chmod(0o600)
+    make_private(folder)

@@ -280,7 +280,7 @@ class MaskedImputation:
             None if self.subgroups is None else self.subgroups.by_record
         )
         evidence = draw_evidence(self.masks, columns, snapshot.values, groups, rng)
-        drawn = fit.model.synthesise(snapshot, evidence, rng, sweeps=self._settings.sweeps)
+        drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=self._settings.sweeps)
         table: pd.DataFrame = fit.data.copy()
         table.attrs = {}
         for name, column in columns.items():

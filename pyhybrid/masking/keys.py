@@ -44,7 +44,7 @@ class BoundKeys:
     Attributes
     ----------
     keys : tuple of Column
-        To be synthesised, in the order of the model.
+        To be synthesized, in the order of the model.
     incomplete : tuple of Column
         Predictors with missing values, imputed along; never released.
     complete : tuple of Column

@@ -2,7 +2,7 @@ r"""Mask models p(W | X): what is drawn from the true value of a key, and how it
 
 A mask model draws W from the true X. The released X* is drawn from p(X | Z, theta) p(W | X): a weak
 mask (small variance, large separation) holds X* near X, a strong one leaves it to the association
-model. Continuous keys are masked on their standardised scale (mean 0, standard deviation 1 in the
+model. Continuous keys are masked on their standardized scale (mean 0, standard deviation 1 in the
 data), the others on their codes 0 .. levels - 1. Nothing here is differentially private.
 
 References
@@ -123,10 +123,10 @@ class GaussianMask:
         check_positive(self.variance, "variance")
 
     def draw(self, x: Any, rng: np.random.Generator) -> FloatArray:
-        """W, shape (n, copies), for standardised x of shape (n,)."""
-        centre = np.asarray(x, dtype=np.float64)[:, None]
-        noise = rng.standard_normal((centre.shape[0], self.copies))
-        return np.asarray(centre + np.sqrt(self.variance) * noise)
+        """W, shape (n, copies), for standardized x of shape (n,)."""
+        center = np.asarray(x, dtype=np.float64)[:, None]
+        noise = rng.standard_normal((center.shape[0], self.copies))
+        return np.asarray(center + np.sqrt(self.variance) * noise)
 
     def log_density(self, w: Any, x: Any) -> FloatArray:
         """log p(w | x), shape (n,), for w of shape (n, copies) and x of shape (n,)."""
@@ -158,13 +158,13 @@ class MixtureMask:
 
     Towards infinity the released value is the true one, towards 0 the mask is off. Published: a =
     6. Given `n_levels` the levels have no order (nominal keys, an extension of ours): W is a vector
-    with a / sqrt(2) at the place of the level, 0 elsewhere, plus N(0, I), so that the centres of
+    with a / sqrt(2) at the place of the level, 0 elsewhere, plus N(0, I), so that the centers of
     any two levels lie a apart. A release sets it for nominal keys.
 
     Attributes
     ----------
     separation : float
-        a above 0: distance between the centres of neighbouring levels.
+        a above 0: distance between the centers of neighboring levels.
     n_levels : int, optional
         Levels of a nominal key.
     """
@@ -259,7 +259,7 @@ class MisclassificationMask:
         return misclassification_log_density(w, x, self.matrix)
 
     def weakened(self, factor: float) -> MisclassificationMask:
-        """The mask with each probability to the power 1/factor, rows normalised again."""
+        """The mask with each probability to the power 1/factor, rows normalized again."""
         flat = np.asarray(self.matrix) ** (1 / check_positive(factor, "factor"))
         return type(self)(matrix=flat / flat.sum(axis=1, keepdims=True))
 

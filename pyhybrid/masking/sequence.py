@@ -155,7 +155,7 @@ class SequentialModel:
         ]
         return state
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],

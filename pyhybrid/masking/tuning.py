@@ -116,7 +116,7 @@ def tune_mask(
         correctly, in (0, 1]: expected match risk over n.
     formula, model, categorical
         Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
-        coefficients of the standardised difference, or of its own Monte Carlo error, sqrt(b/m)
+        coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
         in standard errors of the data's, where that is larger, so that luck is no merit. It
         falls with n_synthetic.
     loss : callable, optional
@@ -198,7 +198,7 @@ def tune_mask(
 
 
 def coefficient_loss(found: ModelUtility) -> float:
-    """Mean over coefficients of the larger of standardised difference and Monte Carlo error."""
+    """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
     difference = found.table["standardised_difference"].to_numpy()
     if found.pooled is None:
         return float(difference.mean())

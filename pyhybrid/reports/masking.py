@@ -80,7 +80,7 @@ def _utility(found: ModelUtility) -> Section:
         "0 is best, below 1 is small beside sampling error."
     )
     mean = (
-        f"Mean overlap {found.mean_overlap:.3f}, mean standardised difference "
+        f"Mean overlap {found.mean_overlap:.3f}, mean standardized difference "
         f"{found.mean_difference:.3f}."
     )
     picture = picture_of(
