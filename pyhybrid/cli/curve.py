@@ -115,6 +115,7 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
     from pyhybrid.reports.figures.curve import MEASURES
+    from pyhybrid.reports.numbers import number_text
 
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
@@ -122,7 +123,7 @@ def _show(found: RiskUtilityCurve, out: Path) -> None:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for _, row in found.table.iterrows():
         place = "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}"
-        shown = (f"{row[name]:.3g}" for name in MEASURES)
+        shown = (number_text(row[name]) for name in MEASURES)
         table.add_row(str(row["mechanism"]), place, epsilon_text(float(row["epsilon"])), *shown)
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(table)

@@ -205,7 +205,8 @@ def _finish(
 
 
 def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
-    from pyhybrid.reports.measures import measure_label, number_text
+    from pyhybrid.reports.measures import measure_label
+    from pyhybrid.reports.numbers import number_text
 
     table = Table(
         title=f"{title} (confidential)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False

@@ -23,10 +23,10 @@ from pyhybrid.engines import (
     Engine,
     SamplerSettings,
     WarmStart,
-    diagnose,
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.sampling import Sampling
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.randomness import Streams, streams
@@ -100,8 +100,8 @@ class FitSession:
         Raises
         ------
         NotConverged
-            If the chains have not converged after one retry with a longer warm-up and a higher
-            adapt_delta, and the policy is "raise".
+            If the chains have not converged, also not with more draws and after one retry with a
+            longer warm-up and a higher adapt_delta, and the policy is "raise".
         """
         alpha = check_alpha(alpha, self.bound.n)
         if not alpha.any():
@@ -168,31 +168,26 @@ class FitSession:
         self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        settings, diagnostics, draws = self.settings, None, None
+        settings = self.settings
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
-        for attempt in (1, 2):
-            draws = self.engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("posterior"),
-                settings=settings,
-                warm_start=warm_start,
-                progress=self._steps_of(label if attempt == 1 else f"{label}, again"),
-            )
-            quantities = self.bound.monitored(draws)
-            diagnostics = replace(diagnose(draws, self.rule, quantities), attempts=attempt)
-            if diagnostics.converged:
-                return draws, diagnostics
-            settings, warm_start = self.settings.longer(), None
-        assert draws is not None
-        assert diagnostics is not None
-        self._report_not_converged(label, diagnostics)
+        sampling = Sampling(
+            bound=self.bound,
+            engine=self.engine,
+            streams=self.streams,
+            rule=self.rule,
+            steps=self._steps_of,
+        )
+        draws, diagnostics = sampling.converged(
+            data, settings, self.settings.longer(), warm_start, label
+        )
+        if not diagnostics.converged:
+            self._report_not_converged(label, diagnostics)
         return draws, diagnostics
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
         message = (
-            f"{label} did not converge, also not with a longer warm-up: "
+            f"{label} did not converge, also not with more draws and a longer warm-up: "
             f"{'; '.join(diagnostics.problems)}"
         )
         if self.on_not_converged == "raise":
@@ -232,7 +227,8 @@ def open_session(
     settings : SamplerSettings, optional
     rule : ConvergenceRule, optional
     on_not_converged : {"raise", "warn"}
-        After one retry with a longer warm-up. "warn" goes on and is recorded in the charge.
+        After more draws and one retry with a longer warm-up. "warn" goes on and is recorded in
+        the charge.
     progress : callable, optional
         Called with (label, done, total).
     """

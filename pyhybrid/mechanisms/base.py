@@ -11,7 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -67,6 +67,9 @@ class PseudoPosteriorMechanism(ABC):
     """
 
     model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
     _: KW_ONLY
     draw_quantile: float = 1.0
     relation: str = "remove"
@@ -202,7 +205,10 @@ class PseudoPosteriorMechanism(ABC):
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
-        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile)
+        near = None
+        if self.starts_from_unweighted and not (alpha == 1).all():
+            near = session.unweighted(draw_quantile=self.draw_quantile).draws.warm_start()
+        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile, warm_start=near)
         if self.reweighting is False:
             return Reweighted(start=start, fit=start, steps=())
         plan = Reweighting() if self.reweighting is True else self.reweighting

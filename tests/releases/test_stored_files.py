@@ -19,7 +19,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.files import load_masked
+from pyhybrid.masking import MaskedRelease
 from pyhybrid.releases.chained_file import _hash
 from pyhybrid.running.resumable import open_parts
 from tests.stored.make_stored import people
@@ -108,7 +108,7 @@ def test_the_stored_points_and_study_are_read(stored: Path) -> None:
 
 
 def test_the_stored_masked_release_is_read(stored: Path) -> None:
-    release = load_masked(stored / "masked")
+    release = MaskedRelease.load(stored / "masked")
     assert len(release.synthetic) == 2
     pd.testing.assert_series_equal(release.synthetic[0]["visits"], people()["visits"])
     assert not release.statement.differentially_private
@@ -135,7 +135,7 @@ def later_ledger(path: Path) -> None:
 
 LATER: dict[str, tuple[str, Callable[[Path], None], Callable[[Path], Any]]] = {
     "release": ("release/confidential/run.json", later, lambda p: ph.Release.load(p / "release")),
-    "masked": ("masked/confidential/run.json", later, lambda p: load_masked(p / "masked")),
+    "masked": ("masked/confidential/run.json", later, lambda p: MaskedRelease.load(p / "masked")),
     "calibration": (
         "calibration/calibration.json", later, lambda p: ph.Calibration.load(p / "calibration"),
     ),
