@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # ArviZ announces its next version once a day: to one test
+    import arviz  # noqa: F401
 
 # No deadline per example: a loaded machine is not a failure.
 hypothesis.settings.register_profile("pyhybrid", deadline=None)
