@@ -28,10 +28,29 @@ def require(available: bool, reason: str) -> None:
     pytest.skip(reason)
 
 
+# Files whose tests compile for rstan: in one process, so that each program is compiled once. It is
+# the longer of two halves, and starts first.
+USE_RSTAN = (
+    "parity/test_models.py", "parity/test_rstan_engine.py", "test_leaks.py",
+    "test_moving_from_r.py", "test_notebooks.py", "test_r_package.py", "test_validate.py",
+)  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under pytest-xdist: tests of one file stay together, and so do those that use rstan."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        with_rstan = item.path.as_posix().endswith(USE_RSTAN)
+        item.add_marker(pytest.mark.xdist_group("rstan" if with_rstan else str(item.path)))
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled programs of a test run are shared by it and never touch the user's cache."""
-    root = tmp_path_factory.getbasetemp().parent / "pyhybrid-test-cache"
+    above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
+    root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
 
 

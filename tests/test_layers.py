@@ -33,7 +33,7 @@ LAYERS = {
         "audits", "masking", "studies",
     },
     5: {
-        "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",
+        "__main__", "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",
         "measures_report", "page", "plots", "plots_curve", "plots_masking", "plots_measures",
         "plots_style", "release_measures", "report", "reweighting_report",
     },
