@@ -31,8 +31,9 @@ def require(available: bool, reason: str) -> None:
 # Files whose tests compile for rstan: in one process, so that each program is compiled once. It is
 # the longer of two halves, and starts first.
 USE_RSTAN = (
-    "parity/test_models.py", "parity/test_rstan_engine.py", "test_leaks.py",
-    "test_moving_from_r.py", "test_notebooks.py", "test_r_package.py", "test_validate.py",
+    "agreement/test_validate.py", "parity/test_models.py", "parity/test_rstan_engine.py",
+    "reports/test_moving_from_r.py", "reports/test_notebooks.py", "security/test_leaks.py",
+    "tests/test_r_package.py",
 )  # fmt: skip
 
 
