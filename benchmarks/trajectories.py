@@ -1,4 +1,4 @@
-"""`python -m benchmarks.trajectories [--seeds N] [--kernels A,B] TEST ...`: tests under other chains.
+"""`python -m benchmarks.trajectories [--seeds N] [--kernels A,B] TEST ...`: under other chains.
 
 A last digit in the linear algebra sends a chain elsewhere, so that a test that rests on one
 trajectory holds on one processor only. Each TEST (anything that pytest takes) is run N times with

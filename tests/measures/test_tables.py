@@ -414,7 +414,9 @@ def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
     for formula in ("age ~ 1", "age ~ sex"):
         with pytest.raises(ph.InvalidInput, match="must leave something unexplained in the data"):
             ph.model_utility(flat, [flat, flat], formula)
-    precise = real.assign(age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"])  # the negative control
+    precise = real.assign(
+        age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"]
+    )  # the negative control
     ph.model_utility(precise, [precise, precise], "age ~ sex")
 
 
