@@ -173,7 +173,7 @@ class _Search:
 
     def round(self, base: PosteriorFit, number: int) -> PosteriorFit | None:
         """Best safe refit of one application of the formula to `base`, or None."""
-        low, high = 0.0, 1.0
+        low, high, safe = 0.0, 1.0, 0.0
         k, best, nearest = self.plan.k, None, base
         for _ in range(_MOST_CANDIDATES):
             if self.refits >= self.plan.max_refits:
@@ -193,10 +193,13 @@ class _Search:
                 nearest, bound = fit, fit.bounds.overall
                 if bound <= self.limit:
                     best = fit if best is None or fit.bounds.overall > best.bounds.overall else best
-                    if self.limit - bound < self.plan.tolerance or k >= 1:
+                    if last or self.limit - bound < self.plan.tolerance or k >= 1:
                         break
-                if last:
+                    safe = k
+                elif last and best is not None:
                     break
+                else:  # what the draws before this refit said of smaller k no longer holds
+                    low = safe
             low, high = (k, high) if bound <= self.limit else (low, k)
             k = _next_k(k, bound, self.limit, low, high)
         return best

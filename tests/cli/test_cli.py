@@ -209,6 +209,24 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
         cli.main()
 
 
+def test_python_m_is_the_command(tmp_path: Path) -> None:
+    def answer(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pyhybrid", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(Path(ph.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert answer("--version") == (0, f"pyhybrid {ph.__version__}\n", "")
+    code, out, err = answer("synthesize", "none.csv", "--formula", "y ~ 1", "--out", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("pyhybrid: ")
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
     rng = np.random.default_rng(1)

