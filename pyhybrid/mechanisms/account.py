@@ -1,4 +1,4 @@
-"""The account of a fit: range and deviation of what each record, or unit, adds to a released draw."""
+"""The account of a fit: range and deviation of what each record, or unit, adds to a draw."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def by_unit(session: FitSession, f: FloatArray) -> FloatArray:
 def stepped(
     session: FitSession, path: Reweighted, base: WeightsWithoutRecords | None
 ) -> WeightsWithoutRecords | None:
-    """`base` after the re-weighting of `path`; None if it took more than one step or cannot be told.
+    """`base` after the re-weighting of `path`; None if that took more than one step.
 
     The step is repeated without each record at the same k and on the same draws [V25 eq. 2.1].
     """

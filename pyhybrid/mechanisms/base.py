@@ -329,6 +329,13 @@ class PseudoPosteriorMechanism(ABC):
             delta=self.delta,
         )
 
+    def charge_of(
+        self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        """What a release from the fit `path` of `session` would cost."""
+        account = self._account(session, path)
+        return self._charge(session.bound, path.fit, account, n_synthetic, n_draws_released)
+
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
         """What a released draw tells of the records present."""
         without = self.recomputed(session)

@@ -17,7 +17,6 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions
@@ -119,7 +118,7 @@ class ReleaseRecord:
         c = self.charge
         return (
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} {c.protected})>"
+            f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
         )
 
     def save(self, *_: Any, **__: Any) -> None:
