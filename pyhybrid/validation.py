@@ -5,6 +5,7 @@ Array functions call these once at their public face; private functions compute.
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ __all__ = [
     "check_output_folder",
     "check_positive",
     "check_vector",
+    "did_you_mean",
 ]
 
 
@@ -168,3 +170,10 @@ def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> N
         raise InvalidInput(
             f"output folder {path} must be empty or new: give --overwrite or another"
         )
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """The end of a message on a name that is not known: the nearest one, or nothing."""
+    names = {str(each).lower(): str(each) for each in known}
+    near = difflib.get_close_matches(str(name).lower(), list(names), n=1)
+    return f" (did you mean {names[near[0]]!r}?)" if near else ""
