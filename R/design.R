@@ -30,7 +30,8 @@ stan_data <- function(formula, data, weights = NULL) {
   list(
     n = n, K = K, y = array(y, n), frequency = array(1, n), weights = array(weights, n),
     X = unname(design$X), center = array(rough$center, K), factor = rough$factor,
-    center_rphi = 0, spread_rphi = 1, use_cap = 0, cap = 0, emit_log_lik = 1
+    center_rphi = 0, spread_rphi = 1, emit_log_lik = 1, use_cap = 0, cap_below = 0, cap_above = 0,
+    reference = array(0, n), n_units = 0, unit = array(0L, n)
   )
 }
 

@@ -6,8 +6,11 @@
 //   sigma_beta ~ half-t_3(0, 1)
 //
 // Pseudo posterior [S22, eq. 3]: the log-likelihood f_i of a record enters as weights_i * f_i;
-// with use_cap = 1 as max(-cap, min(cap, weights_i * f_i)) [C25, sec. 3]. A row may stand for
+// with use_cap = 1 it is clipped [C25, sec. 3]. A row may stand for
 // frequency_i equal records. log_lik is UNWEIGHTED, per row, and written if emit_log_lik = 1.
+functions {
+#include functions/pseudo_log_lik.stan
+}
 data {
   int<lower=1> n;                              // rows
   int<lower=1> K;                              // columns of the design
@@ -20,8 +23,13 @@ data {
   matrix[K, K] factor;                         // lower Cholesky factor of its covariance
   real center_rphi;                            // of log(1/phi)
   real<lower=0> spread_rphi;
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
   int<lower=0, upper=1> use_cap;
-  real<lower=0> cap;                           // read only if use_cap = 1
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -65,15 +73,8 @@ model {
           + (inv(count + phi) - inv(phi)) / 12;
     }
     f = f - log_factorial - count .* log1p_exp(-log_odds) - phi * log1p_exp(log_odds);
-    if (use_cap == 1) {
-      for (i in 1:n) {
-        if (weights[i] > 0) {
-          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
-        }
-      }
-    } else {
-      target += dot_product(frequency .* weights, f);
-    }
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                             use_cap, cap_below, cap_above);
   }
 }
 generated quantities {

@@ -5,6 +5,9 @@
 //   sigma_beta ~ half-t_3(0, 1)                           [prior of V25, supplement 2]
 //
 // Weights, cap, frequency and log_lik as in negative_binomial.stan.
+functions {
+#include functions/pseudo_log_lik.stan
+}
 data {
   int<lower=1> n;                              // rows
   int<lower=1> K;                              // columns of the design
@@ -15,8 +18,13 @@ data {
   // Where the sampler looks first: a rough fit. Any values give the same posterior.
   vector[K] center;                            // of beta
   matrix[K, K] factor;                         // lower Cholesky factor of its covariance
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
   int<lower=0, upper=1> use_cap;
-  real<lower=0> cap;                           // read only if use_cap = 1
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -45,15 +53,8 @@ model {
   {
     // The log density written out over vectors: the same value as poisson_log_lpmf, far cheaper.
     vector[n] f = count .* eta - exp(eta) - log_factorial;
-    if (use_cap == 1) {
-      for (i in 1:n) {
-        if (weights[i] > 0) {
-          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
-        }
-      }
-    } else {
-      target += dot_product(frequency .* weights, f);
-    }
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                             use_cap, cap_below, cap_above);
   }
 }
 generated quantities {

@@ -33,8 +33,8 @@ import pandas as pd
 from scipy import special, stats
 
 import pyhybrid as ph
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Draws, StanProgram, engine_by_name
-from pyhybrid.validation import FloatArray
 
 N = 30
 X_VALUES = np.tile([-1.0, 0.0, 1.0], N // 3)

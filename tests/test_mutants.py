@@ -13,25 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.accounting import (
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.bounds import bounds_of, lipschitz_bounds, quantile_type7
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.epsilon import (
     ASYMPTOTIC_LOCAL,
     STRICT,
-    PrivacyCharge,
     bound_of_epsilon,
-    compose_charges,
     epsilon_of_bound,
     round_up,
 )
-from pyhybrid.errors import InvalidInput
-from pyhybrid.risk import (
-    lipschitz_bounds,
-    lipschitz_bounds_streamed,
-    pairwise_risk,
-    quantile_type7,
-    radius_risk,
-)
-from pyhybrid.weights import count_weights, reweight, weights_from_lipschitz
-from tests.test_accounting import charge
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.weights import count_weights, reweight, weights_from_lipschitz
+from tests.privacy.test_epsilon import charge
 
 # --- One charge ---------------------------------------------------------------------------------
 
@@ -191,7 +187,7 @@ def test_efficiency_at_its_ends() -> None:
 
 def test_streamed_bounds_keep_all_draws_by_default() -> None:
     blocks = [np.array([[-1.0], [-9.0]]), np.array([[-2.0], [-3.0]])]
-    found = lipschitz_bounds_streamed(lambda: blocks, np.ones(3), np.array([1, 0, 1]))
+    found = bounds_of(LogLik(make=lambda: blocks, row_of=np.array([1, 0, 1])), np.ones(3))
     assert (found.draw_quantile, found.overall) == (1.0, 9.0)
     assert found.kept_draws.tolist() == [True, True]
     assert found.by_record.tolist() == [3.0, 9.0, 3.0]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 import pyhybrid
-from pyhybrid import accounting
 from pyhybrid.agreement.rows import ARITHMETIC, EXACT, Row, compare
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, KINDS, round_up
+from pyhybrid.privacy.weights import TRANSFORMS
 from pyhybrid.rbridge import call_r
-from pyhybrid.weights import TRANSFORMS
 
 __all__ = ["PART", "array_rows"]
 
@@ -49,8 +50,7 @@ def array_rows(rng: np.random.Generator) -> Iterator[Row]:
 
 
 def _python(function: str) -> Any:
-    home = pyhybrid if function in pyhybrid.__all__ else accounting
-    return getattr(home, function)
+    return round_up if function == "round_up" else getattr(pyhybrid, function)
 
 
 def _log_lik(rng: np.random.Generator, draws: int, n: int) -> Any:
@@ -130,7 +130,7 @@ def _risks(rng: np.random.Generator) -> Iterator[_Call]:
 
 def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     bound = float(np.round(rng.exponential(5), 9))
-    for kind in accounting.KINDS:
+    for kind in KINDS:
         how = {"bound": bound, "n_draws_released": 3, "safety_factor": 1.05, "kind": kind}
         yield _Call(
             quantity=f"epsilon_of_bound, {kind}", function="epsilon_of_bound", arguments=how
@@ -157,11 +157,11 @@ def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     )
 
 
-def _charge(epsilon: float) -> accounting.PrivacyCharge:
-    return accounting.PrivacyCharge(
+def _charge(epsilon: float) -> PrivacyCharge:
+    return PrivacyCharge(
         mechanism="Unweighted",
         epsilon=epsilon,
-        kind=accounting.ASYMPTOTIC_LOCAL,
+        kind=ASYMPTOTIC_LOCAL,
         relation="remove",
         n_synthetic=1,
         n_draws_released=1,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pyhybrid.agreement.page import validation_page
 from pyhybrid.agreement.rows import Row
 from pyhybrid.errors import InvalidInput, SaveFailed
 
@@ -85,9 +86,20 @@ class Validation:
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
-        from pyhybrid.agreement.report import validation_report
-
-        return validation_report(self)
+        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
+        return validation_page(
+            self.rows,
+            verdict=self.verdict,
+            left_out=self.left_out,
+            made_by={
+                **self.versions,
+                "seed": str(self.seed),
+                **self.settings,
+                **programs,
+                "notes": "; ".join(self.notes) or "none",
+            },
+            confidential=self.own_data,
+        )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the report, whole or not at all; only its owner can read one on their own table.

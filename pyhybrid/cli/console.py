@@ -10,13 +10,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput, PyhybridError
-from pyhybrid.fitting import FitProgress
-from pyhybrid.release import Release
-from pyhybrid.reweighting import Reweighted
-from pyhybrid.validation import FloatArray
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.release import Release
 
 __all__ = ["naming_file", "progress_bars", "release_table", "show", "steps_table", "summary_table"]
 

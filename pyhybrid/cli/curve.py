@@ -9,15 +9,15 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import Model
-from pyhybrid.storage import save_confidential
-from pyhybrid.validation import check_count, check_output_folder
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.folder import save_confidential
 
 __all__ = ["curve", "numbers"]
 
@@ -99,9 +99,9 @@ def _tell_of(points: Path) -> None:
 
 
 def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
-    from pyhybrid.curve_report import curve_report
-    from pyhybrid.plots import figure_png
-    from pyhybrid.plots_curve import plot_curve
+    from pyhybrid.reports.curve import curve_report
+    from pyhybrid.reports.figures.curve import plot_curve
+    from pyhybrid.reports.figures.mechanisms import figure_png
 
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
@@ -114,7 +114,7 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
-    from pyhybrid.plots_curve import MEASURES
+    from pyhybrid.reports.figures.curve import MEASURES
 
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")

@@ -10,9 +10,9 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
+from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking import (
     MaskedImputation,
@@ -24,9 +24,9 @@ from pyhybrid.masking import (
     risk_subgroups,
 )
 from pyhybrid.masking.analysis import naming_share, release_risk
-from pyhybrid.measures.inference import ModelUtility
-from pyhybrid.storage import FORMATS
-from pyhybrid.validation import check_choice, check_count, check_output_folder
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.releases.folder import FORMATS
 
 __all__ = ["MaskOptions", "mask"]
 
@@ -129,7 +129,7 @@ def _save(
     release: MaskedRelease, frame: pd.DataFrame, text: pd.DataFrame | None, out: Path,
     overwrite: bool, file_format: str, parts: dict[str, Any],
 ) -> None:  # fmt: skip
-    from pyhybrid.mask_report import mask_report
+    from pyhybrid.reports.masking import mask_report
 
     report = mask_report(release, frame, **parts)
     whole = release if text is None else release.with_unsynthesized(text)

@@ -21,7 +21,7 @@ from pyhybrid.cli.console import show
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary, risk_summary, utility_summary
-from pyhybrid.measures.plain import risk_as_dict, utility_as_dict
+from pyhybrid.measures.as_json import risk_as_dict, utility_as_dict
 
 __all__ = ["parse_key", "risk", "utility"]
 
@@ -70,7 +70,7 @@ def utility(
     }
     page = None
     if html is not None:
-        from pyhybrid.measures_report import utility_report
+        from pyhybrid.reports.measures import utility_report
 
         page = utility_report(found)
     _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
@@ -115,7 +115,7 @@ def risk(
     }
     page = None
     if html is not None:
-        from pyhybrid.measures_report import risk_report
+        from pyhybrid.reports.measures import risk_report
 
         page = risk_report(found)
     _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
@@ -206,7 +206,7 @@ def _finish(
 
 
 def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
-    from pyhybrid.measures_report import measure_label, number_text
+    from pyhybrid.reports.measures import measure_label, number_text
 
     table = Table(
         title=f"{title} (confidential)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from pyhybrid.checks import check_choice, check_count
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     import pandas as pd

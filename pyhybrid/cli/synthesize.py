@@ -9,25 +9,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_output_folder
 from pyhybrid.cli.calibrate import drift_table
 from pyhybrid.cli.console import progress_bars, release_table, show, steps_table, summary_table
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput
-from pyhybrid.fitting import FitSession, open_session
-from pyhybrid.ledger import Ledger
+from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms import (
     LipschitzWeighted,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
     Unweighted,
 )
+from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model, NegativeBinomial
-from pyhybrid.release import Release
-from pyhybrid.sequential import SequentialSynthesis
-from pyhybrid.storage import FORMATS
-from pyhybrid.validation import FloatArray, check_choice, check_count, check_output_folder
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.folder import FORMATS
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.release import Release
 
 __all__ = ["demo", "synthesize"]
 
@@ -179,7 +179,7 @@ def _save(
     file_format: str,
     ledger: Ledger | None = None,
 ) -> None:
-    from pyhybrid.report import release_report
+    from pyhybrid.reports.release import release_report
 
     reports = {"report.html": release_report(release, source.frame, baseline=baseline)}
     for place, part in enumerate(release.parts, start=1):

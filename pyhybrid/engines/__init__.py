@@ -15,6 +15,7 @@ import importlib
 from collections.abc import Mapping
 from typing import cast
 
+from pyhybrid.checks import check_choice
 from pyhybrid.engines.base import (
     Draws,
     Engine,
@@ -28,7 +29,6 @@ from pyhybrid.engines.base import (
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose
 from pyhybrid.engines.programs import load_program, parameter_names, program_names
 from pyhybrid.errors import EngineUnavailable
-from pyhybrid.validation import check_choice
 
 __all__ = [
     "AUTOMATIC",

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray, check_count, check_finite
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray, check_count, check_finite
 
 __all__ = [
     "Draws",

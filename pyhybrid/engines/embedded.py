@@ -29,8 +29,8 @@ from pyhybrid.engines.base import (
     StanProgram,
     WarmStart,
 )
+from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["EmbeddedEngine"]

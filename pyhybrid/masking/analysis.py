@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.release import NESTED, MaskedRelease
-from pyhybrid.measures.inference import (
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.combining import pool
+from pyhybrid.measures.tables.intervals import (
     ModelUtility,
     _check_terms,
     _fit,
@@ -19,9 +20,8 @@ from pyhybrid.measures.inference import (
     _table,
     model_utility,
 )
-from pyhybrid.measures.matching import matching_risk
-from pyhybrid.measures.pooling import pool
-from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.tables.matching import matching_risk
+from pyhybrid.measures.tables.reconcile import reconcile_tables
 
 __all__ = ["masked_utility", "naming_share", "release_risk"]
 

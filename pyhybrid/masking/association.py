@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.evidence import Evidence
-from pyhybrid.validation import FloatArray
 
 __all__ = ["AssociationModel", "BoundKeys", "Snapshot"]
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.association import BoundKeys
 from pyhybrid.masking.binding import Roles, bind_keys, checked_names
@@ -27,7 +28,6 @@ from pyhybrid.masking.columns import Column
 from pyhybrid.masking.release import PARTIAL, MaskedConfidential, MaskedRelease, RiskStatement
 from pyhybrid.masking.slices import draw_levels
 from pyhybrid.randomness import streams
-from pyhybrid.validation import FloatArray, check_count
 
 __all__ = ["CartSynthesis", "ParametricSynthesis"]
 

@@ -28,13 +28,13 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.association import BoundKeys, Snapshot
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.evidence import Evidence
 from pyhybrid.masking.families import log_between
 from pyhybrid.masking.slices import draw_levels, elliptical_slice, truncated_normal
-from pyhybrid.validation import FloatArray
 
 __all__ = ["CopulaModel"]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.masks import (
@@ -23,7 +24,6 @@ from pyhybrid.masking.masks import (
     MixtureMask,
     level_log_density,
 )
-from pyhybrid.validation import FloatArray
 
 __all__ = ["SUBGROUPS", "Evidence", "KeyMasks", "check_masks", "draw_evidence", "weakened"]
 

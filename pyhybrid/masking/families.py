@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["LevelModel", "log_between"]
 

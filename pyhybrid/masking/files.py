@@ -1,4 +1,4 @@
-"""Masked releases on disk, laid out as other releases are; see `pyhybrid.storage`.
+"""Masked releases on disk, laid out as other releases are; see `pyhybrid.releases.folder`.
 
 ==================================== ==========================================================
 public/synthetic_1.csv ...           the synthetic tables, imputation by imputation
@@ -21,6 +21,7 @@ from typing import Any
 import pandas as pd
 
 import pyhybrid
+from pyhybrid.checks import check_choice
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.release import (
     NESTED,
@@ -29,8 +30,8 @@ from pyhybrid.masking.release import (
     MaskedRelease,
     RiskStatement,
 )
-from pyhybrid.storage import FORMATS, folder_aside, whole_only
-from pyhybrid.stored_parts import (
+from pyhybrid.releases.folder import FORMATS, folder_aside, whole_only
+from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
     read_names,
@@ -40,7 +41,6 @@ from pyhybrid.stored_parts import (
     write_json,
     write_table,
 )
-from pyhybrid.validation import check_choice
 
 __all__ = ["load_masked", "save_masked"]
 

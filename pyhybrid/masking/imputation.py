@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import check_choice, check_count
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.association import AssociationModel, BoundKeys, Snapshot
 from pyhybrid.masking.binding import Roles, bind_keys, checked_names
@@ -34,7 +35,6 @@ from pyhybrid.masking.release import (
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.randomness import Streams, streams
-from pyhybrid.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     from pyhybrid.masking.tuning import TunedMask

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray, check_count, check_numeric, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.densities import (
     gaussian_mask_log_density,
     misclassification_log_density,
     mixture_mask_log_density,
 )
-from pyhybrid.validation import FloatArray, check_count, check_numeric, check_positive
 
 __all__ = ["GaussianMask", "Mask", "MisclassificationMask", "MixtureMask", "level_log_density"]
 

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.masking.association import BoundKeys, Snapshot
 from pyhybrid.masking.evidence import Evidence
 from pyhybrid.masking.families import LevelModel
 from pyhybrid.masking.hamiltonian import LogPosterior, Metric, Walker, metric_at_mode
 from pyhybrid.masking.slices import draw_levels, elliptical_slice
-from pyhybrid.validation import FloatArray
 
 __all__ = ["SequentialModel"]
 

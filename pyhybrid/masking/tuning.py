@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from pyhybrid.checks import check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.evidence import weakened
 from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
 from pyhybrid.masking.release import MaskedRelease
-from pyhybrid.measures.inference import ModelUtility
-from pyhybrid.validation import check_count, check_fraction, check_positive
+from pyhybrid.measures.tables.intervals import ModelUtility
 
 __all__ = ["TunedMask", "coefficient_loss", "tune_mask"]
 

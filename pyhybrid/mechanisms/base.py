@@ -15,16 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.accounting import RELATIONS, PrivacyCharge
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.charge import charge_of_fit
-from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.release import Confidential, Release
-from pyhybrid.reweighting import Reweighted, Reweighting, reweighted_fit
-from pyhybrid.synthesis import synthesize
-from pyhybrid.validation import (
+from pyhybrid.checks import (
     FloatArray,
     check_choice,
     check_count,
@@ -32,6 +23,16 @@ from pyhybrid.validation import (
     check_finite,
     check_fraction,
 )
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
+from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.releases.release import Confidential, Release
 
 __all__ = ["PseudoPosteriorMechanism"]
 
@@ -52,7 +53,7 @@ class PseudoPosteriorMechanism(ABC):
         s in epsilon = 2 s Delta [S22 sec. 4.5]: to turn a local bound into a global one, up to
         1.05 for n > 1000 and from 1.05 to 1.10 below.
     reweighting : bool or Reweighting, default False
-        Raise weights that leave slack below the overall bound; see `pyhybrid.reweighting`.
+        Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
     """
 
     model: Model
@@ -120,7 +121,7 @@ class PseudoPosteriorMechanism(ABC):
             vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
             at the price of one: simulating from a released draw is post-processing).
         seed, engine, settings, rule, on_not_converged, progress
-            See `pyhybrid.fitting.open_session`.
+            See `pyhybrid.fitting.session.open_session`.
 
         Returns
         -------

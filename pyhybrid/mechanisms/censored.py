@@ -6,18 +6,19 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
-from pyhybrid.calibration import Calibration
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
-from pyhybrid.fitting import FitSession, PosteriorFit
+from pyhybrid.fitting.modes import look_for_modes
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.charge import charge_of_censored_fit
+from pyhybrid.mechanisms.calibration import Calibration
+from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.modes import look_for_modes
-from pyhybrid.reweighting import Reweighted
-from pyhybrid.validation import FloatArray, check_positive
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["Censored"]
 

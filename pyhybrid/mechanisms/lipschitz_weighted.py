@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyhybrid.fitting import FitSession
+from pyhybrid.checks import FloatArray
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray
-from pyhybrid.weights import weights_from_lipschitz
+from pyhybrid.privacy.weights import weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
 

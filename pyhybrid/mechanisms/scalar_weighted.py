@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.accounting import bound_of_epsilon
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.fitting import FitSession
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray, check_positive
-from pyhybrid.weights import scalar_weights
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.weights import scalar_weights
 
 __all__ = ["ScalarWeighted"]
 

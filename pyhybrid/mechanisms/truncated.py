@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
-from pyhybrid.validation import FloatArray, check_positive
-from pyhybrid.weights import truncate_weights
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.weights import truncate_weights
 
 __all__ = ["Truncated"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray
 
 __all__ = ["basis", "learn", "takes_from_data"]
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln, expit
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOGIT, rough_fit
-from pyhybrid.validation import FloatArray
 
 __all__ = ["BetaRegression"]
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bases import basis, labels_of, learn, takes_from_data
 from pyhybrid.models.columns import check_levels, kind_of, levels_of, numbers_of
 from pyhybrid.models.whitelist import Factor
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Categories", "Coded", "Numbers", "State", "code_factor", "takes_all_records"]
 

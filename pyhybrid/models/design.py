@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.formula import parse_formula
 from pyhybrid.models.recoding import all_records_terms
 from pyhybrid.models.tables import Coding, code_table, row_label, term_of
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Design", "read_design", "row_label"]
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.whitelist import FUNCTIONS, Factor, TermReader, no_column
-from pyhybrid.validation import did_you_mean
 
 __all__ = ["Formula", "parse_formula"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coding import Categories, Coded, Numbers
 from pyhybrid.models.formula import Formula
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Matrix", "design_matrix"]
 

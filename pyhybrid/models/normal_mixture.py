@@ -9,6 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_finite,
+    check_positive,
+)
 from pyhybrid.engines.base import Draws
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.design import Design, row_label
@@ -16,13 +23,7 @@ from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import BoundRegression, Parameters, RegressionModel
 from pyhybrid.models.rough_mixture import rough_mixture
 from pyhybrid.models.transforms import LARGEST, TRANSFORMS
-from pyhybrid.validation import (
-    FloatArray,
-    check_choice,
-    check_count,
-    check_finite,
-    check_positive,
-)
+from pyhybrid.privacy.cap import Cap
 
 __all__ = ["BoundMixture", "MixtureRegression", "NormalRegression"]
 
@@ -230,7 +231,7 @@ class BoundMixture(BoundRegression):
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:

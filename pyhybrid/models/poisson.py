@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
 from pyhybrid.models.regression import Parameters, RegressionModel
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Poisson"]
 

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.validation import FloatArray, check_finite
 
 __all__ = ["ProportionModel", "decimals_of"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coding import Coded, Numbers, code_factor, takes_all_records
 from pyhybrid.models.columns import kind_of, numbers_of
 from pyhybrid.models.tables import Coding, code_table
 from pyhybrid.models.whitelist import Factor
-from pyhybrid.validation import FloatArray
 
 __all__ = ["all_records_terms"]
 

@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.design import Design, read_design
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundRegression", "Parameters", "RegressionModel"]
 
@@ -173,12 +175,13 @@ class BoundRegression:
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
-        rows = weighted_rows(self.rows, alpha)
+        clip = None if cap is None else Cap.of(cap)
+        rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         hints = self._hints(y, X, rows.frequency * weights)
         for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
@@ -191,8 +194,7 @@ class BoundRegression:
             "frequency": rows.frequency,
             "weights": weights,
             "X": X,
-            "use_cap": int(cap is not None),
-            "cap": 0.0 if cap is None else cap,
+            **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
         return self.model.shape_data(data)
@@ -208,6 +210,10 @@ class BoundRegression:
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per distinct row."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
@@ -251,6 +257,21 @@ class BoundRegression:
         if all(given[name].equals(self.table[name]) for name in self.predictors):
             return self.design.X
         return self.design.matrix_of(given)
+
+
+def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
+    none = np.zeros(chosen.size)
+    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
+    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
+    return {
+        "use_cap": int(cap is not None),
+        "cap_below": 0.0 if cap is None else cap.below,
+        "cap_above": 0.0 if cap is None else cap.above,
+        "reference": reference,
+        "n_units": 0 if cap is None else cap.n_units,
+        "unit": unit,
+    }
 
 
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:

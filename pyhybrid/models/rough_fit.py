@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["LOGIT", "LOG_LINEAR", "Family", "RoughFit", "cholesky_or_diagonal", "rough_fit"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_flag
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import check_compiles
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.design import read_design
 from pyhybrid.models.stan_checks import check_declares, check_predicts, check_weights_act
-from pyhybrid.validation import FloatArray, check_flag
 
 __all__ = ["StanModel"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import did_you_mean
 
 __all__ = ["FUNCTIONS", "Factor", "TermReader", "no_column"]
 

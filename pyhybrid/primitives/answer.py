@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.accounting import PrivacyCharge, epsilon_text, round_up
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text, round_up
 from pyhybrid.randomness import new_identifier
 
 __all__ = ["PrivateAnswer"]

@@ -30,13 +30,13 @@ from typing import Any
 import pandas as pd
 
 import pyhybrid
+from pyhybrid.checks import check_count
 from pyhybrid.engines import resolve_engine
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.randomness import streams
-from pyhybrid.storage import whole_only
+from pyhybrid.releases.folder import whole_only
+from pyhybrid.running.tasks import run_tasks
 from pyhybrid.studies.study import Measured, Size, Study, summarize
-from pyhybrid.tasks import run_tasks
-from pyhybrid.validation import check_count
 
 __all__ = ["StudyResult", "load_study", "run_study"]
 
