@@ -132,6 +132,6 @@ def _model(settings: dict[str, Any], given: Model | None) -> Model:
             f"stan:...): {settings['model']!r} is not built in"
         )
     make: Any = classes[settings["model"]]
-    # A description may say more than the options that make the model.
-    built: Model = make(**{f.name: settings[f.name] for f in fields(make)})
+    # A description may say more than the options that make the model, and leaves defaults out.
+    built: Model = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
     return built

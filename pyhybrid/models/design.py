@@ -112,10 +112,17 @@ def _outcome(values: pd.Series, name: str) -> FloatArray:
             f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
             "drop or impute such rows before synthesis"
         )
-    if isinstance(values.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(values):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
-    if pd.api.types.is_complex_dtype(values) or pd.api.types.is_bool_dtype(values):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
+    kinds = pd.api.types
+    if (
+        isinstance(values.dtype, pd.CategoricalDtype)
+        or not kinds.is_numeric_dtype(values)
+        or kinds.is_complex_dtype(values)
+        or kinds.is_bool_dtype(values)
+    ):
+        raise InvalidInput(
+            f"outcome {name!r} must be numeric: found {values.dtype}; code it as whole numbers and "
+            "give the model lower and upper, or leave it as it is"
+        )
     y = values.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(~np.isfinite(y))
     if infinite.size:

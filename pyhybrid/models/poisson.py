@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.special import gammaln
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.models.counts import check_counts, draw_counts_error
-from pyhybrid.models.design import Design
-from pyhybrid.models.regression import Parameters, RegressionModel
+from pyhybrid.models.counts import CountModel, draw_counts_error
+from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 
 __all__ = ["Poisson"]
 
 
 @dataclass(frozen=True)
-class Poisson(RegressionModel):
+class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
 
     Prior on beta as in `NegativeBinomial`.
@@ -29,6 +27,8 @@ class Poisson(RegressionModel):
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
+    Other parameters (the support) as in `pyhybrid.models.counts.CountModel`.
+
     References
     ----------
     [S22] sec. 4.4; prior of [V25] supplement 2.
@@ -37,10 +37,6 @@ class Poisson(RegressionModel):
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
     monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma_beta")
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Counts: whole numbers from 0 to 2^31 - 1."""
-        check_counts(design, index)
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log Poisson(y | mu), shape (S, b), in nats."""

@@ -22,6 +22,7 @@ from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -46,6 +47,9 @@ class RegressionModel(ABC):
     parameters: ClassVar[tuple[str, ...]]
     monitored_parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:  # noqa: B027
+        """Check the settings; classes below check their own and call this."""
 
     @property
     def name(self) -> str:
@@ -76,6 +80,10 @@ class RegressionModel(ABC):
     def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
         """Replicates on the scale of the table, rounded as the outcomes `like` are."""
         return values
+
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released for a column of this dtype."""
+        return limits_of_dtype(dtype)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data block as the model's program takes it."""
@@ -243,13 +251,18 @@ class BoundRegression:
         """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
         table, X = (self.table, self.design.X) if given is None else (given, self._design_of(given))
-        values = self.model.draw_outcome(parameters, X, rng)
-        if not np.isfinite(values).all():
-            raise SamplingError("a replicate is not finite: the posterior has no finite mean")
-        values = self.model.from_support(values, self.outcome)
+        like = self.table[self.design.outcome]
+
+        def draw(rows: Any) -> FloatArray:
+            values = self.model.draw_outcome(parameters, X[rows], rng)
+            if not np.isfinite(values).all():
+                raise SamplingError("a replicate is not finite: the posterior has no finite mean")
+            return self.model.from_support(values, self.outcome)
+
+        values = draw_within(draw, len(X), self.model.support(like.dtype))
         synthetic: pd.DataFrame = table.copy()
         synthetic.attrs = {}  # notes on the confidential table would be published with it
-        synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
+        synthetic[self.design.outcome] = in_dtype_of(values, like)
         return synthetic
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
@@ -279,11 +292,7 @@ def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     if not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
-    plain = next(
-        (getattr(like.dtype, n) for n in ("numpy_dtype", "subtype") if hasattr(like.dtype, n)),
-        like.dtype,
-    )
-    limits = np.iinfo(plain)
+    limits = np.iinfo(plain_dtype(like.dtype))
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)
     return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -240,7 +240,7 @@ def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
 
 
 def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyhybrid.calibration import calibrate
+    from pyhybrid.mechanisms.calibration import calibrate
 
     monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", lambda x: x - x.mean())
     with pytest.raises(InvalidInput, match="depends on all records"):
