@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
+from pyhybrid.models.design import Design
 from pyhybrid.models.negative_binomial import NegativeBinomial
-from pyhybrid.models.regression import BoundRegression
 from pyhybrid.models.support import check_many_counts
 
 __all__ = ["DefaultModel"]
@@ -28,9 +27,7 @@ class DefaultModel(NegativeBinomial):
         """Name of the model that is chosen."""
         return NegativeBinomial.__name__
 
-    def bind(self, df: Any) -> BoundRegression:
-        """Check the outcome's support, then as `RegressionModel.bind`."""
-        outcome = self.formula.partition("~")[0].strip().strip("`")
-        if isinstance(df, pd.DataFrame) and list(df.columns).count(outcome) == 1:
-            check_many_counts(df[outcome])
-        return super().bind(df)
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Look at the support of the column first."""
+        check_many_counts(design.y, design.outcome, index)
+        super().check_outcome(design, index)

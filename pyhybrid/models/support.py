@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.tables import row_label
 
 __all__ = ["check_many_counts", "draw_within", "limits_of_dtype", "plain_dtype"]
 
@@ -19,51 +20,39 @@ FEW = 10
 _TRIES = 1000
 
 
-def check_many_counts(values: pd.Series) -> None:
-    """Refuse a column that a model for counts must not be chosen for unless it is asked for.
+def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
+    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for.
 
     Raises
     ------
     InvalidInput
-        For logicals, text and categories, negative numbers, fractions, and whole numbers with at
-        most 10 different values, which may be codes; says what to give. No message holds a value.
+        For negative numbers, fractions, and whole numbers with at most 10 different values, which
+        may be codes; says what to give. No message holds a value.
     """
-    what = f"outcome {str(values.name)!r} must have many different whole numbers >= 0 for the "
-    what += "default model, negative_binomial, to be chosen"
-    if not _is_plain(values):
-        raise InvalidInput(
-            f"{what}: it is {values.dtype}; no model draws logicals, text or categories: keep the "
-            "column as it is, or code it as whole numbers and give --model poisson:lower=...,"
-            "upper=..."
-        )
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    there = numbers[np.isfinite(numbers)]
-    if (there != np.floor(there)).any():
-        raise InvalidInput(
-            f"{what}: it has fractions; give --model normal or mixture (transform=log where all "
-            "are above 0, and a unit), or beta:lower=...,upper=... within bounds"
-        )
-    if (there < 0).any():
-        raise InvalidInput(
-            f"{what}: it has negative numbers; give --model normal:unit=..., or mixture"
-        )
-    if np.unique(there).size <= FEW:
-        raise InvalidInput(
-            f"{what}: it has at most {FEW}, such as codes, ratings and 0/1 columns have; give "
-            "--model negative_binomial if these are counts without an upper end, and --model "
-            "poisson:lower=...,upper=... (say, poisson:upper=1) if there is one: nothing outside "
-            "is released then"
-        )
-
-
-def _is_plain(values: pd.Series) -> bool:
-    dtype = values.dtype
-    return (
-        not isinstance(dtype, pd.CategoricalDtype)
-        and pd.api.types.is_numeric_dtype(dtype)
-        and not pd.api.types.is_bool_dtype(dtype)
-        and not pd.api.types.is_complex_dtype(dtype)
+    normal = "give --model normal or mixture, with a unit"
+    rules = (
+        ("a count >= 0: {} is negative", normal, y < 0),
+        (
+            "a whole number: {} is not",
+            f"{normal} (and transform=log where all are above 0), or beta:lower=...,upper=... "
+            "within bounds",
+            y != np.floor(y),
+        ),
     )
+    for rule, instead, broken in rules:
+        if broken.any():
+            label = row_label(index, int(np.flatnonzero(broken)[0]))
+            raise InvalidInput(
+                f"outcome {outcome!r} must be {rule.format(label)}; negative_binomial, the default "
+                f"model, is for counts: {instead}"
+            )
+    if np.unique(y).size <= FEW:
+        raise InvalidInput(
+            f"outcome {outcome!r} must have more than {FEW} different values for the default model "
+            "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
+            "negative_binomial if these are counts without an upper end, or --model "
+            "poisson:lower=...,upper=... (say, poisson:upper=1) so that nothing outside is released"
+        )
 
 
 def plain_dtype(dtype: Any) -> Any:
