@@ -115,9 +115,7 @@ def check_nonnegative_vector(values: Any, name: str, *, length: int | None = Non
     vector = check_vector(values, name, length=length)
     wrong = np.flatnonzero(~(vector >= 0))
     if wrong.size:
-        raise InvalidInput(
-            f"{name} must be >= 0 and not NaN: record {wrong[0]} is {vector[wrong[0]]:g}"
-        )
+        raise InvalidInput(f"{name} must be >= 0 and not NaN: record {wrong[0]} is not")
     return vector
 
 
@@ -126,9 +124,7 @@ def check_alpha(alpha: Any, n: int) -> FloatArray:
     vector = check_vector(alpha, "alpha", length=n)
     wrong = np.flatnonzero(~((vector >= 0) & (vector <= 1)))
     if wrong.size:
-        raise InvalidInput(
-            f"alpha must lie in [0, 1]: record {wrong[0]} has weight {vector[wrong[0]]:g}"
-        )
+        raise InvalidInput(f"alpha must lie in [0, 1]: record {wrong[0]} has another weight")
     return vector
 
 

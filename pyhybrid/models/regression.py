@@ -213,7 +213,7 @@ class BoundRegression:
         except (np.linalg.LinAlgError, ValueError) as error:
             raise InvalidInput(
                 f"outcome and predictors must be of a size that can be fitted ({error}): "
-                f"centre and rescale {', '.join(self.design.columns[:5])}, or give a unit"
+                f"centre and rescale {', '.join(self.predictors[:5]) or 'them'}, or give a unit"
             ) from None
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:

@@ -164,7 +164,7 @@ def _checked_values(
     values = check_vector(y, "y")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise InvalidInput(f"y must be finite: record {wrong[0]} is {values[wrong[0]]}")
+        raise InvalidInput(f"y must be finite: record {wrong[0]} is not")
     check_positive(radius, "radius")
     check_choice(kind, "kind", ("relative", "absolute"))
     if pattern is None:

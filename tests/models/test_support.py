@@ -68,9 +68,10 @@ def test_codes_are_refused_on_the_command_line_and_taken_with_their_support(
 
 
 def _run(arguments: list[str]) -> int:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stopped:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["pyhybrid", *arguments])
-        cli.main()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
     return int(stopped.value.code or 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ SINGLE = "single"
 
 MODEL_RULES = (*(name for name in RULES if name != "nested"), SINGLE)
 """Rules for m sets; syntheses of imputations go through `pyhybrid.pool`."""
+
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,7 +199,7 @@ def _fit(
             fit = built.fit(**quiet)
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimisers raise their own kinds
-        reason = str(error).split("\n")[0]
+        reason = _without_data(str(error).split("\n")[0], formula)
         raise InvalidInput(f"{model} {formula!r} cannot be fitted to {name}: {reason}") from None
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise InvalidInput(
@@ -209,11 +212,20 @@ def _fit(
     return fit
 
 
+def _without_data(reason: str, formula: str) -> str:
+    """A reason given by others, with what stands neither in the formula nor in words left out."""
+    return _VALUE.sub(
+        lambda found: found.group() if found.group().strip("'\"") in formula else "#", reason
+    )
+
+
 def _check_terms(first: Any, other: Any, name: str) -> None:
     unlike = sorted(set(first.params.index) ^ set(other.params.index))
     if unlike:
+        term = str(unlike[0]).partition("[")[0]  # what follows names a level
         raise InvalidInput(
-            f"the model must have the same terms in {name} as in the data: {unlike[0]!r}"
+            f"the model must have the same terms in {name} as in the data: {term!r} "
+            "differs, in its levels perhaps"
         )
 
 
