@@ -25,16 +25,29 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("epsilon", "charge", "composition")]
 MODULES = {
-    "privacy.epsilon": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
-    "privacy.charge": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
-    "privacy.composition": ["tests/privacy/test_epsilon.py", "tests/test_mutants.py"],
-    "privacy.weights": ["tests/privacy/test_weights.py", "tests/test_mutants.py"],
-    "privacy.bounds": ["tests/privacy/test_bounds.py", "tests/test_mutants.py"],
-    "privacy.count_risk": ["tests/privacy/test_bounds.py", "tests/test_mutants.py"],
-    "mechanisms.censored": ["tests/mechanisms/test_censored.py", "tests/test_mutants.py"],
-    "mechanisms.charge_of_fit": ["tests/mechanisms/test_charge_of_fit.py", "tests/test_mutants.py"],
-    "mechanisms.calibration": ["tests/mechanisms/test_censored.py", "tests/test_mutants.py"],
+    "privacy.epsilon": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.charge": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.composition": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.weights": ["tests/privacy/test_weights.py"],
+    "privacy.bounds": ["tests/privacy/test_bounds.py"],
+    "privacy.count_risk": ["tests/privacy/test_bounds.py"],
+    "mechanisms.censored": ["tests/mechanisms/test_censored.py"],
+    "mechanisms.charge_of_fit": ["tests/mechanisms/test_charge_of_fit.py"],
+    "mechanisms.calibration": ["tests/mechanisms/test_censored.py"],
 }
 _LIMIT = 60  # seconds for a mutant
 _EXAMPLES = 40

@@ -19,7 +19,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
 from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.folder import save_confidential
+from pyhybrid.running.files import write_folder
 
 __all__ = ["DEFAULT_SET", "build_mechanisms", "compare"]
 
@@ -94,7 +94,7 @@ def _save(found: Comparison, out: Path, overwrite: bool) -> None:
         "estimates.csv": found.estimates.to_csv(index=False),
         "report.html": comparison_report(found),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
 
 
 def _show(found: Comparison, out: Path) -> None:
@@ -109,13 +109,14 @@ def _show(found: Comparison, out: Path) -> None:
 
 def _charges(found: Comparison) -> Table:
     from pyhybrid.reports.comparison import charge_name, charges_title
+    from pyhybrid.reports.numbers import number_text
 
     title = f"{charges_title(found)} (confidential)"
     table = _table(title, "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
     for _, row in found.table.iterrows():
         table.add_row(
             escape(charge_name(found, row["mechanism"])),
-            f"{row['lipschitz_bound']:.4g}",
+            number_text(row["lipschitz_bound"]),
             epsilon_text(float(row["epsilon"])),
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:.1f}",
@@ -126,7 +127,8 @@ def _charges(found: Comparison) -> Table:
 
 
 def _estimates(found: Comparison) -> Table:
-    from pyhybrid.reports.comparison import STATISTIC_NAMES, in_lines, interval_text
+    from pyhybrid.reports.comparison import STATISTIC_NAMES, in_lines
+    from pyhybrid.reports.numbers import interval_text
 
     title = f"{escape(found.outcome)}: estimates and 95 % intervals (confidential)"
     table = _table(title, *STATISTIC_NAMES.values())

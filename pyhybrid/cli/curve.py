@@ -17,7 +17,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import Model
 from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.folder import save_confidential
+from pyhybrid.running.files import write_folder
 
 __all__ = ["curve", "numbers"]
 
@@ -109,12 +109,13 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
         "report.html": curve_report(found),
         "points.jsonl": points.read_bytes(),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
     points.unlink()
 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
     from pyhybrid.reports.figures.curve import MEASURES
+    from pyhybrid.reports.numbers import number_text
 
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
@@ -122,7 +123,7 @@ def _show(found: RiskUtilityCurve, out: Path) -> None:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for _, row in found.table.iterrows():
         place = "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}"
-        shown = (f"{row[name]:.3g}" for name in MEASURES)
+        shown = (number_text(row[name]) for name in MEASURES)
         table.add_row(str(row["mechanism"]), place, epsilon_text(float(row["epsilon"])), *shown)
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(table)

@@ -17,6 +17,7 @@ from typing import cast
 
 from pyhybrid.checks import check_choice
 from pyhybrid.engines.base import (
+    ContinuingEngine,
     Draws,
     Engine,
     EngineStatus,
@@ -33,6 +34,7 @@ from pyhybrid.errors import EngineUnavailable
 __all__ = [
     "AUTOMATIC",
     "ENGINES",
+    "ContinuingEngine",
     "ConvergenceRule",
     "Diagnostics",
     "Draws",

@@ -23,10 +23,10 @@ from pyhybrid.engines import (
     Engine,
     SamplerSettings,
     WarmStart,
-    diagnose,
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.sampling import Sampling
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.randomness import Streams, streams
@@ -84,6 +84,7 @@ class FitSession:
     progress: FitProgress | None
     _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
     _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
+    _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def fit(
         self,
@@ -99,8 +100,8 @@ class FitSession:
         Raises
         ------
         NotConverged
-            If the chains have not converged after one retry with a longer warm-up and a higher
-            adapt_delta, and the policy is "raise".
+            If the chains have not converged, also not with more draws and after one retry with a
+            longer warm-up and a higher adapt_delta, and the policy is "raise".
         """
         alpha = check_alpha(alpha, self.bound.n)
         if not alpha.any():
@@ -143,6 +144,20 @@ class FitSession:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
         self._bounds.update(other._bounds)
+        for stream, draws in other._released.items():
+            self._released[stream] = max(draws, self.releases_of(stream), key=len)
+
+    def releases_of(self, stream: str) -> tuple[int, ...]:
+        """Draws of each release made from this session under one name of streams, in order.
+
+        The next one takes other draws and other random numbers: two releases that are the same
+        would tell no more than one and cost as two.
+        """
+        return self._released.get(stream, ())
+
+    def note_release(self, stream: str, n_draws: int) -> None:
+        """Count a release of `n_draws` draws."""
+        self._released[stream] = (*self.releases_of(stream), n_draws)
 
     @property
     def n_fits(self) -> int:
@@ -153,31 +168,26 @@ class FitSession:
         self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        settings, diagnostics, draws = self.settings, None, None
+        settings = self.settings
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
-        for attempt in (1, 2):
-            draws = self.engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("posterior"),
-                settings=settings,
-                warm_start=warm_start,
-                progress=self._steps_of(label if attempt == 1 else f"{label}, again"),
-            )
-            quantities = self.bound.monitored(draws)
-            diagnostics = replace(diagnose(draws, self.rule, quantities), attempts=attempt)
-            if diagnostics.converged:
-                return draws, diagnostics
-            settings, warm_start = self.settings.longer(), None
-        assert draws is not None
-        assert diagnostics is not None
-        self._report_not_converged(label, diagnostics)
+        sampling = Sampling(
+            bound=self.bound,
+            engine=self.engine,
+            streams=self.streams,
+            rule=self.rule,
+            steps=self._steps_of,
+        )
+        draws, diagnostics = sampling.converged(
+            data, settings, self.settings.longer(), warm_start, label
+        )
+        if not diagnostics.converged:
+            self._report_not_converged(label, diagnostics)
         return draws, diagnostics
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
         message = (
-            f"{label} did not converge, also not with a longer warm-up: "
+            f"{label} did not converge, also not with more draws and a longer warm-up: "
             f"{'; '.join(diagnostics.problems)}"
         )
         if self.on_not_converged == "raise":
@@ -217,7 +227,8 @@ def open_session(
     settings : SamplerSettings, optional
     rule : ConvergenceRule, optional
     on_not_converged : {"raise", "warn"}
-        After one retry with a longer warm-up. "warn" goes on and is recorded in the charge.
+        After more draws and one retry with a longer warm-up. "warn" goes on and is recorded in
+        the charge.
     progress : callable, optional
         Called with (label, done, total).
     """

@@ -14,6 +14,23 @@ from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 __all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
 
 
+_AN_ANSWER = (
+    "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
+    "that do not converge, another mode of the posterior or records shared with a calibration "
+    "change it, and all of them depend on the data."
+)
+_SHARED = (
+    "The calibration was made from records that are released here, or from more of them than "
+    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
+    "records would make the guarantee strict."
+)
+_UNKNOWN = (
+    "Whether the calibration was made from the records that are released here cannot be told, as "
+    "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "neighbours; another calibration, from other records, would make the guarantee strict."
+)
+
+
 def charge_of_fit(
     mechanism: str,
     fit: PosteriorFit,
@@ -63,24 +80,35 @@ def charge_of_censored_fit(
     safety_factor: float,
     record_indexed: bool,
     calibrated: bool,
+    shared: bool | None = False,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
     Strict if weights and predictors are functions of single records. If they were computed from
     the same database, those of a neighbour differ, which the cap does not bound: the charge stays
-    local.
+    local. So it does if the draws are not known to come from the censored posterior: the chains
+    have not converged, or others ended in another mode.
+
+    Parameters
+    ----------
+    shared : bool or None
+        True if the records are among those that the calibration was made from, whose weights then
+        were computed from the same database; None if that cannot be told.
     """
     assert fit.cap is not None
-    kind = STRICT if record_indexed and not bound.data_dependent else ASYMPTOTIC_LOCAL
+    by_record = record_indexed and not bound.data_dependent and shared is False
+    exact = fit.diagnostics.converged and not fit.diagnostics.n_elsewhere
+    kind = STRICT if by_record and exact else ASYMPTOTIC_LOCAL
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=kind,
         lipschitz_bound=fit.cap,
-        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated),
+        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
         not_covered=(
             *_not_covered(bound, computed=False),
+            _AN_ANSWER,
             *(("The records that the calibration was made from.",) if calibrated else ()),
         ),
         n_synthetic=n_synthetic,
@@ -115,18 +143,23 @@ def _charge(
         relation=relation,
         n_draws_released=n_draws_released,
         bound=lipschitz_bound,
-        n_draws=int(fit.bounds.kept_draws.size),
+        # A strict bound was given; how many draws there were depends on whether a first try failed.
+        n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
         cap=fit.cap,
         safety_factor=safety_factor,
         density_above_one=bound.density_above_one,
         converged=fit.diagnostics.converged,
         **fields,
-    )
+    ).sealed()
 
 
 def _assumes_of_censoring(
-    fit: PosteriorFit, bound: BoundModel, record_indexed: bool, calibrated: bool
+    fit: PosteriorFit,
+    bound: BoundModel,
+    record_indexed: bool,
+    calibrated: bool,
+    shared: bool | None,
 ) -> tuple[str, ...]:
     sentences = [
         "Released draws come from the censored posterior exactly; a sampler that has converged "
@@ -134,14 +167,16 @@ def _assumes_of_censoring(
         "The type of the synthesised column, its number of decimals and the levels of categorical "
         "predictors are public and the same for every possible record.",
     ]
-    if record_indexed:
+    if shared is not False:
+        sentences.append(_SHARED if shared else _UNKNOWN)
+    elif record_indexed:
         sentences.append("Each record's weight is a function of that record alone.")
     else:
         sentences.append(
             "Weights were computed from the same database and are assumed not to change for its "
             "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
         )
-    if calibrated:
+    if calibrated and shared is False:
         sentences.append("The calibration was made from other records, or from public ones.")
     if bound.data_dependent:
         sentences.append(
@@ -150,8 +185,9 @@ def _assumes_of_censoring(
         )
     if fit.diagnostics.n_elsewhere:
         sentences.append(
-            "The censored posterior has more than one mode; those that the release was not drawn "
-            "from are assumed to have no weight."
+            "The censored posterior may have more than one mode, as some chains ended elsewhere; "
+            "modes that the release was not drawn from are assumed to have no weight, and the "
+            "guarantee is not strict for that."
         )
     return (*sentences, *bound.assumptions, _converged(fit))
 

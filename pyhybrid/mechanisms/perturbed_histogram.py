@@ -21,7 +21,9 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.randomness import Streams, streams
-from pyhybrid.releases.release import Confidential, Release
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
 __all__ = ["PerturbedHistogram"]
 
@@ -230,10 +232,11 @@ class PerturbedHistogram:
                 "Choices made by looking at the confidential data: range, bins, epsilon, and "
                 "which of several releases was kept.",
                 "Other releases from the same data: their epsilons add up.",
+                "Whether anything was released is itself an answer: values out of range are "
+                "refused.",
             ),
         )
-        return Release(
-            synthetic=tables,
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
@@ -252,8 +255,10 @@ class PerturbedHistogram:
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
                 entropy=random.entropy,
+                data=data_mark(df),
             ),
         )
+        return Release.of(record, tables)
 
 
 class _Bins:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3.1; [MT07].
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     target_epsilon: float | None = None
     target_bound: float | None = None
 

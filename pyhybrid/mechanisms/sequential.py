@@ -27,7 +27,9 @@ from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.releases.release import Confidential, Release
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
 __all__ = ["SequentialSynthesis"]
 
@@ -108,8 +110,8 @@ class SequentialSynthesis:
         Returns
         -------
         Release
-            With all columns replaced, the composed charge, and the release of each column in
-            `parts`.
+            With all columns replaced, the composed charge, and the record of each step in `parts`:
+            its own charge and weights, without tables.
 
         Raises
         ------
@@ -136,25 +138,30 @@ class SequentialSynthesis:
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        parts: list[Release] = []
+        parts: list[ReleaseRecord] = []
+        tables = [df] * m
         steps = zip(self.mechanisms, bounds, strict=True)
         for place, (mechanism, bound) in enumerate(steps, start=1):
-            before = parts[-1].synthetic if parts else [df] * m
             later = [column for each in bounds[place:] for column in each.synthesized]
-            parts.append(
-                mechanism.release_from(
-                    _step(session, bound, place),
-                    n_synthetic=m,
-                    n_draws_released=drawn,
-                    given=[_known(table, df, bound.synthesized, later) for table in before],
-                )
+            made = mechanism.make_from(
+                _step(session, bound, place),
+                n_synthetic=m,
+                n_draws_released=drawn,
+                given=[_known(table, df, bound.synthesized, later) for table in tables],
             )
-        return self._joined(parts, session, list(df.columns))
+            parts.append(made.record)
+            tables = made.tables
+        return self._joined(parts, [table[list(df.columns)] for table in tables], session, df)
 
-    def _joined(self, parts: Sequence[Release], session: FitSession, columns: list[Any]) -> Release:
-        """The release of all columns, whose parts carry the tables that are released."""
+    def _joined(
+        self,
+        parts: Sequence[ReleaseRecord],
+        tables: list[pd.DataFrame],
+        session: FitSession,
+        df: pd.DataFrame,
+    ) -> Release:
+        """The release of all columns; its parts say what each step did, and have no tables."""
         last = parts[-1]
-        tables = [table[columns] for table in last.synthetic]
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         charge = compose_charges(
@@ -162,15 +169,17 @@ class SequentialSynthesis:
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
-        charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
-        return Release(
-            synthetic=tables,
+        charge = replace(
+            charge, not_covered=(unsynthesized_sentence(synthesized), *others)
+        ).sealed()
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
             synthesized=synthesized,
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
+            requested=last.requested,
             seeded=last.seeded,
             confidential=Confidential(
                 labels=last.confidential.labels,
@@ -178,9 +187,10 @@ class SequentialSynthesis:
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
                 entropy=session.streams.entropy,
+                data=data_mark(df),
             ),
-            parts=tuple(replace(part, synthetic=tables) for part in parts),
         )
+        return Release.of(record, tables, parts=parts)
 
 
 def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) -> BoundModel:
@@ -228,8 +238,7 @@ def _check_kinds(
 ) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
     strict = [
-        getattr(mechanism, "record_indexed", False) and not bound.data_dependent
-        for mechanism, bound in zip(mechanisms, bounds, strict=True)
+        mechanism.is_strict(bound) for mechanism, bound in zip(mechanisms, bounds, strict=True)
     ]
     if any(strict) and not all(strict):
         raise InvalidInput(

@@ -45,7 +45,6 @@ class Beta(ProportionModel):
 
     program_name: ClassVar[str] = "beta"
     parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Within the bounds, and no predictors."""

@@ -10,8 +10,8 @@ import pandas as pd
 
 from pyhybrid.checks import check_count
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.coefficients import LinearModel
 from pyhybrid.models.design import Design, row_label
-from pyhybrid.models.regression import RegressionModel
 
 __all__ = ["CountModel", "draw_counts_error"]
 
@@ -19,7 +19,7 @@ _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 
 
 @dataclass(frozen=True)
-class CountModel(RegressionModel):
+class CountModel(LinearModel):
     """A model of whole numbers from `lower` to `upper`.
 
     Parameters

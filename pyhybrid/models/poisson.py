@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.models.coefficients import quadratic
 from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
@@ -20,14 +21,15 @@ __all__ = ["Poisson"]
 class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
 
-    Prior on beta as in `NegativeBinomial`.
+    Priors on beta as in `NegativeBinomial`.
 
     Parameters
     ----------
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
-    Other parameters (the support) as in `pyhybrid.models.counts.CountModel`.
+    Other parameters: the support, as in `pyhybrid.models.counts.CountModel`; the prior on beta, as
+    in `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -36,7 +38,6 @@ class Poisson(CountModel):
 
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma_beta")
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log Poisson(y | mu), shape (S, b), in nats."""
@@ -53,6 +54,6 @@ class Poisson(CountModel):
             raise draw_counts_error(error) from None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
-        """Quasi-Poisson fit of beta."""
+        """The mode of beta, roughly."""
         fit = rough_fit(y, X, weight, LOG_LINEAR)
-        return {"center": fit.center, "factor": fit.factor}
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)

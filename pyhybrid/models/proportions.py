@@ -47,6 +47,7 @@ class ProportionModel(RegressionModel):
     density_above_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("lower", "upper", "edge"):
             check_finite(getattr(self, name), name)
         if not self.lower < self.upper:

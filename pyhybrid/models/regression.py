@@ -30,6 +30,16 @@ __all__ = ["BoundRegression", "Parameters", "RegressionModel"]
 
 Parameters = Mapping[str, FloatArray]
 _BLOCK_ELEMENTS = 2_000_000
+# How hints change where starting points are spread: standard deviations grow, an information falls
+# by the square.
+_POWER_OF_DISPERSION = {
+    "factor": 1,
+    "spread_rphi": 1,
+    "spread_lambda": 1,
+    "spread_sigma": 1,
+    "information_root": -1,
+    "score": -2,
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,6 @@ class RegressionModel(ABC):
     formula: str
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
-    monitored_parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
 
     def __post_init__(self) -> None:  # noqa: B027
@@ -59,6 +68,15 @@ class RegressionModel(ABC):
     def describe(self) -> dict[str, Any]:
         """Public settings of the model."""
         return {"model": self.name, "formula": self.formula}
+
+    @property
+    def monitored_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that must have converged."""
+        return self.parameters
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
+        return {}
 
     def bind(self, df: pd.DataFrame) -> BoundRegression:
         """Check `df` and join the model to it.
@@ -192,10 +210,11 @@ class BoundRegression:
         rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         hints = self._hints(y, X, rows.frequency * weights)
-        for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
-            hints[name] = dispersion * hints[name]
+        for name in hints.keys() & _POWER_OF_DISPERSION.keys():
+            hints[name] = dispersion ** _POWER_OF_DISPERSION[name] * hints[name]
         data = {
             **hints,
+            **self.model.prior_data(self.design.columns),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),
@@ -236,8 +255,7 @@ class BoundRegression:
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood and the prior scales of the coefficients.
 
-        Left out: what they are made of (z, shrink) and the prior correlations (L_beta), which the
-        likelihood does not read and of which there are K (K - 1) / 2.
+        Left out: what they are made of, and prior correlations, which the likelihood does not read.
         """
         return {name: draws.variables[name] for name in self.model.monitored_parameters}
 

@@ -11,7 +11,10 @@ References
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import hashlib
+import hmac
+import json
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pyhybrid.checks import (
@@ -68,6 +71,10 @@ class PrivacyCharge:
         False if the user insisted on a release although the chains had not converged.
     assumes, not_covered : tuple of str
         Plain sentences.
+    seal : str
+        Digest of all other fields, set by what made the charge. A copy whose fields were changed
+        (`dataclasses.replace`) does not fit its seal; a charge made by hand has none. Neither is
+        taken by a release, an answer or a ledger.
     """
 
     mechanism: str
@@ -85,6 +92,7 @@ class PrivacyCharge:
     converged: bool = True
     assumes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    seal: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
@@ -141,11 +149,25 @@ class PrivacyCharge:
             bound=bound,
             assumes=assumes,
             not_covered=not_covered,
-        )
+        ).sealed()
+
+    def sealed(self) -> PrivacyCharge:
+        """The same charge with its seal; called by what makes charges, and by nothing else."""
+        return replace(self, seal=self._digest())
+
+    @property
+    def is_sealed(self) -> bool:
+        """True if the charge is as it was made."""
+        return hmac.compare_digest(self.seal, self._digest())
+
+    def _digest(self) -> str:
+        text = json.dumps(self.as_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(f"pyhybrid charge {text}".encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, confidential ones included, as plain JSON types."""
+        """All fields but the seal, confidential ones included, as plain JSON types."""
         fields = asdict(self)
+        del fields["seal"]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 
     def public(self) -> dict[str, Any]:

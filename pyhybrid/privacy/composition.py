@@ -94,7 +94,7 @@ def compose_charges(
         bound = math.nextafter(bound, 0)
     draws = [c.n_draws for c in charges if c.n_draws is not None]
     mixed = ("Strict charges of some columns were added to local ones of others.",)
-    return PrivacyCharge(
+    whole = PrivacyCharge(
         mechanism=mechanism,
         epsilon=add_epsilons(c.epsilon for c in charges),
         kind=kind,
@@ -110,6 +110,7 @@ def compose_charges(
         assumes=_together(c.assumes for c in charges) + (mixed if len(kinds) > 1 else ()),
         not_covered=_together(c.not_covered for c in charges),
     )
+    return whole.sealed() if all(c.is_sealed for c in charges) else whole
 
 
 def _price(above_one: bool, charge: PrivacyCharge) -> int:

@@ -24,8 +24,11 @@ from pyhybrid.checks import (
 from pyhybrid.errors import InvalidInput
 
 __all__ = [
+    "Balls",
+    "balls_around",
     "pairwise_risk",
     "radius_risk",
+    "values_by_pattern",
 ]
 
 
@@ -68,10 +71,10 @@ def radius_risk(
     ----------
     [H22] sec. 2; [V25] alg. 3.
     """
-    values, groups = _checked_values(y, radius, kind, pattern)
+    values, groups = values_by_pattern(y, radius, kind, pattern)
     risk = np.empty(values.size)
     for rows in groups:
-        balls = _balls(values[rows], radius, kind)
+        balls = balls_around(values[rows], radius, kind)
         risk[rows] = 1 - balls.sizes / rows.size
     return risk
 
@@ -94,15 +97,15 @@ def pairwise_risk(
     ----------
     [H22] sec. 3 (pairwise identification risk).
     """
-    values, groups = _checked_values(y, radius, kind, pattern)
+    values, groups = values_by_pattern(y, radius, kind, pattern)
     risk = np.empty(values.size)
     for rows in groups:
-        risk[rows] = _pairwise_in_group(_balls(values[rows], radius, kind))
+        risk[rows] = _pairwise_in_group(balls_around(values[rows], radius, kind))
     return risk
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Balls:
+class Balls:
     """Closed balls as half-open ranges [low, high) of the sorted distinct values."""
 
     low: IntArray  # (n,)
@@ -111,7 +114,7 @@ class _Balls:
     sizes: IntArray  # (n,) records inside each ball
 
 
-def _balls(y: FloatArray, radius: float, kind: str) -> _Balls:
+def balls_around(y: FloatArray, radius: float, kind: str) -> Balls:
     distinct, place, multiplicity = np.unique(y, return_inverse=True, return_counts=True)
     reach = radius * np.abs(distinct) if kind == "relative" else np.full(distinct.size, radius)
     # distinct -+ reach would be rounded; |y_j - y_i| <= r_i, as computed, is the definition, and it
@@ -126,7 +129,7 @@ def _balls(y: FloatArray, radius: float, kind: str) -> _Balls:
     )
     before = np.concatenate(([0], np.cumsum(multiplicity)))
     sizes = before[high] - before[low]
-    return _Balls(low=low[place], high=high[place], multiplicity=multiplicity, sizes=sizes[place])
+    return Balls(low=low[place], high=high[place], multiplicity=multiplicity, sizes=sizes[place])
 
 
 def _first(
@@ -143,7 +146,7 @@ def _first(
     return low
 
 
-def _pairwise_in_group(balls: _Balls) -> FloatArray:
+def _pairwise_in_group(balls: Balls) -> FloatArray:
     n = balls.sizes.size
     if n == 1:
         return np.zeros(1)
@@ -158,7 +161,7 @@ def _pairwise_in_group(balls: _Balls) -> FloatArray:
     return np.asarray(1 - inside_either / (n * (n - 1)))
 
 
-def _checked_values(
+def values_by_pattern(
     y: Any, radius: float, kind: str, pattern: Any
 ) -> tuple[FloatArray, Sequence[IntArray]]:
     values = check_vector(y, "y")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
@@ -16,6 +16,7 @@ from pyhybrid.reports.figures.mechanisms import (
     plot_mean_density,
     plot_weights,
 )
+from pyhybrid.reports.numbers import interval_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 
@@ -25,7 +26,6 @@ __all__ = [
     "charges_title",
     "comparison_report",
     "in_lines",
-    "interval_text",
 ]
 
 STATISTIC_NAMES = {
@@ -40,7 +40,7 @@ def comparison_report(comparison: Comparison) -> str:
     """Return the report as one HTML file without scripts or references. Confidential."""
     releases = comparison.releases
     sections = [
-        Section(paragraphs=[[NOT_COVERED], [_sharing(comparison)]]),
+        Section(paragraphs=[[NOT_COVERED], [_sharing(comparison)], [_engine(comparison)]]),
         _charges(comparison),
         _estimates(comparison),
         _bounds(comparison),
@@ -82,11 +82,6 @@ def _kinds(comparison: Comparison) -> set[str]:
 
 def _kind(charge: PrivacyCharge) -> str:
     return f"{charge.kind}, {charge.relation} one record"
-
-
-def interval_text(row: pd.Series, *, gap: str = " ") -> str:
-    """Estimate and interval of a row of the estimates, as text."""
-    return f"{row['estimate']:.4g}{gap}[{row['lower']:.4g}, {row['upper']:.4g}]"
 
 
 def in_lines(name: str, *, gap: str = "\n") -> str:
@@ -202,23 +197,14 @@ def _mean_density(comparison: Comparison) -> Section:
 
 
 def _convergence(comparison: Comparison) -> Section:
-    rows = []
-    for name, release in comparison.releases.items():
-        found, made = release.diagnostics, release.provenance
-        assert found is not None  # a comparison has fitted mechanisms only
-        assert isinstance(made, Provenance)
-        rows.append(
-            [
-                name,
-                "yes" if found.converged else "NO",
-                f"{found.max_rhat:.4f}",
-                f"{found.min_ess_bulk:.0f}",
-                f"{found.min_ess_tail:.0f}",
-                str(found.n_divergent),
-                f"{made.engine} {made.engine_version}",
-            ]
-        )
-    header = ["Mechanism", "Converged", "R-hat", "ESS", "Tail ESS", "Divergent", "Engine"]
-    caption = "Convergence of the released fits, worst values."
-    table = Table(caption=caption, header=header, rows=rows, numbers=True)
-    return Section(heading="Convergence", tables=[table])
+    fits = {name: release.diagnostics for name, release in comparison.releases.items()}
+    return convergence_section(
+        {name: found for name, found in fits.items() if found is not None},
+        of="the released fits",
+    )
+
+
+def _engine(comparison: Comparison) -> str:
+    made = (release.provenance for release in comparison.releases.values())
+    engines = (f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance))
+    return f"Engine: {', '.join(dict.fromkeys(engines))}."

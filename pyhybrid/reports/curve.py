@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.figures.curve import plot_curve
+from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 
 __all__ = ["curve_report"]
@@ -42,7 +41,7 @@ def curve_report(curve: RiskUtilityCurve) -> str:
         f"{curve.outcome}. From 0; smaller is better."
     )
     shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
-    rows = [[_cell(row[name]) for name in _COLUMNS] for _, row in shown.iterrows()]
+    rows = [[number_text(row[name]) for name in _COLUMNS] for _, row in shown.iterrows()]
     table = Table(caption=caption, header=list(_COLUMNS.values()), rows=rows, numbers=True)
     sections = [
         Section(paragraphs=[[NOT_COVERED]], pictures=[picture]),
@@ -50,10 +49,3 @@ def curve_report(curve: RiskUtilityCurve) -> str:
     ]
     title = f"Risk and utility: {curve.outcome}"
     return render_page(title, sections, confidential=True, advice="publish no part of this page")
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    number = float(value)  # type: ignore[arg-type]
-    return "–" if np.isnan(number) else f"{number:.3g}"

@@ -7,6 +7,7 @@ import pandas as pd
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask
 from pyhybrid.masking.analysis import naming_share
+from pyhybrid.masking.statement import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
@@ -79,7 +80,7 @@ def _utility(found: ModelUtility) -> Section:
         "0 is best, below 1 is small beside sampling error."
     )
     mean = (
-        f"Mean overlap {found.mean_overlap:.3f}, mean standardised difference "
+        f"Mean overlap {found.mean_overlap:.3f}, mean standardized difference "
         f"{found.mean_difference:.3f}."
     )
     picture = picture_of(
@@ -182,10 +183,10 @@ def _subgroups(groups: RiskSubgroups) -> Section:
 
 def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
     kinds = release.settings["keys"]
+    unchanged = unchanged_shares(data, release.synthetic, release.keys)
     pictures, rows = [], []
     for key in release.keys:
-        same = [float((table[key] == data[key]).mean()) for table in release.synthetic]
-        rows.append([key, str(kinds[key]), f"{sum(same) / len(same):.3f}"])
+        rows.append([key, str(kinds[key]), f"{unchanged[key]:.3f}"])
         if kinds[key] == "continuous":
             values = data[key].to_numpy(dtype=float, na_value=float("nan"))
             sets = [table[key].to_numpy(dtype=float) for table in release.synthetic]

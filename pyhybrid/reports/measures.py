@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.estimates import DATA
@@ -17,6 +15,7 @@ from pyhybrid.reports.figures.measures import (
     plot_propensities,
 )
 from pyhybrid.reports.figures.mechanisms import plot_intervals
+from pyhybrid.reports.numbers import interval_text, number_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "measure_label",
     "measure_rows",
     "measure_table",
-    "number_text",
     "risk_report",
     "utility_report",
 ]
@@ -121,13 +119,6 @@ def measure_label(name: str) -> str:
     """Title of a measure with what it is of: "pMSE, logistic" for "pmse, logistic"."""
     measure, _, rest = name.partition(",")
     return MEASURES[measure].title + (f",{rest}" if rest else "")
-
-
-def number_text(value: float) -> str:
-    """A number as tables show it."""
-    if value == 0 or abs(value) >= 1e-4:
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return f"{value:.1e}"
 
 
 def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
@@ -254,8 +245,8 @@ def model_table(fit: ModelUtility) -> Table:
     rows = [
         [
             str(term),
-            _interval(row, ""),
-            _interval(row, "synthetic_"),
+            interval_text(row, ""),
+            interval_text(row, "synthetic_"),
             number_text(row["interval_overlap"]),
             number_text(row["standardised_difference"]),
         ]
@@ -267,12 +258,6 @@ def model_table(fit: ModelUtility) -> Table:
     )
     header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardised difference"]
     return Table(caption=caption, header=header, rows=rows, numbers=True)
-
-
-def _interval(row: pd.Series, prefix: str) -> str:
-    ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
-    estimate, low, high = (f"{value:.4g}" for value in ends)
-    return f"{estimate} [{low}, {high}]"
 
 
 def _unknown(summaries: Mapping[str, RiskSummary]) -> list[str]:

@@ -9,23 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 import pyhybrid
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines import Diagnostics, Provenance
+from pyhybrid.engines import Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
     plot_weights,
 )
+from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
@@ -66,22 +68,6 @@ _WITHOUT_FIT = {
     "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
 }
 _OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
-_DIAGNOSTICS = {
-    "max_rhat": "Largest rank-normalised split R-hat. From 1; should be at most 1.01.",
-    "worst": "Quantity with the largest R-hat.",
-    "min_ess_bulk": "Smallest effective sample size for means. Larger is better; 100 per chain is "
-    "the usual least.",
-    "min_ess_tail": "The same for the tails, on which the bound depends.",
-    "n_elsewhere": "Chains from dispersed starts that ended in another mode of a censored "
-    "posterior. Should be 0; None if not looked for.",
-    "n_divergent": "Divergent transitions after warm-up. Should be 0 or very few: the sampler may "
-    "have missed part of the posterior.",
-    "n_max_treedepth": "Transitions cut short at the largest tree depth. They cost time, not "
-    "correctness.",
-    "n_draws": "Draws after warm-up, all chains together.",
-    "n_chains": "Independent chains.",
-    "attempts": "Fits made: 2 if the first had not converged.",
-}
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
@@ -117,7 +103,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
-        *([] if release.diagnostics is None else [_convergence(release.diagnostics)]),
+        *_convergence(release),
         _provenance(release),
     ]
     return render_page("Release report", sections, confidential=True)
@@ -196,7 +182,11 @@ def _charge(releases: Mapping[str, Release]) -> Section:
     meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
     show = {"epsilon": str}
     rows = [
-        [field, *(show.get(field, _shown)(getattr(charge, field)) for charge in charges), meaning]
+        [
+            field,
+            *(show.get(field, number_text)(getattr(charge, field)) for charge in charges),
+            meaning,
+        ]
         for field, meaning in meanings.items()
         if fitted or field not in _OF_FITS
     ]
@@ -222,9 +212,9 @@ def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
         "with it epsilon, is set by the few records at the tip.",
     )
     text = (
-        f"The overall bound of one released draw is {bound:.4g} nats. The mean by-record bound is "
-        f"{efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves room to give "
-        "records of weight below 1 more of it at the same epsilon, which is what re-weighting does."
+        f"The overall bound of one released draw is {number_text(bound)} nats. The mean by-record "
+        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves room to "
+        "give records of weight below 1 more of it at the same epsilon, as re-weighting does."
     )
     return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
 
@@ -316,8 +306,10 @@ def _summary(values: FloatArray) -> FloatArray:
 
 def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
     """Cells of a row: each statistic and how far it is off."""
-    off = ["–"] * summary.size if target is None else [_shown(x) for x in abs(summary - target)]
-    return [cell for pair in zip(map(_shown, summary), off, strict=True) for cell in pair]
+    off = (
+        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
+    )
+    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
 
 
 def _numeric(column: pd.Series) -> FloatArray:
@@ -331,22 +323,16 @@ def _numeric(column: pd.Series) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _convergence(found: Diagnostics) -> Section:
-    verdict = "The chains converged." if found.converged else "THE CHAINS HAVE NOT CONVERGED."
-    table = Table(
-        caption="Worst values over all scalar quantities of the released fit.",
-        header=["Diagnostic", "Value", "What it is"],
-        rows=[[name, _shown(getattr(found, name)), text] for name, text in _DIAGNOSTICS.items()],
-    )
-    paragraphs = [[verdict], *([problem] for problem in found.problems)]
-    return Section(heading="Convergence", paragraphs=paragraphs, tables=[table])
+def _convergence(release: Release) -> list[Section]:
+    found = release.diagnostics
+    return [] if found is None else [convergence_section({release.charge.mechanism: found})]
 
 
 def _provenance(release: Release) -> Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
-        **{name: _shown(value) for name, value in release.settings.items()},
+        **{name: number_text(value) for name, value in release.settings.items()},
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
@@ -362,18 +348,7 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
         "engine": f"{made.engine} {made.engine_version}",
         "program": f"stan/{made.program}.stan",
         "program sha256": made.program_sha256,
-        **{f.name: _shown(getattr(made.settings, f.name)) for f in fields(made.settings)},
+        **{f.name: number_text(getattr(made.settings, f.name)) for f in fields(made.settings)},
         "seconds": f"{made.seconds:.2f}",
         "notes": "; ".join(made.notes) or "none",
     }
-
-
-def _shown(value: Any) -> str:
-    """A value as the tables show it; not for epsilon, which was rounded up and stays as it is."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.5g}" if abs(value) < 1e4 else f"{value:.1f}"
-    return str(value)

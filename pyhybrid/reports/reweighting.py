@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.reports.figures.mechanisms import plot_bound_against_weight, plot_weights_before_after
+from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of
 
 __all__ = ["reweighting_section"]
@@ -40,7 +39,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
             str(place),
             str(step.round),
             f"{step.k:.4f}",
-            *(_number(v) for v in (step.estimated_bound, step.bound, step.efficiency)),
+            *(number_text(v) for v in (step.estimated_bound, step.bound, step.efficiency)),
             "saved" if not step.refitted else "yes" if step.accepted else "no",
         ]
         for place, step in enumerate(path.steps, start=1)
@@ -54,7 +53,3 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
         numbers=True,
     )
     return Section(heading=heading, pictures=pictures, tables=[table])
-
-
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"

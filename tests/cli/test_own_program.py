@@ -102,7 +102,10 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
 
 def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> None:
     own = ["--model", f"{OWN},by_record=true", *FORMULA]
-    assert run(["calibrate", "data.csv", *own, *FAST, "--epsilon", "6", "--out", "reference"]) == 0
+    table = pd.read_csv("data.csv", dtype={"id": str})
+    ages = np.random.default_rng(2).permutation(table["age"])  # other records than those released
+    table.assign(age=ages, visits=table["visits"].to_numpy()[::-1]).to_csv("last.csv", index=False)
+    assert run(["calibrate", "last.csv", *own, *FAST, "--epsilon", "6", "--out", "reference"]) == 0
     frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
     with pytest.raises(InvalidInput, match="--formula and --model stan"):
         run(frozen)

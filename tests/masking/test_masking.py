@@ -15,7 +15,6 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.masking import CartSynthesis, GibbsSettings, ParametricSynthesis, masked_utility
-from pyhybrid.masking.files import load_masked
 
 EASY = ConvergenceRule(rhat=1.1, ess_per_chain=20)
 QUICK = GibbsSettings(chains=2, warmup=40, draws=100, sweeps=10, rule=EASY)
@@ -395,12 +394,12 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
 
 def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
     with pytest.raises(InvalidInput, match="must be a file of a saved release"):
-        load_masked(tmp_path)
+        ph.MaskedRelease.load(tmp_path)
     imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
     run = tmp_path / "a/confidential/run.json"
     run.write_text(run.read_text().replace('"masked"', '"other"'))
     with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
-        load_masked(tmp_path / "a")
+        ph.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):
         imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
 

@@ -11,15 +11,15 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys, Snapshot
+from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.evidence import Evidence, draw_evidence, weakened
+from pyhybrid.masking.draws import Walker, elliptical_slice, metric_at_mode, truncated_normal
+from pyhybrid.masking.evidence import draw_evidence, weakened
 from pyhybrid.masking.families import LevelModel
-from pyhybrid.masking.hamiltonian import Walker, metric_at_mode
-from pyhybrid.masking.masks import level_log_density
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence, level_log_density
 from pyhybrid.masking.sequence import SequentialModel
-from pyhybrid.masking.slices import elliptical_slice, truncated_normal
 
 
 def within(found: Any, expected: Any, sd: Any, n: int, errors: float = 5.0) -> None:
@@ -65,9 +65,9 @@ def test_draws_have_the_density_that_the_mask_states() -> None:
 
 def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
     mask = ph.MixtureMask(separation=4.0, n_levels=4)
-    centres = 4 / np.sqrt(2) * np.eye(4)
+    centers = 4 / np.sqrt(2) * np.eye(4)
     for a in range(4):
-        logs = level_log_density(mask, centres[[a]], 4)[0]
+        logs = level_log_density(mask, centers[[a]], 4)[0]
         others = np.delete(logs, a)
         np.testing.assert_allclose(logs[a] - others, 0.5 * 4**2)
 
@@ -273,8 +273,8 @@ def test_one_continuous_key_has_the_closed_form() -> None:
     theta = [0.3, 0.8, 0.6]
     snapshot = _snapshot(model, {"x": theta})
     w = np.tile([[0.5, 0.1], [-1.0, 0.3], [2.0, 2.2], [0.0, 0.1]], (EACH, 1))
-    evidence = {"x": Evidence(centre=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
-    drawn = model.synthesise(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
+    evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
     z = read_column(frame["z"], what="predictor").values
     exact = ph.masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
     for pattern in range(4):
@@ -282,9 +282,9 @@ def test_one_continuous_key_has_the_closed_form() -> None:
         mean, variance = exact.mean[pattern], exact.variance[pattern]
         within(own.mean(), mean, np.sqrt(variance), EACH)
         within(own.var(), variance, np.sqrt(2) * variance, EACH)
-    off = model.synthesise(snapshot, {}, np.random.default_rng(1), sweeps=3)["x"]
-    weak = {"x": Evidence(centre=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
-    nearly = model.synthesise(snapshot, weak, np.random.default_rng(1), sweeps=3)["x"]
+    off = model.synthesize(snapshot, {}, np.random.default_rng(1), sweeps=3)["x"]
+    weak = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
+    nearly = model.synthesize(snapshot, weak, np.random.default_rng(1), sweeps=3)["x"]
     np.testing.assert_allclose(nearly, off, atol=1e-9)  # towards infinity: mask off
     for pattern in range(4):
         within(off[pattern::4].mean(), 0.3 + 0.8 * z[pattern], np.sqrt(0.6), EACH)
@@ -299,7 +299,7 @@ def test_one_binary_key_has_the_enumerated_probabilities() -> None:
     w = np.tile([0.4, 2.0, 1.1, 1.7], EACH)
     mask = ph.MixtureMask(separation=2.0)
     evidence = {"b": Evidence(log_density=level_log_density(mask, w, 2))}
-    drawn = model.synthesise(snapshot, evidence, np.random.default_rng(1), sweeps=3)["b"]
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["b"]
     one = stats.norm.cdf(0.2 - 0.9 * z)
     likelihoods = stats.norm.pdf(w[:, None], [0, 2.0], 1)
     for pattern in range(4):
@@ -326,15 +326,15 @@ def test_several_keys_have_their_joint_distribution(order: list[str]) -> None:
         theta = rng.normal(0, 0.7, size)
         thetas[column.name] = np.append(theta, 0.8) if level is None else theta
     snapshot = _snapshot(model, thetas)
-    centre = np.array([0.5, -1.0, 1.5, 0.2])
+    center = np.array([0.5, -1.0, 1.5, 0.2])
     logs = {"b": rng.normal(0, 1, (4, 2)), "c": rng.normal(0, 1, (4, 3))}
     evidence = {k: Evidence(log_density=np.tile(v, (EACH, 1))) for k, v in logs.items()}
-    evidence["x"] = Evidence(centre=np.tile(centre, EACH), precision=np.full(4 * EACH, 1.5))
-    drawn = model.synthesise(snapshot, evidence, np.random.default_rng(2), sweeps=15)
+    evidence["x"] = Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 1.5))
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=15)
     z = read_column(frame["z"], what="predictor").values[:4]
     grid = np.linspace(-6, 6, 601)
     for pattern in range(4):
-        p = _joint(model, thetas, z[pattern], grid, logs, centre, pattern)
+        p = _joint(model, thetas, z[pattern], grid, logs, center, pattern)
         own = {k: v[pattern::4] for k, v in drawn.items()}
         x_mean, x_square = (p.sum(axis=(0, 1)) @ grid**k for k in (1, 2))
         within(own["x"].mean(), x_mean, np.sqrt(x_square - x_mean**2), EACH)
@@ -348,7 +348,7 @@ def test_several_keys_have_their_joint_distribution(order: list[str]) -> None:
 
 
 def _joint(
-    model: SequentialModel, thetas: Any, z: float, grid: Any, logs: Any, centre: Any, pattern: int
+    model: SequentialModel, thetas: Any, z: float, grid: Any, logs: Any, center: Any, pattern: int
 ) -> Any:
     """p(b, c, x) on a grid, from the definitions: shape (2, 3, len(grid))."""
     total = np.empty((2, 3, grid.size))
@@ -357,7 +357,7 @@ def _joint(
             values = {"b": np.full(grid.size, b), "c": np.full(grid.size, c), "x": grid}
             design = np.column_stack([np.ones(grid.size), np.full(grid.size, z)])
             log = logs["b"][pattern, b] + logs["c"][pattern, c]
-            log = log - 0.5 * 1.5 * (grid - centre[pattern]) ** 2
+            log = log - 0.5 * 1.5 * (grid - center[pattern]) ** 2
             for column in model.columns:
                 theta, x = thetas[column.name], values[column.name]
                 if column.name == "x":
@@ -425,12 +425,12 @@ def test_copula_keys_have_their_joint_distribution() -> None:
     snapshot = Snapshot(
         parameters=(mean[None, :], np.linalg.inv(covariance)), values={}, latent=state.z
     )
-    centre, logs = np.array([0.4, -0.9, 1.2, 0.0]), np.array([[0, 1.0], [0.5, 0], [0, -1], [0, 0]])
+    center, logs = np.array([0.4, -0.9, 1.2, 0.0]), np.array([[0, 1.0], [0.5, 0], [0, -1], [0, 0]])
     evidence = {
-        "x": Evidence(centre=np.tile(centre, EACH), precision=np.full(4 * EACH, 2.0)),
+        "x": Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 2.0)),
         "b": Evidence(log_density=np.tile(logs, (EACH, 1))),
     }
-    drawn = model.synthesise(snapshot, evidence, np.random.default_rng(2), sweeps=25)
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=25)
     u = np.linspace(-6, 6, 481)
     margin = model.margins[1]
     for pattern in range(4):
@@ -441,7 +441,7 @@ def test_copula_keys_have_their_joint_distribution() -> None:
         grid = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1)
         log = stats.multivariate_normal(m, s).logpdf(grid)
         x = np.interp(u, margin.scores, margin.values)
-        log = log - 0.5 * 2.0 * (x[:, None] - centre[pattern]) ** 2
+        log = log - 0.5 * 2.0 * (x[:, None] - center[pattern]) ** 2
         log = log + np.where(u > 0, logs[pattern, 1], logs[pattern, 0])[None, :]
         p = np.exp(log - log.max())
         p /= p.sum()
@@ -463,4 +463,4 @@ def test_evidence_follows_the_subgroup() -> None:
     found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
                           np.random.default_rng(1))["x"]  # fmt: skip
     np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))
-    assert (found.centre[groups == "high"] == 0).all()
+    assert (found.center[groups == "high"] == 0).all()

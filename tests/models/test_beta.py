@@ -89,7 +89,7 @@ def test_target_moves_with_the_weights_as_it_should(
 
     def density(alpha: np.ndarray) -> np.ndarray:
         own = bound.stan_data(alpha, cap=cap)
-        hints = ("center", "factor", "center_lambda", "spread_lambda")
+        hints = ("center", "factor", "information_root", "score", "center_lambda", "spread_lambda")
         return _target(bound, own | {n: data[n] for n in hints if n in data}, points)
 
     np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)

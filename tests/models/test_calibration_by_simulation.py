@@ -17,7 +17,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
-from tests.calibrating import MODELS, fitted, ranks, simulate, uniformity
+from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
 SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 12}
 
@@ -150,7 +150,7 @@ def _references() -> dict[str, Reference]:
                 _log_prior_of_coefficient(a[:, :1]) + stats.t.logpdf(np.exp(b), 3) + b
             ),
             box=(wide, (-3.0, 3.0)),
-            read=lambda d: (d.variables["beta"][..., 0, 0], np.log(d.variables["sigma"][..., 0])),
+            read=_sized("sigma"),
         ),
     }
 

@@ -417,3 +417,33 @@ def test_missing_parts_of_a_pattern_are_one_level_however_they_are_written() -> 
     pattern = np.array([None, np.nan, None, "a"], dtype=object)
     found = radius_risk(y, radius=0.1, pattern=pattern)
     assert found == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0.0])
+
+
+def test_efficiency_at_its_ends() -> None:
+    assert lipschitz_bounds([[-1.0, -np.inf]]).efficiency == 0.0
+    assert lipschitz_bounds([[0.0, 0.0]]).efficiency == 1.0
+    assert lipschitz_bounds([[-1.0, -3.0]]).efficiency == pytest.approx(2 / 3)
+    assert lipschitz_bounds([[-0.25, -0.5]]).efficiency == 0.75
+
+
+def test_streamed_bounds_keep_all_draws_by_default() -> None:
+    blocks = [np.array([[-1.0], [-9.0]]), np.array([[-2.0], [-3.0]])]
+    found = bounds_of(LogLik(make=lambda: blocks, row_of=np.array([1, 0, 1])), np.ones(3))
+    assert (found.draw_quantile, found.overall) == (1.0, 9.0)
+    assert found.kept_draws.tolist() == [True, True]
+    assert found.by_record.tolist() == [3.0, 9.0, 3.0]
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=12), st.sampled_from([0.5, 0.9]))
+def test_bounds_of_single_precision_are_just_above(values: list[float], q: float) -> None:
+    exact = -np.array(values).reshape(2, -1) if len(values) % 2 == 0 else -np.array([values])
+    alpha = np.linspace(0.3, 1, exact.shape[1])
+    own = lipschitz_bounds(exact, alpha, draw_quantile=q).overall
+    single = lipschitz_bounds(exact.astype(np.float32), alpha, draw_quantile=q).overall
+    assert own <= single <= own * (1 + 3 * float(np.finfo(np.float32).eps))
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1.1, 3.3])
+def test_a_quantile_between_equal_values_is_that_value(value: float) -> None:
+    for probability in np.linspace(0.01, 0.99, 50):
+        assert quantile_type7(np.full(4, value), float(probability)) == value

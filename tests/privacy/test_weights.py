@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
     TRANSFORMS,
     censor,
@@ -350,3 +351,29 @@ def test_float32_is_never_rounded_down(quantile: float) -> None:
                                atol=1e-5)  # fmt: skip
     single[3, 7] = np.nan
     assert ph.lipschitz_bounds(single).by_record[7] == np.inf
+
+
+@pytest.mark.parametrize("f", [0.1 * 2.0**60, 0.1 * 2.0**900])
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 13])
+def test_softmax_of_equal_bounds_is_half_though_their_mean_is_rounded(f: float, n: int) -> None:
+    assert (weights_from_lipschitz([f] * n, transform="softmax") == 0.5).all()
+
+
+def test_defaults_of_count_weights_and_risks() -> None:
+    assert count_weights([0.25, 1.0]).tolist() == [0.75, 0.0]
+    y = [100.0, 115.0, 130.0]  # 15 of 100 is inside 20 per cent, 30 of 130 is not
+    assert radius_risk(y).tolist() == pytest.approx([1 / 3, 0, 1 / 3])
+    far = [1.0, 2.0, 10.0, 100.0]
+    assert pairwise_risk(far).tolist() == pairwise_risk(far, radius=0.2).tolist()
+    assert pairwise_risk(far).tolist() != pairwise_risk(far, radius=1.2).tolist()
+
+
+def test_one_wrong_value_among_right_ones_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"record 1 is 1\.5"):
+        count_weights([0.5, 1.5])
+    with pytest.raises(InvalidInput, match="record 1 has no bound"):
+        reweight([1.0, 1.0], [1.0, np.inf])
+
+
+def test_records_without_a_bound_to_meet_go_to_one() -> None:
+    assert reweight([0.5, 0.5, 0.0], [0.0, 1.0, 0.0], k=0.9).tolist() == [1.0, 0.45, 0.0]

@@ -11,7 +11,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.reports.release import _numeric, _shown, public_report, release_report
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.release import _numeric, public_report, release_report
 
 SEED = 918_273_645
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
@@ -278,10 +279,21 @@ def test_numbers_are_taken_from_any_dtype(dtype):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(107_609.25, "107609.2"), (2.86042, "2.8604"), (0.000012, "1.2e-05"), (1.0, "1"), (0.0, "0")],
+    [
+        (107_609.25, "107,609"),
+        (2.86042, "2.86"),
+        (0.000012, "1.2e-05"),
+        (1.0, "1"),
+        (0.0, "0"),
+        (True, "yes"),
+        (None, "none"),
+        (12_000, "12,000"),
+        (float("nan"), "–"),
+        ("text", "text"),
+    ],
 )
 def test_large_numbers_are_shown_without_exponents(value, text):
-    assert _shown(value) == text
+    assert number_text(value) == text
 
 
 def test_missing_values_are_left_out():

@@ -20,13 +20,16 @@ from pyhybrid.measures.arrays.combining import (
     combine_partially_synthetic,
 )
 
-__all__ = ["RULES", "Pooled", "estimates_of", "pool"]
+__all__ = ["NESTED", "RULES", "Pooled", "estimates_of", "pool"]
+
+NESTED = "nested"
+"""Sets that are syntheses of imputations [R04]."""
 
 RULES: dict[str, Callable[..., Combined]] = {
     "partially_synthetic": combine_partially_synthetic,
     "fully_synthetic": combine_fully_synthetic,
     "multiple_imputation": combine_multiple_imputation,
-    "nested": combine_nested,
+    NESTED: combine_nested,
 }
 
 
@@ -113,11 +116,11 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     """
     check_choice(rule, "rule", RULES)
     nests = _sequence(models, "models")
-    if rule == "nested":
+    if rule == NESTED:
         nests = [_sequence(nest, f"models of imputation {i}") for i, nest in enumerate(nests, 1)]
         if len({len(nest) for nest in nests}) > 1:
             raise InvalidInput("the rule 'nested' needs as many syntheses of each imputation")
-    flat = [each for nest in nests for each in nest] if rule == "nested" else nests
+    flat = [each for nest in nests for each in nest] if rule == NESTED else nests
     named = [estimates_of(each, f"model {place}") for place, each in enumerate(flat, start=1)]
     names = named[0][0]
     for place, (own, _, _) in enumerate(named, start=1):
@@ -127,7 +130,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
                 f"models must have the same terms in one order: model {place} and model 1 differ "
                 f"in {str(unlike[0]).partition('[')[0]!r}"
             )
-    shape = (len(nests), -1, len(names)) if rule == "nested" else (len(nests), len(names))
+    shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
     q, v = (np.array([each[part] for each in named]).reshape(shape) for part in (1, 2))
     options = {"size_ratio": size_ratio} if rule == "fully_synthetic" else {}
     return Pooled(names=names, combined=RULES[rule](q, v, **options), rule=rule, n_sets=len(flat))

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from pyhybrid.checks import FloatArray, check_choice, check_finite
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
-from pyhybrid.measures.tables.combining import RULES, Pooled, pool
+from pyhybrid.measures.tables.combining import NESTED, RULES, Pooled, pool
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 
 __all__ = ["MODEL_RULES", "SINGLE", "ModelUtility", "model_of_tables", "model_utility"]
@@ -23,8 +23,8 @@ __all__ = ["MODEL_RULES", "SINGLE", "ModelUtility", "model_of_tables", "model_ut
 SINGLE = "single"
 """No rule: one synthetic set, taken at its word."""
 
-MODEL_RULES = (*(name for name in RULES if name != "nested"), SINGLE)
-"""Rules for m sets; syntheses of imputations go through `pyhybrid.pool`."""
+MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
+"""Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
 
@@ -76,6 +76,7 @@ def model_utility(
     options: Mapping[str, Any] | None = None,
     categorical: Any = (),
     rule: str = "partially_synthetic",
+    n_imputations: int | None = None,
     level: float = 0.95,
 ) -> ModelUtility:
     """Fit a model of statsmodels to the data and to each synthetic set, combine and compare.
@@ -93,9 +94,11 @@ def model_utility(
         Handed to that model, e.g. ``{"family": sm.families.Gamma()}``.
     categorical : sequence of str
         Columns of numbers that are codes.
-    rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "single"}
+    rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "nested", "single"}
         How the m fits are combined, see `pyhybrid.pool`; "single" for one set takes its fit as
         it is, and its interval is then too short.
+    n_imputations : int, optional
+        For the nested rule: imputations that the sets belong to, as many sets each, in order.
     level : float, default 0.95
         Of the intervals, in (0, 1).
 
@@ -115,7 +118,10 @@ def model_utility(
     `pyhybrid.measures.arrays.intervals`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical)
-    return model_of_tables(tables, formula, model=model, options=options, rule=rule, level=level)
+    return model_of_tables(
+        tables, formula, model=model, options=options, rule=rule, n_imputations=n_imputations,
+        level=level,
+    )  # fmt: skip
 
 
 def model_of_tables(
@@ -125,10 +131,12 @@ def model_of_tables(
     model: str = "ols",
     options: Mapping[str, Any] | None = None,
     rule: str = "partially_synthetic",
+    n_imputations: int | None = None,
     level: float = 0.95,
 ) -> ModelUtility:
     """`model_utility` on tables that are reconciled already."""
-    check_choice(rule, "rule", MODEL_RULES)
+    check_choice(rule, "rule", (*MODEL_RULES, NESTED))
+    per_imputation = _per_imputation(rule, len(tables.synthetic), n_imputations)
     if not 0 < check_finite(level, "level") < 1:
         raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
     m = len(tables.synthetic)
@@ -147,7 +155,10 @@ def model_of_tables(
     for fit, name in zip(fits[1:], tables.names, strict=True):
         _check_terms(fits[0], fit, name)
     original = _t_interval(fits[0], level)
-    pooled = None if rule == SINGLE else pool(fits[1:], rule=rule)
+    pooled = None
+    if rule != SINGLE:
+        nests = [fits[k : k + per_imputation] for k in range(1, len(fits), per_imputation)]
+        pooled = pool(nests if rule == NESTED else fits[1:], rule=rule)
     if pooled is None:
         estimate, ends = np.asarray(fits[1].params), _t_interval(fits[1], level)
     else:
@@ -163,6 +174,21 @@ def model_of_tables(
         n_used=tuple(int(fit.nobs) for fit in fits),
         pooled=pooled,
     )
+
+
+def _per_imputation(rule: str, n_sets: int, n_imputations: int | None) -> int:
+    """Sets of each imputation; 1 for rules that know none."""
+    if rule != NESTED:
+        if n_imputations is not None:
+            raise InvalidInput(f"n_imputations is for the rule 'nested': found rule={rule!r}")
+        return 1
+    if n_imputations is None:
+        raise InvalidInput("the rule 'nested' needs n_imputations")
+    if n_sets % check_count(n_imputations, "n_imputations", at_least=2):
+        raise InvalidInput(
+            f"n_imputations must divide the number of sets, {n_sets}: found {n_imputations}"
+        )
+    return n_sets // n_imputations
 
 
 def _table(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArray) -> pd.DataFrame:

@@ -74,6 +74,14 @@ def _coefficients(rng: np.random.Generator, size: int, eta: float) -> FloatArray
     return scale * z
 
 
+def _normal_coefficients(rng: np.random.Generator, size: int) -> FloatArray:
+    """beta (size, 2) under prior="normal" with scales 1.5 and, of the slope, 0.8."""
+    return rng.standard_normal((size, 2)) * [1.5, 0.8]
+
+
+_NORMAL = {"prior": "normal", "prior_scale_intercept": 1.5, "prior_scale": 0.8}
+
+
 def _eta(draws: Values) -> FloatArray:
     return draws["beta"] @ CORNERS.T
 
@@ -95,11 +103,6 @@ def _pareto(rng: np.random.Generator, size: int) -> FloatArray:
 
 
 _BETA = {"intercept": lambda d: d["beta"][:, 0], "slope": lambda d: d["beta"][:, 1]}
-
-
-def _one_normal(draws: Values) -> Values:
-    """Parameters of one component without the last dimension."""
-    return {"beta": draws["beta"][..., 0], "sigma": draws["sigma"][..., 0]}
 
 
 def _mixture_prior(rng: np.random.Generator, size: int, c: int) -> Values:
@@ -186,14 +189,35 @@ MODELS: dict[str, Calibrated] = {
     ),
     "normal": Calibrated(
         model=ph.NormalRegression("y ~ x"),
-        prior=lambda rng, size: _mixture_prior(rng, size, 1),
-        inside=_mixture_inside,
-        outcome=_mixture_outcome,
+        prior=lambda rng, size: {"beta": _coefficients(rng, size, 1), "sigma": _half_t(rng, size)},
+        inside=lambda d: _within(_eta(d), -8, 8) & _within(d["sigma"], 0.1, 8),
+        outcome=lambda rng, t: rng.normal(DESIGN @ t["beta"], t["sigma"]),
         usable=_varies,
-        ranked={
-            **{k: lambda d, f=f: f(_one_normal(d)) for k, f in _BETA.items()},
-            "sigma": lambda d: d["sigma"][:, 0],
+        ranked={**_BETA, "sigma": lambda d: d["sigma"]},
+    ),
+    "negative_binomial, normal prior": Calibrated(
+        model=ph.NegativeBinomial("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+        prior=lambda rng, size: {
+            "beta": _normal_coefficients(rng, size),
+            "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
         },
+        inside=lambda d: _within(_eta(d), -1, 5) & _within(d["phi"], 0.1, 50),
+        outcome=lambda rng, t: rng.poisson(
+            rng.gamma(t["phi"], np.exp(DESIGN @ t["beta"]) / t["phi"])
+        ).astype(float),
+        usable=_varies,
+        ranked={**_BETA, "phi": lambda d: d["phi"]},
+    ),
+    "normal, normal prior": Calibrated(
+        model=ph.NormalRegression("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+        prior=lambda rng, size: {
+            "beta": _normal_coefficients(rng, size),
+            "sigma": _half_t(rng, size),
+        },
+        inside=lambda d: _within(_eta(d), -8, 8) & _within(d["sigma"], 0.1, 8),
+        outcome=lambda rng, t: rng.normal(DESIGN @ t["beta"], t["sigma"]),
+        usable=_varies,
+        ranked={**_BETA, "sigma": lambda d: d["sigma"]},
     ),
     "mixture": Calibrated(
         model=ph.MixtureRegression("y ~ x", n_components=2),

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys
 from pyhybrid.masking.columns import Column, read_column, unusable
 from pyhybrid.models.design import row_label
 
-__all__ = ["Roles", "bind_keys", "check_keys", "checked_names"]
+__all__ = ["BoundKeys", "Roles", "bind_keys", "check_keys", "checked_names", "key_kinds"]
 
 _ORDER = ("nominal", "binary", "ordered", "continuous")
 
@@ -36,6 +35,32 @@ class Roles:
     order: tuple[str, ...] | None
     types: Mapping[str, str]
     limits: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundKeys:
+    """Columns of one data set by their part in the model. Confidential.
+
+    Attributes
+    ----------
+    keys : tuple of Column
+        To be synthesized, in the order of the model.
+    incomplete : tuple of Column
+        Predictors with missing values, imputed along; never released.
+    complete : tuple of Column
+        Predictors without.
+    n_records : int
+    """
+
+    keys: tuple[Column, ...]
+    incomplete: tuple[Column, ...]
+    complete: tuple[Column, ...]
+    n_records: int
+
+    @property
+    def any_key_missing(self) -> bool:
+        """True if a key has missing values."""
+        return any(column.missing.any() for column in self.keys)
 
 
 def bind_keys(roles: Roles, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
@@ -74,6 +99,16 @@ def bind_keys(roles: Roles, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
         n_records=len(table),
     )
     return bound, left_out
+
+
+def key_kinds(
+    df: pd.DataFrame, keys: Sequence[str], types: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
+    names = checked_names(keys, "keys")
+    roles = Roles(keys=names, predictors=(), order=None, types=types or {}, limits={})
+    kinds = {column.name: column.kind for column in bind_keys(roles, df)[0].keys}
+    return {name: kinds[name] for name in names}
 
 
 def check_keys(keys: Sequence[str], table: pd.DataFrame) -> None:
