@@ -145,8 +145,7 @@ def test_values_that_a_dtype_cannot_hold_never_leave(dtype: str) -> None:
     )
     assert made["y"].dtype == table["y"].dtype
     normal = ph.NormalRegression("y ~ 1", unit=100.0).bind(table)
-    about_0 = {"beta": np.zeros((1, 1, 1, 1)), "sigma": np.full((1, 1, 1), 0.4)}
-    about_0["log_proportion"] = np.zeros((1, 1, 1))
+    about_0 = {"beta": np.zeros((1, 1, 1)), "sigma": np.full((1, 1), 0.4)}
     values = normal.replicate(_Draws(about_0), 0, np.random.default_rng(1))["y"]
     assert values.dtype == table["y"].dtype
     assert (values.astype(float) >= limits_of_dtype(table["y"].dtype)[0]).all()
