@@ -271,13 +271,13 @@ class BoundRegression:
         table, X = (self.table, self.design.X) if given is None else (given, self._design_of(given))
         like = self.table[self.design.outcome]
 
-        def draw(rows: Any) -> FloatArray:
+        def outcomes_of(rows: Any) -> FloatArray:
             values = self.model.draw_outcome(parameters, X[rows], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.outcome)
 
-        values = draw_within(draw, len(X), self.model.support(like.dtype))
+        values = draw_within(outcomes_of, len(X), self.model.support(like.dtype))
         synthetic: pd.DataFrame = table.copy()
         synthetic.attrs = {}  # notes on the confidential table would be published with it
         synthetic[self.design.outcome] = in_dtype_of(values, like)
