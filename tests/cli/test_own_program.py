@@ -96,7 +96,7 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
     given = table.assign(region="b")  # one level only: coded by itself it would lose columns
     made = bound.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["visits"]
-    with pytest.raises(InvalidInput, match="not seen in original"):
+    with pytest.raises(InvalidInput, match="must have one of its levels: row 0"):
         bound.replicate(draws, 0, np.random.default_rng(1), table.assign(region="z"))
 
 
