@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -53,6 +53,7 @@ class Truncated(PseudoPosteriorMechanism):
             raise InvalidInput("exactly one of cap and epsilon must be given")
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        check_same_unit(self, self.inner)
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
@@ -60,6 +61,14 @@ class Truncated(PseudoPosteriorMechanism):
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism."""
         return {**super().describe(), "inner": self._inner().describe()}
+
+    def private_settings(self) -> dict[str, Any]:
+        """Those of the inner mechanism: what tells two of them apart names the streams."""
+        return self._inner().private_settings()
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
 
     def weights(self, session: FitSession) -> FloatArray:
         """Truncated weights, shape (n,)."""
@@ -69,7 +78,9 @@ class Truncated(PseudoPosteriorMechanism):
         )
 
     def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)
+        return self.inner or LipschitzWeighted(
+            self.model, draw_quantile=self.draw_quantile, unit=self.unit
+        )
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int

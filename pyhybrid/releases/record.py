@@ -19,6 +19,7 @@ from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.decisions import Decisions
 
 __all__ = ["Confidential", "ReleaseRecord"]
 
@@ -85,6 +86,11 @@ class ReleaseRecord:
         True if the user gave a seed.
     confidential : Confidential
         Weights, bounds, seed. Never publish.
+    exposed : mapping of str to str
+        Columns that were not synthesized and must not be published without a decision, with the
+        reason; see `pyhybrid.fitting.exposed`. Not saved.
+    decisions : Decisions
+        What was decided on columns that were not synthesized.
     fit : PosteriorFit or None
         The released fit; not saved.
     reweighted : Reweighted or None
@@ -100,6 +106,8 @@ class ReleaseRecord:
     requested: SamplerSettings | None = None
     seeded: bool
     confidential: Confidential
+    exposed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    decisions: Decisions = field(default_factory=Decisions, repr=False)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
 
@@ -107,7 +115,7 @@ class ReleaseRecord:
         c = self.charge
         return (
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)>"
+            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} {c.protected})>"
         )
 
     def save(self, *_: Any, **__: Any) -> None:

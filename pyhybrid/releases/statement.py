@@ -18,8 +18,8 @@ from pyhybrid.releases.record import ReleaseRecord
 __all__ = ["privacy_statement"]
 
 _RELATION = {
-    "remove": "differ by one record left out",
-    "replace": "differ in the values of one record",
+    "remove": "differ by {} left out",
+    "replace": "differ in the values of {}",
 }
 
 
@@ -48,6 +48,7 @@ def privacy_statement(
         _bullets(charge.not_covered),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
+        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -67,7 +68,8 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     return (
         f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
-        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
+        f"neighbour relation: **{charge.relation} {charge.protected}**; "
+        f"mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {n_records} records were replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
@@ -89,7 +91,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 
 def _meaning(charge: PrivacyCharge) -> str:
-    difference = _RELATION[charge.relation]
+    difference = _RELATION[charge.relation].format(charge.protected)
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -107,8 +109,12 @@ def _meaning(charge: PrivacyCharge) -> str:
     return (
         f"For two databases that {difference}, the probability (density) of releasing what was "
         f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any record. {scope}{doubled}"
+        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
     )
+
+
+def _whose(charge: PrivacyCharge) -> str:
+    return "record" if charge.unit is None else " ".join(charge.unit.split())
 
 
 def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:

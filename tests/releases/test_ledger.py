@@ -42,7 +42,7 @@ def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
-    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": range(80)})
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     return ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=0.5).release(
         df, n_synthetic=2, engine="embedded", seed=4
     )
