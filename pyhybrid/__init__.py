@@ -176,7 +176,6 @@ _HOME = {
     "utility_summary": "measures",
     "validate": "agreement",
     "weights_from_lipschitz": "privacy.weights",
-    "weights_without": "privacy.recomputed",
 }
 
 __all__ = sorted(_HOME)

@@ -19,7 +19,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
 from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.folder import save_confidential
+from pyhybrid.running.files import write_folder
 
 __all__ = ["DEFAULT_SET", "build_mechanisms", "compare"]
 
@@ -94,7 +94,7 @@ def _save(found: Comparison, out: Path, overwrite: bool) -> None:
         "estimates.csv": found.estimates.to_csv(index=False),
         "report.html": comparison_report(found),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
 
 
 def _show(found: Comparison, out: Path) -> None:

@@ -17,7 +17,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import Model
 from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.folder import save_confidential
+from pyhybrid.running.files import write_folder
 
 __all__ = ["curve", "numbers"]
 
@@ -109,7 +109,7 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
         "report.html": curve_report(found),
         "points.jsonl": points.read_bytes(),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
     points.unlink()
 
 

@@ -104,15 +104,34 @@ def _named(text: str) -> tuple[str, dict[str, Any]]:
 
 def _values(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
     """Options converted to the types of the fields of `cls`."""
-    types_of = {f.name: _type_of(cls, f.name) for f in fields(cls) if f.name not in positional}
+    taken = {f.name: f for f in fields(cls) if f.name not in positional}
+    types_of = {name: _type_of(cls, name) for name in taken}
     values = {}
     for key, value in given.items():
         if key not in types_of:
             known = ", ".join(sorted(types_of)) or "none"
             option = key.replace("_", "-")
             raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
-        values[key] = _converted(value, types_of[key], key)
+        if taken[key].metadata.get("confidential") and isinstance(value, str):
+            values[key] = _from_file(value, key)
+        else:
+            values[key] = _converted(value, types_of[key], key)
     return values
+
+
+def _from_file(value: str, key: str) -> float:
+    """The number in FILE, given as ``@FILE``: no confidential one must be on a command line."""
+    if not value.startswith("@"):
+        raise InvalidInput(
+            f"{key} is confidential, and the list of processes shows a command line: write it to a "
+            f"file that only you can read, and give {key}=@FILE"
+        )
+    try:
+        return float(Path(value[1:]).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{key} must be in a readable file: {value[1:]} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
 
 
 def _inner(value: str, model: Model) -> PseudoPosteriorMechanism:

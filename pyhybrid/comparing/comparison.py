@@ -10,6 +10,7 @@ whose random numbers are independent.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
@@ -264,10 +265,14 @@ def _released_in_parallel(
     sent = replace(
         session, progress=None, settings=replace(session.settings, parallel_chains=chains)
     )
-    tasks = [
-        _Task(session=sent, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)
-        for name, each in mechanisms.items()
-    ]
+    tasks, before = [], Counter[str]()
+    for name, each in mechanisms.items():  # of equal mechanisms each takes draws of its own
+        stream = each.stream()
+        own = replace(sent, _released={stream: (n_drawn,) * before[stream]})
+        before[stream] += 1
+        tasks.append(
+            _Task(session=own, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)
+        )
     found, failures = {}, []
     for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
         if ended.result is None:

@@ -203,6 +203,7 @@ def _complete(
             point=point,
             alpha=alpha,
             unweighted_bound=unweighted.bounds.overall,
+            start=unweighted.draws.warm_start(),
         )
         for point, alpha in weights.items()
     ]

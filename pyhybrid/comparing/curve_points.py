@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, WarmStart
 from pyhybrid.errors import SamplingError
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
@@ -54,20 +54,23 @@ class CurveSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PointTask:
-    """One point: its weights (n,), and the unweighted bound from which the scalar search starts."""
+    """One point: its weights (n,), and the unweighted fit's bound, from which the scalar search
+    starts, and state, from which its fit starts as the mechanism's does."""
 
     common: CurveSettings
     entropy: int
     point: Point
     alpha: FloatArray
     unweighted_bound: float
+    start: WarmStart
 
 
 def point_rows(task: PointTask) -> list[dict[str, Any]]:
     """The rows of LW and SW at one point; runs in any process."""
     session = task.common.session(task.entropy)
     label = f"LW at scale {task.point[0]:g}, shift {task.point[1]:g}"
-    vector = session.fit(task.alpha, label=label)
+    cold = (task.alpha == 1).all()
+    vector = session.fit(task.alpha, label=label, warm_start=None if cold else task.start)
     scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
     return [
         table_row(session, task.common, "LW", task.point, vector, vector, 0),

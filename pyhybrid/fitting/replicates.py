@@ -18,17 +18,27 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
 from pyhybrid.randomness import Streams
 
-__all__ = ["choose_draws", "synthesize"]
+__all__ = ["choose_draws", "joined", "synthesize"]
 
 
 def choose_draws(
-    kept_draws: npt.NDArray[np.bool_], n_draws: int, rng: np.random.Generator
+    kept_draws: npt.NDArray[np.bool_],
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    released: npt.NDArray[np.intp] | None = None,
 ) -> npt.NDArray[np.intp]:
-    """Positions of `n_draws` distinct kept draws, at random, shape (n_draws,)."""
+    """Positions of `n_draws` distinct kept draws, at random, shape (n_draws,).
+
+    None of those in `released`, which an earlier release took.
+    """
     available = np.flatnonzero(kept_draws)
+    if released is not None:
+        available = np.setdiff1d(available, released, assume_unique=True)
     if n_draws > available.size:
+        before = "" if released is None or not released.size else " that were not released before"
         raise InvalidInput(
-            f"n_synthetic must be at most the number of kept draws, {available.size}: "
+            f"n_synthetic must be at most the number of kept draws{before}, {available.size}: "
             f"found {n_draws}"
         )
     return rng.choice(available, size=n_draws, replace=False)
@@ -43,10 +53,11 @@ def synthesize(
     n_draws_released: int,
     streams: Streams,
     stream: str,
+    earlier: Sequence[int] = (),
     given: Sequence[pd.DataFrame] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
-    """Return `n_synthetic` tables simulated from `n_draws_released` draws.
+    """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
 
     Parameters
     ----------
@@ -59,15 +70,39 @@ def synthesize(
         m data sets, from m draws or from one.
     streams, stream : Streams, str
         Source and name of the random numbers; each data set has a stream of its own.
+    earlier : sequence of int
+        Numbers of draws of the releases that were made before under the same name: this one takes
+        other draws of theta and other random numbers.
     given : sequence of DataFrame, optional
-        m tables in which other columns were synthesised before; the data themselves if omitted.
+        m tables in which other columns were synthesized before; the data themselves if omitted.
+
+    Returns
+    -------
+    list of DataFrame
+        The synthesized columns alone; `joined` makes whole tables of them.
     """
-    chosen = choose_draws(kept_draws, n_draws_released, streams.generator(f"{stream}/draws"))
-    tables = []
+    released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+    for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
+        own = stream if number == 1 else f"{stream}/release {number}"
+        rng = streams.generator(f"{own}/draws")
+        chosen = choose_draws(kept_draws, n_draws, rng, released=released)
+        released = np.concatenate([released, chosen])
+    made = []
     for place in range(n_synthetic):
-        rng = streams.generator(f"{stream}/replicate {place + 1}")
+        rng = streams.generator(f"{own}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
-        tables.append(bound.replicate(draws, draw, rng, table))
+        made.append(bound.replicate(draws, draw, rng, table))
         if progress is not None:
             progress(place + 1, n_synthetic)
-    return tables
+    return made
+
+
+def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
+    """`table` with `columns` in the place of its own, and without notes (`attrs`) on it.
+
+    What is not replaced is shared with `table` where pandas copies on write (from 3.0): m sets
+    take the memory of one table and m times the columns.
+    """
+    whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
+    whole.attrs = {}  # notes on the confidential table would be published with it
+    return whole

@@ -27,7 +27,7 @@ from pyhybrid.checks import check_choice
 from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.statement import NESTED, PARTIAL
-from pyhybrid.releases.folder import FORMATS, folder_aside
+from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -38,6 +38,8 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.releases.published import published
+from pyhybrid.running.files import folder_aside, make_private
 
 __all__ = ["MaskedFolder", "load_masked", "save_masked"]
 
@@ -89,7 +91,7 @@ def save_masked(
 ) -> None:
     """Write a masked release; see `MaskedRelease.save`."""
     check_choice(file_format, "file_format", FORMATS)
-    with folder_aside(folder, overwrite=overwrite, mode=0o755) as aside:
+    with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         _write_public(content, aside / "public", file_format)
         _write_confidential(content, aside / "confidential", attachments)
 
@@ -141,13 +143,12 @@ def _statement(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _write_public(content: MaskedFolder, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(content.tables, start=1):
-        bare = table.copy(deep=False)
-        bare.attrs = {}  # whatever was noted since the release was made
-        write_table(bare, folder / f"synthetic_{place}.{file_format}")
+    tables = [published(table, content.statement["keys"]) for table in content.tables]
+    for place, table in enumerate(tables, start=1):
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "risk_statement.md").write_text(content.statement_text, encoding="utf-8")
     write_json(folder / "statement.json", content.statement)
-    write_json(folder / "schema.json", table_schema(content.tables[0], file_format))
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
 
 
 def _write_confidential(
@@ -171,5 +172,4 @@ def _write_confidential(
     for name, text in attachments.items():
         data = text.encode() if isinstance(text, str) else text
         (folder / name).write_bytes(data)
-    for path in folder.iterdir():
-        path.chmod(0o600)
+    make_private(folder)

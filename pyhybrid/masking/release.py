@@ -16,7 +16,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
 from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
 from pyhybrid.randomness import Streams, new_identifier
-from pyhybrid.releases.folder import whole_only
+from pyhybrid.running.files import whole_only
 
 __all__ = ["MaskedConfidential", "MaskedRelease", "masked_release"]
 

@@ -11,7 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -25,16 +25,26 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.releases.release import Confidential, Release
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
-__all__ = ["PseudoPosteriorMechanism"]
+__all__ = ["Made", "PseudoPosteriorMechanism", "check_same_unit"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """Tables, and what a mechanism says of the column that it made of them. No release yet."""
+
+    record: ReleaseRecord
+    tables: list[pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -54,14 +64,22 @@ class PseudoPosteriorMechanism(ABC):
         1.05 for n > 1000 and from 1.05 to 1.10 below.
     reweighting : bool or Reweighting, default False
         Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
+    unit : str, optional
+        Column that says whose rows they are: the rows that share a value of it are one unit of
+        privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
+        of a whole unit. If omitted each row is a unit, and who has k rows pays k times.
     """
 
     model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
     _: KW_ONLY
     draw_quantile: float = 1.0
     relation: str = "remove"
     safety_factor: float = 1.0
     reweighting: bool | Reweighting = False
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
@@ -75,6 +93,9 @@ class PseudoPosteriorMechanism(ABC):
                 f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
             )
 
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
@@ -82,6 +103,17 @@ class PseudoPosteriorMechanism(ABC):
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
         return {}
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        said = self.model.describe()
+        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the data that the mechanism itself reads beside its model, by what they are
+        to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property
     def name(self) -> str:
@@ -155,72 +187,103 @@ class PseudoPosteriorMechanism(ABC):
         *,
         n_synthetic: int,
         n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None = None,
     ) -> Release:
         """Release from the data and fits of `session`; see `release`.
 
-        `given` are m tables in which other columns were synthesised before: the released tables
-        are these with the model's column replaced, and predictors are read from them.
+        Each release from one session takes draws of theta that none before it took, and random
+        numbers of its own: their charges add.
+        """
+        made = self.make_from(session, n_synthetic=n_synthetic, n_draws_released=n_draws_released)
+        return Release.of(made.record, made.tables)
+
+    def make_from(
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
+    ) -> Made:
+        """What `release_from` releases, or a step of a sequence, which is no release by itself.
+
+        `given` are m tables in which other columns were synthesised before: the tables made are
+        these with the model's column replaced, and predictors are read from them.
         """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
+        session = session.by_unit(self.unit)
         reweighted = self.fit(session)
-        return self._release_of(session, reweighted, n_synthetic, n_draws_released, given)
+        return self._made_of(session, reweighted, n_synthetic, n_draws_released, given)
+
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True if a release of `bound` would be strict, as far as can be told before a fit."""
+        return False
 
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
+        session = session.by_unit(self.unit)
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
-        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile)
+        near = None
+        if self.starts_from_unweighted and not (alpha == 1).all():
+            near = session.unweighted(draw_quantile=self.draw_quantile).draws.warm_start()
+        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile, warm_start=near)
         if self.reweighting is False:
             return Reweighted(start=start, fit=start, steps=())
         plan = Reweighting() if self.reweighting is True else self.reweighting
         return reweighted_fit(session, start, plan)
 
-    def _release_of(
+    def _made_of(
         self,
         session: FitSession,
         path: Reweighted,
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None,
-    ) -> Release:
+    ) -> Made:
         bound, fit = session.bound, path.fit
         charge = self._charge(bound, fit, n_synthetic, n_draws_released)
-        report = session.progress
-        tables = synthesize(
+        report, stream = session.progress, self.stream()
+        made = synthesize(
             bound,
             fit.draws,
             fit.bounds.kept_draws,
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             streams=session.streams,
-            stream=self._stream(),
+            stream=stream,
+            earlier=session.releases_of(stream),
             given=given,
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
-        return Release(
-            synthetic=tables,
+        session.note_release(stream, n_draws_released)
+        tables = [bound.table] * n_synthetic if given is None else given
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=fit.diagnostics,
             settings=self.describe(),
             synthesized=bound.synthesized,
             predictors=bound.predictors,
             provenance=fit.draws.provenance,
+            requested=session.settings,
             seeded=session.streams.seeded,
             confidential=Confidential(
-                labels=tables[0].index,
+                labels=bound.table.index,
                 alpha=fit.alpha,
                 lipschitz=fit.bounds.by_record,
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
                 censored=fit.censored,
+                data=data_mark(bound.table) if given is None else None,
             ),
+            exposed=session.exposed,
             fit=fit,
             reweighted=path if path.steps else None,
         )
+        whole = [joined(*each) for each in zip(tables, made, strict=True)]
+        return Made(record=record, tables=whole)
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
@@ -234,14 +297,26 @@ class PseudoPosteriorMechanism(ABC):
             n_draws_released=n_draws_released,
             relation=self.relation,
             safety_factor=self.safety_factor,
+            unit=self.unit,
         )
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
         return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
 
-    def _stream(self) -> str:
+    def stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""
         settings = [self.describe(), self.private_settings()]
         text = json.dumps(settings, sort_keys=True)
         return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def check_same_unit(
+    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
+) -> None:
+    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
+    if inner is not None and inner.unit != mechanism.unit:
+        raise InvalidInput(
+            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
+            f"{mechanism.unit!r}; give unit= to both"
+        )

@@ -173,7 +173,7 @@ def _with(
 
 def _epsilon(mechanism: PseudoPosteriorMechanism, session: FitSession, draws: int) -> float:
     """Epsilon of the mechanism's fit; 0 where all weights are 0 and nothing is learnt."""
-    if not mechanism.weights(session).any():
+    if not mechanism.weights(session.by_unit(mechanism.unit)).any():
         return 0.0
     bound = mechanism.fit(session).fit.bounds.overall
     if not np.isfinite(bound):

@@ -4,7 +4,9 @@ From a reference database (an earlier year, a public file) it keeps posterior dr
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
 f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
-is strict. The reference database itself is not protected by releases of the new one.
+is strict. The reference database itself is not protected by releases of the new one. Keyed digests
+of its records show where both are the same, in whole or in part: then the weights of a record are
+functions of the others, and nothing is strict.
 
 References
 ----------
@@ -15,16 +17,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite, check_positive
-from pyhybrid.engines import Draws, Provenance
+from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, save_fields
+from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.epsilon import bound_of_epsilon
@@ -73,6 +77,9 @@ class Calibration:
         Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
+    reference : ReferenceRecords or None
+        Keyed digests of the reference's records; None in a calibration of an earlier version,
+        whose releases are not strict.
     """
 
     model: Model
@@ -87,6 +94,7 @@ class Calibration:
     levels: Mapping[str, list[Any]]
     columns: tuple[str, ...]
     program_sha256: str
+    reference: ReferenceRecords | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
@@ -95,6 +103,14 @@ class Calibration:
         """What of it may be published: the weight map and the cap, no draws and no extremes."""
         return {"scale": self.scale, "shift": self.shift, "cap": self.cap,
                 "n_draws": self.draws.n_draws}  # fmt: skip
+
+    def shared_with(self, bound: BoundModel) -> bool | None:
+        """True if more records of `bound` are in the reference than chance explains.
+
+        None if the calibration holds no digests, so that it cannot be told. See
+        `pyhybrid.mechanisms.reference_records`.
+        """
+        return None if self.reference is None else self.reference.shared_with(bound)
 
     def lipschitz(self, bound: BoundModel) -> FloatArray:
         """f_i of the records of `bound` under the frozen draws, shape (n,), nats.
@@ -154,9 +170,8 @@ class Calibration:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
-        from pyhybrid.mechanisms.calibration_files import save_calibration
-
-        save_calibration(self, folder, overwrite=overwrite)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_fields(own, folder, overwrite=overwrite)
 
     @staticmethod
     def load(folder: str | os.PathLike[str], *, model: Model | None = None) -> Calibration:
@@ -174,9 +189,7 @@ class Calibration:
         InvalidInput
             If it is damaged, or of another program or model than the one given.
         """
-        from pyhybrid.mechanisms.calibration_files import load_calibration
-
-        return load_calibration(folder, model)
+        return Calibration(**load_fields(folder, model))
 
 
 def calibrate(
@@ -199,7 +212,8 @@ def calibrate(
         A model without data-dependent transforms: of a `StanModel`, the user says so
         (``by_record``), and hands it to `Calibration.load` again.
     reference_data : DataFrame
-        Historical or public records. They are not protected by releases of the new database.
+        Historical or public records, not those to be released: of those no release is strict.
+        They are not protected by releases of the new database.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
@@ -248,6 +262,7 @@ def calibrate(
         levels=levels,
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
+        reference=reference_records(bound),
     )
     return replace(made, censored=made.drift(bound).censored_now)
 
@@ -257,21 +272,6 @@ def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
     chosen = np.unique(np.linspace(0, draws.n_draws - 1, min(n_draws, draws.n_draws)).astype(int))
     names = bound.likelihood_parameters
     return frozen_draws({name: draws.flat(name)[chosen] for name in names}, draws.provenance)
-
-
-def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
-    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
-    n_draws = len(next(iter(values.values())))
-    return Draws(
-        variables={name: own[None] for name, own in values.items()},
-        divergent=np.zeros((1, n_draws), dtype=bool),
-        treedepth=np.zeros((1, n_draws), dtype=np.int64),
-        energy=np.zeros((1, n_draws)),
-        step_size=np.ones(1),
-        inv_metric=None,
-        parameters=tuple(values),
-        provenance=provenance,
-    )
 
 
 def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:

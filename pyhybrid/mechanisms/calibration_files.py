@@ -3,6 +3,7 @@
 ================= ===========================================================================
 calibration.json  model, extremes, scale, shift, cap, relation, levels, program hash, provenance
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
+reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -19,48 +21,54 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
-from pyhybrid.engines import Provenance, SamplerSettings
+from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.calibration import Calibration, frozen_draws
+from pyhybrid.mechanisms.reference_records import ReferenceRecords
 from pyhybrid.models import MODELS, Model
 from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.releases.folder import folder_aside, whole_only
 from pyhybrid.releases.parts import read_names
+from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = ["load_calibration", "save_calibration"]
+__all__ = ["frozen_draws", "load_fields", "save_fields"]
 
 _VERSION = 1
+_KEY_BYTES = 16
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
-def save_calibration(
-    calibration: Calibration, folder: str | os.PathLike[str], *, overwrite: bool
+def save_fields(
+    calibration: Mapping[str, Any], folder: str | os.PathLike[str], *, overwrite: bool
 ) -> None:
-    """Write `calibration`; see `Calibration.save`."""
+    """Write the fields of a `Calibration`; see `Calibration.save`."""
+    draws, reference = calibration["draws"], calibration["reference"]
     content = {
         "format": _VERSION,
-        "model": calibration.model.describe(),
-        **{name: getattr(calibration, name) for name in _NUMBERS},
-        "levels": dict(calibration.levels),
-        "columns": calibration.columns,
-        "shapes": {n: v.shape[2:] for n, v in calibration.draws.variables.items()},
-        "provenance": asdict(calibration.draws.provenance),
+        "model": calibration["model"].describe(),
+        **{name: calibration[name] for name in _NUMBERS},
+        "levels": dict(calibration["levels"]),
+        "columns": calibration["columns"],
+        "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
+        "provenance": asdict(draws.provenance),
+        "reference": None
+        if reference is None
+        else {"key": reference.key, "columns": reference.columns},
     }
     columns = {
         f"{name}.{place}": column
-        for name in calibration.draws.variables
-        for place, column in enumerate(_columns(calibration.draws.flat(name)))
+        for name in draws.variables
+        for place, column in enumerate(_columns(draws.flat(name)))
     }
-    with folder_aside(folder, overwrite=overwrite, mode=0o700) as aside:
+    with folder_aside(folder, overwrite=overwrite, private=True) as aside:
         text = json.dumps(content, indent=2) + "\n"
         (aside / "calibration.json").write_text(text, encoding="utf-8")
         pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
-        for path in aside.iterdir():
-            path.chmod(0o600)
+        if reference is not None:
+            digests = {"of_model": reference.of_model, "of_row": reference.of_row}
+            pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
 
 
-def load_calibration(folder: str | os.PathLike[str], model: Model | None = None) -> Calibration:
-    """Read a calibration; see `Calibration.load`."""
+def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> dict[str, Any]:
+    """Read the fields of a `Calibration`; see `Calibration.load`."""
     root = Path(folder)
     with whole_only(folder, "calibration"):
         content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
@@ -83,13 +91,26 @@ def load_calibration(folder: str | os.PathLike[str], model: Model | None = None)
         scalars = sum(values[0].size for values in draws.values())  # no draw: IndexError
         if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
             raise ValueError("draws")
-        return Calibration(
-            model=_model(content["model"], model),
-            draws=frozen_draws(draws, provenance),
-            levels={name: list(own) for name, own in content["levels"].items()},
-            columns=read_names(content, "columns"),
+        return {
+            "model": _model(content["model"], model),
+            "draws": frozen_draws(draws, provenance),
+            "levels": {name: list(own) for name, own in content["levels"].items()},
+            "columns": read_names(content, "columns"),
+            "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),
-        )
+        }
+
+
+def _reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
+    """The digests of the reference, if the calibration has them."""
+    if fields is None:
+        return None
+    table = pd.read_csv(path, dtype=str)
+    digests = {name: np.array([int(each) for each in table[name]], dtype=np.uint64)
+               for name in ("of_model", "of_row")}  # fmt: skip
+    if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
+        raise ValueError("reference")
+    return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
 
 
 def _numbers(content: dict[str, Any]) -> dict[str, Any]:
@@ -135,3 +156,18 @@ def _model(settings: dict[str, Any], given: Model | None) -> Model:
     # A description may say more than the options that make the model, and leaves defaults out.
     built: Model = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
     return built
+
+
+def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
+    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
+    n_draws = len(next(iter(values.values())))
+    return Draws(
+        variables={name: own[None] for name, own in values.items()},
+        divergent=np.zeros((1, n_draws), dtype=bool),
+        treedepth=np.zeros((1, n_draws), dtype=np.int64),
+        energy=np.zeros((1, n_draws)),
+        step_size=np.ones(1),
+        inv_metric=None,
+        parameters=tuple(values),
+        provenance=provenance,
+    )

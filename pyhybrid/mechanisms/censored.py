@@ -11,9 +11,9 @@ from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.modes import look_for_modes
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.calibration import Calibration
-from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit, released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
@@ -30,8 +30,11 @@ class Censored(PseudoPosteriorMechanism):
     r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i f_i))`.
 
     The bound never exceeds M, for any parameters and any n. The charge is strict if each weight is
-    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration`. Weights
-    from the same database depend weakly on all records; the charge then says so and stays local.
+    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration` of other
+    records. Weights from the same database depend weakly on all records; the charge then says so
+    and stays local. It falls back to local, too, if the calibration was made from the records
+    released (more of them coincide than chance explains), if the chains did not converge and the
+    release was made anyway, and if other modes were found: a strict ledger then refuses it.
 
     Parameters
     ----------
@@ -83,8 +86,14 @@ class Censored(PseudoPosteriorMechanism):
                 check_positive(getattr(self, name), name)
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        check_same_unit(self, self.inner)
 
     def _check_calibration(self, calibration: Calibration) -> None:
+        if self.unit is not None:
+            raise InvalidInput(
+                "a calibration holds weights of single records: give no unit, or weights of 1 "
+                "(inner=Unweighted(model, unit=...)) in its place"
+            )
         if self.inner is not None or self.cap is not None or self.epsilon is not None:
             raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
         if self.model != calibration.model or self.relation != calibration.relation:
@@ -101,6 +110,10 @@ class Censored(PseudoPosteriorMechanism):
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}
 
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
+
     def weights(self, session: FitSession) -> FloatArray:
         """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
         if self.calibration is not None:
@@ -109,11 +122,17 @@ class Censored(PseudoPosteriorMechanism):
 
     def fit(self, session: FitSession) -> Reweighted:
         """The censored fit."""
+        session = session.by_unit(self.unit)
         cap = self._cap(session.bound.density_above_one)
         fit = session.fit(self.weights(session), label=f"{self.name} fit", cap=cap)
         if self.check_modes:
             fit = self._with_modes(session, fit)
         return Reweighted(start=fit, fit=fit, steps=())
+
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True unless weights or predictors are computed from the records of `bound` together."""
+        by_record = self.record_indexed and released_by_record(bound)
+        return by_record and self._shared(bound) is False
 
     @property
     def record_indexed(self) -> bool:
@@ -152,6 +171,14 @@ class Censored(PseudoPosteriorMechanism):
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
+        shared = self._shared(bound)
+        if shared is not False:
+            told = "was made from" if shared else "has no digests to tell whether it was made from"
+            warnings.warn(
+                f"the calibration {told} records that are released here: the charge is asymptotic "
+                "local, and a strict ledger refuses it; calibrate on other records",
+                stacklevel=2,
+            )
         return charge_of_censored_fit(
             self.name,
             fit,
@@ -162,10 +189,16 @@ class Censored(PseudoPosteriorMechanism):
             safety_factor=self.safety_factor,
             record_indexed=self.record_indexed,
             calibrated=self.calibration is not None,
+            unit=self.unit,
+            shared=shared,
         )
 
+    def _shared(self, bound: BoundModel) -> bool | None:
+        """Whether the calibration was made from the records of `bound`; None if it cannot tell."""
+        return False if self.calibration is None else self.calibration.shared_with(bound)
+
     def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model)
+        return self.inner or LipschitzWeighted(self.model, unit=self.unit)
 
     def _cap(self, density_above_one: bool) -> float:
         if self.calibration is not None:

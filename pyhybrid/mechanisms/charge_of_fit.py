@@ -11,7 +11,35 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 
-__all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
+__all__ = [
+    "charge_of_censored_fit",
+    "charge_of_fit",
+    "public_sentences",
+    "released_by_record",
+    "unsynthesized_sentence",
+]
+
+_EPSILON_TELLS = (
+    "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
+    "bound can be worked out from it."
+)
+
+
+_AN_ANSWER = (
+    "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
+    "that do not converge, another mode of the posterior or records shared with a calibration "
+    "change it, and all of them depend on the data."
+)
+_SHARED = (
+    "The calibration was made from records that are released here, or from more of them than "
+    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
+    "records would make the guarantee strict."
+)
+_UNKNOWN = (
+    "Whether the calibration was made from the records that are released here cannot be told, as "
+    "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "neighbours; another calibration, from other records, would make the guarantee strict."
+)
 
 
 def charge_of_fit(
@@ -23,6 +51,7 @@ def charge_of_fit(
     n_draws_released: int,
     relation: str,
     safety_factor: float,
+    unit: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
 
@@ -44,11 +73,12 @@ def charge_of_fit(
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
         assumes=_assumes(fit, bound),
-        not_covered=_not_covered(bound),
+        not_covered=_not_covered(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
 
 
@@ -63,31 +93,50 @@ def charge_of_censored_fit(
     safety_factor: float,
     record_indexed: bool,
     calibrated: bool,
+    unit: str | None = None,
+    shared: bool | None = False,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
     Strict if weights and predictors are functions of single records. If they were computed from
     the same database, those of a neighbour differ, which the cap does not bound: the charge stays
-    local.
+    local. So it does if the draws are not known to come from the censored posterior: the chains
+    have not converged, or others ended in another mode.
+
+    Parameters
+    ----------
+    shared : bool or None
+        True if the records are among those that the calibration was made from, whose weights then
+        were computed from the same database; None if that cannot be told.
     """
     assert fit.cap is not None
-    kind = STRICT if record_indexed and not bound.data_dependent else ASYMPTOTIC_LOCAL
+    by_record = record_indexed and released_by_record(bound) and shared is False
+    exact = fit.diagnostics.converged and not fit.diagnostics.n_elsewhere
+    kind = STRICT if by_record and exact else ASYMPTOTIC_LOCAL
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=kind,
         lipschitz_bound=fit.cap,
-        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated),
+        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
         not_covered=(
-            *_not_covered(bound, computed=False),
+            *_not_covered(bound, unit, computed=False),
+            _AN_ANSWER,
             *(("The records that the calibration was made from.",) if calibrated else ()),
         ),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
+
+
+def released_by_record(bound: BoundModel) -> bool:
+    """True if coding of the predictors and form of the released values do not depend on which
+    records there are; without that no charge is strict."""
+    return bound.decimals_given and not bound.data_dependent
 
 
 def _charge(
@@ -115,33 +164,40 @@ def _charge(
         relation=relation,
         n_draws_released=n_draws_released,
         bound=lipschitz_bound,
-        n_draws=int(fit.bounds.kept_draws.size),
+        # A strict bound was given; how many draws there were depends on whether a first try failed.
+        n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
         cap=fit.cap,
         safety_factor=safety_factor,
         density_above_one=bound.density_above_one,
         converged=fit.diagnostics.converged,
         **fields,
-    )
+    ).sealed()
 
 
 def _assumes_of_censoring(
-    fit: PosteriorFit, bound: BoundModel, record_indexed: bool, calibrated: bool
+    fit: PosteriorFit,
+    bound: BoundModel,
+    record_indexed: bool,
+    calibrated: bool,
+    shared: bool | None,
 ) -> tuple[str, ...]:
     sentences = [
         "Released draws come from the censored posterior exactly; a sampler that has converged "
         "comes close to that.",
-        "The type of the synthesised column, its number of decimals and the levels of categorical "
-        "predictors are public and the same for every possible record.",
+        "The type of the synthesised column and the levels of categorical predictors are public "
+        "and the same for every possible record.",
     ]
-    if record_indexed:
+    if shared is not False:
+        sentences.append(_SHARED if shared else _UNKNOWN)
+    elif record_indexed:
         sentences.append("Each record's weight is a function of that record alone.")
     else:
         sentences.append(
             "Weights were computed from the same database and are assumed not to change for its "
             "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
         )
-    if calibrated:
+    if calibrated and shared is False:
         sentences.append("The calibration was made from other records, or from public ones.")
     if bound.data_dependent:
         sentences.append(
@@ -150,10 +206,37 @@ def _assumes_of_censoring(
         )
     if fit.diagnostics.n_elsewhere:
         sentences.append(
-            "The censored posterior has more than one mode; those that the release was not drawn "
-            "from are assumed to have no weight."
+            "The censored posterior may have more than one mode, as some chains ended elsewhere; "
+            "modes that the release was not drawn from are assumed to have no weight, and the "
+            "guarantee is not strict for that."
         )
-    return (*sentences, *bound.assumptions, _converged(fit))
+    return (*sentences, *bound.assumptions, *_given_decimals(bound), _converged(fit))
+
+
+def _given_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """For continuous outcomes: that the number of decimals is not a function of the data."""
+    if not bound.decimals_given or not bound.density_above_one:
+        return ()
+    return (
+        f"Released values of {_columns(bound)} have {bound.decimals} decimals, a number fixed "
+        "without looking at the data.",
+    )
+
+
+def _read_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """That the number of decimals is a function of the data."""
+    if bound.decimals_given:
+        return ()
+    shown = "all that floating point has" if bound.decimals is None else str(bound.decimals)
+    return (
+        f"The number of decimals of the released values of {_columns(bound)}, {shown}: it was read "
+        "from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a strict "
+        "charge needs that.",
+    )
+
+
+def _columns(bound: BoundModel) -> str:
+    return " ".join(", ".join(bound.synthesized).split())
 
 
 def _coded(bound: BoundModel) -> str:
@@ -173,7 +256,7 @@ def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
     ]
     if bound.data_dependent:
         sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
-    sentences += [*bound.assumptions, _converged(fit)]
+    sentences += [*bound.assumptions, *_given_decimals(bound), _converged(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
@@ -195,20 +278,34 @@ def _converged(fit: PosteriorFit) -> str:
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     """That every column but those given is released as it is."""
     columns = " ".join(", ".join(synthesized).split())
+    return f"Columns that were not synthesised: every column but {columns} is released as it is."
+
+
+def public_sentences(unit: str | None) -> tuple[str, ...]:
+    """What is public in any case, and what a person with several rows pays."""
+    whose = f"which rows belong to one {' '.join(unit.split())}, " if unit is not None else ""
+    public = (
+        f"The number of records, their labels and order, {whose}and who is in the data: they are "
+        "taken as public. The guarantee hides values and their influence, not membership."
+    )
+    if unit is not None:
+        return (public,)
     return (
-        f"Columns that were not synthesised: every column but {columns} is released as it is, and "
-        "who is in the data is not hidden."
+        public,
+        "A person with several rows: the unit of privacy is one row, and k rows of one person cost "
+        "k times the epsilon stated here; unit= (--unit) makes the person the unit.",
     )
 
 
-def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
     sentences = (
         unsynthesized_sentence(bound.synthesized),
-        "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
-        "bound can be worked out from it.",
+        *public_sentences(unit),
+        *_read_decimals(bound),
+        _EPSILON_TELLS,
         "Choices made by looking at the confidential data: the model and its formula, scale, "
         "shift, k, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
     )
     # A cap was given beforehand: an epsilon made of it tells nothing.
-    return sentences if computed else (sentences[0], *sentences[2:])
+    return sentences if computed else tuple(s for s in sentences if s != _EPSILON_TELLS)

@@ -21,6 +21,8 @@ __all__ = ["CountWeighted"]
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
 
+    With a `unit` every record gets the lowest weight among the records of its unit.
+
     Parameters
     ----------
     scale, shift : float, default 1 and 0
@@ -65,7 +67,12 @@ class CountWeighted(PseudoPosteriorMechanism):
             kind=self.kind,
             pattern=self._known(session),
         )
-        return count_weights(risk, scale=self.scale, shift=self.shift)
+        alpha = count_weights(risk, scale=self.scale, shift=self.shift)
+        return alpha if session.units is None else session.units.lowest(alpha)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The pattern, and the unit if there is one."""
+        return {**super().reads(), "pattern": self.pattern}
 
     def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
         if not self.pattern:

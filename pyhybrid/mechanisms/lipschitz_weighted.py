@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.session import FitSession
@@ -34,6 +34,7 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3; [V25] alg. 2.
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     scale: float = 1.0
     shift: float = 0.0
     transform: str = "linear"
@@ -46,8 +47,15 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
-        unweighted = session.unweighted(draw_quantile=self.draw_quantile)
-        return weights_from_lipschitz(unweighted.bounds.by_record, **self._map())
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        return (
+            self._weights_of(f)
+            if session.units is None
+            else session.units.mapped(self._weights_of, f)
+        )
+
+    def _weights_of(self, f: FloatArray) -> FloatArray:
+        return weights_from_lipschitz(f, **self._map())
 
     def _map(self) -> dict[str, Any]:
         return {

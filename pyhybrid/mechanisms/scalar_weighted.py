@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     target_epsilon : float, optional
         Wanted epsilon of one released draw, above 0, nats.
     target_bound : float, optional
-        Wanted bound, above 0, nats, e.g. the bound of another fit; exactly one of the two.
+        Wanted bound, above 0, nats, e.g. the bound of another fit, and then confidential; exactly
+        one of the two. On the command line it is read from a file: ``target_bound=@FILE``.
 
     Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
 
@@ -38,8 +39,9 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3.1; [MT07].
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     target_epsilon: float | None = None
-    target_bound: float | None = None
+    target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
 
     def __post_init__(self) -> None:
         super().__post_init__()

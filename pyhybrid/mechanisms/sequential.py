@@ -22,12 +22,15 @@ import pandas as pd
 from pyhybrid.checks import check_count, check_draws_released, check_flag
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.releases.release import Confidential, Release
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
 __all__ = ["SequentialSynthesis"]
 
@@ -77,12 +80,22 @@ class SequentialSynthesis:
         relations = sorted({mechanism.relation for mechanism in self.mechanisms})
         if len(relations) > 1:
             raise InvalidInput(f"all steps must have one relation: found {' and '.join(relations)}")
+        units = list(dict.fromkeys(mechanism.unit for mechanism in self.mechanisms))
+        if len(units) > 1:
+            raise InvalidInput(
+                f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
+            )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
 
     @property
     def name(self) -> str:
         """Name of the mechanism."""
         return type(self).__name__
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, in the order of synthesis."""
+        return tuple(column for each in self.mechanisms for column in each.synthesizes)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
@@ -108,8 +121,8 @@ class SequentialSynthesis:
         Returns
         -------
         Release
-            With all columns replaced, the composed charge, and the release of each column in
-            `parts`.
+            With all columns replaced, the composed charge, and the record of each step in `parts`:
+            its own charge and weights, without tables.
 
         Raises
         ------
@@ -125,6 +138,8 @@ class SequentialSynthesis:
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
         _check_order(bounds)
+        for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
+            _check_reads(mechanism, bound, bounds)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         session = open_session(
@@ -136,25 +151,31 @@ class SequentialSynthesis:
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        parts: list[Release] = []
+        parts: list[ReleaseRecord] = []
+        tables = [df] * m
         steps = zip(self.mechanisms, bounds, strict=True)
         for place, (mechanism, bound) in enumerate(steps, start=1):
-            before = parts[-1].synthetic if parts else [df] * m
             later = [column for each in bounds[place:] for column in each.synthesized]
-            parts.append(
-                mechanism.release_from(
-                    _step(session, bound, place),
-                    n_synthetic=m,
-                    n_draws_released=drawn,
-                    given=[_known(table, df, bound.synthesized, later) for table in before],
-                )
+            made = mechanism.make_from(
+                _step(session, bound, place),
+                n_synthetic=m,
+                n_draws_released=drawn,
+                given=[_known(table, df, bound.synthesized, later) for table in tables],
             )
-        return self._joined(parts, session, list(df.columns))
+            parts.append(made.record)
+            tables = made.tables
+        own = [column for bound in bounds for column in bound.synthesized]
+        return self._joined(parts, [joined(df, table[own]) for table in tables], session, df)
 
-    def _joined(self, parts: Sequence[Release], session: FitSession, columns: list[Any]) -> Release:
-        """The release of all columns, whose parts carry the tables that are released."""
+    def _joined(
+        self,
+        parts: Sequence[ReleaseRecord],
+        tables: list[pd.DataFrame],
+        session: FitSession,
+        df: pd.DataFrame,
+    ) -> Release:
+        """The release of all columns; its parts say what each step did, and have no tables."""
         last = parts[-1]
-        tables = [table[columns] for table in last.synthetic]
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         charge = compose_charges(
@@ -162,15 +183,17 @@ class SequentialSynthesis:
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
-        charge = replace(charge, not_covered=(unsynthesized_sentence(synthesized), *others))
-        return Release(
-            synthetic=tables,
+        charge = replace(
+            charge, not_covered=(unsynthesized_sentence(synthesized), *others)
+        ).sealed()
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
             synthesized=synthesized,
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
+            requested=last.requested,
             seeded=last.seeded,
             confidential=Confidential(
                 labels=last.confidential.labels,
@@ -178,9 +201,16 @@ class SequentialSynthesis:
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
                 entropy=session.streams.entropy,
+                data=data_mark(df),
             ),
-            parts=tuple(replace(part, synthetic=tables) for part in parts),
+            exposed={
+                name: reason
+                for part in parts
+                for name, reason in part.exposed.items()
+                if name not in synthesized
+            },
         )
+        return Release.of(record, tables, parts=parts)
 
 
 def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) -> BoundModel:
@@ -223,13 +253,27 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
                 )
 
 
+def _check_reads(
+    mechanism: PseudoPosteriorMechanism, bound: BoundModel, bounds: Sequence[BoundModel]
+) -> None:
+    """Columns that the mechanism itself reads must keep their true values in the release."""
+    place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
+    for what, columns in mechanism.reads().items():
+        for column in columns:
+            owner = next((k for k, b in enumerate(bounds, 1) if column in b.synthesized), None)
+            if owner is not None and (owner >= place or what == "unit"):
+                raise InvalidInput(
+                    f"step {place} must not take {column!r} as {what}, which is synthesized in "
+                    f"step {owner}: its true values would shape what is released"
+                )
+
+
 def _check_kinds(
     mechanisms: Sequence[PseudoPosteriorMechanism], bounds: Sequence[BoundModel]
 ) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
     strict = [
-        getattr(mechanism, "record_indexed", False) and not bound.data_dependent
-        for mechanism, bound in zip(mechanisms, bounds, strict=True)
+        mechanism.is_strict(bound) for mechanism, bound in zip(mechanisms, bounds, strict=True)
     ]
     if any(strict) and not all(strict):
         raise InvalidInput(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -41,6 +41,7 @@ class Truncated(PseudoPosteriorMechanism):
     [S22] sec. 4.4; [C25] sec. 2.2.
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     _: KW_ONLY
     cap: float | None = None
     epsilon: float | None = None
@@ -52,6 +53,7 @@ class Truncated(PseudoPosteriorMechanism):
             raise InvalidInput("exactly one of cap and epsilon must be given")
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        check_same_unit(self, self.inner)
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
@@ -59,6 +61,14 @@ class Truncated(PseudoPosteriorMechanism):
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism."""
         return {**super().describe(), "inner": self._inner().describe()}
+
+    def private_settings(self) -> dict[str, Any]:
+        """Those of the inner mechanism: what tells two of them apart names the streams."""
+        return self._inner().private_settings()
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
 
     def weights(self, session: FitSession) -> FloatArray:
         """Truncated weights, shape (n,)."""
@@ -68,13 +78,15 @@ class Truncated(PseudoPosteriorMechanism):
         )
 
     def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)
+        return self.inner or LipschitzWeighted(
+            self.model, draw_quantile=self.draw_quantile, unit=self.unit
+        )
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         charge = super()._charge(bound, fit, n_synthetic, n_draws_released)
-        return replace(charge, cap=self._cap(bound))
+        return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:
         if self.cap is not None:

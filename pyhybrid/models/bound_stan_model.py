@@ -16,9 +16,9 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import Design
-from pyhybrid.models.proportions import decimals_of
-from pyhybrid.models.regression import in_dtype_of
+from pyhybrid.models.regression import in_form_of
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -101,6 +101,16 @@ class BoundStanModel:
         return unchecked_facts(
             density_above_one=own.density_above_one, by_record=own.by_record, checked=self.checked
         )
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the user gave the number of decimals of released values."""
+        return self.model.decimals is not None
+
+    @property
+    def decimals(self) -> int | None:
+        """What the user gave, or what the outcomes have."""
+        return decimals_of(self.outcome) if self.model.decimals is None else self.model.decimals
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -205,7 +215,7 @@ class BoundStanModel:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         table = self.table if given is None else given
         how = self.model.predict
         if isinstance(how, str):
@@ -224,13 +234,9 @@ class BoundStanModel:
             raise InvalidInput(f"{said} must have shape ({self.n},): found {made.shape}")
         if not np.isfinite(made).all():
             raise SamplingError(f"a replicate is not finite: {said} of draw {draw + 1}")
-        decimals = decimals_of(self.outcome)
+        like, decimals = self.table[self.model.outcome], self.decimals
         rounded = made if decimals is None else np.round(made, decimals)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        like = self.table[self.model.outcome]
-        synthetic[self.model.outcome] = in_dtype_of(rounded, like)
-        return synthetic
+        return in_form_of(rounded, like, self.model.decimals).to_frame()
 
     def _generated(
         self, name: str, draws: Draws, draw: int, rng: np.random.Generator, table: pd.DataFrame

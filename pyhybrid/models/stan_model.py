@@ -18,6 +18,7 @@ from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import check_compiles
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
 from pyhybrid.models.stan_checks import check_declares, check_predicts, check_weights_act
 
@@ -73,6 +74,9 @@ class StanModel:
         Variables that must have converged; the program's parameters if omitted. Give variables
         that do not depend on labels where components can change names. The sum of log_lik is
         monitored in any case.
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15; 0 for counts. A strict charge needs it: if
+        omitted it is read from the data, and the charge says so and is not strict.
 
     Notes
     -----
@@ -94,6 +98,7 @@ class StanModel:
     by_record: bool = False
     predictors: tuple[str, ...] = ()
     monitored: tuple[str, ...] | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("log_lik_weighted", "density_above_one", "by_record"):
@@ -110,6 +115,7 @@ class StanModel:
             )
         if self.formula is not None and self.predictors:
             raise InvalidInput("predictors are read from the formula: give one of the two")
+        check_decimals(self.decimals)
         check_declares(self.source)
 
     @property
@@ -143,6 +149,7 @@ class StanModel:
             "log_lik_weighted": self.log_lik_weighted,
             "density_above_one": self.density_above_one,
             "by_record": self.by_record,
+            "decimals": self.decimals,
         }
 
     def bind(self, df: pd.DataFrame) -> BoundStanModel:

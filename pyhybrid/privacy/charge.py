@@ -11,7 +11,10 @@ References
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import hashlib
+import hmac
+import json
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pyhybrid.checks import (
@@ -66,8 +69,15 @@ class PrivacyCharge:
         True if log densities above 0 can occur (continuous outcome).
     converged : bool
         False if the user insisted on a release although the chains had not converged.
+    unit : str or None
+        Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
+        The relation and epsilon are those of a whole unit.
     assumes, not_covered : tuple of str
         Plain sentences.
+    seal : str
+        Digest of all other fields, set by what made the charge. A copy whose fields were changed
+        (`dataclasses.replace`) does not fit its seal; a charge made by hand has none. Neither is
+        taken by a release, an answer or a ledger.
     """
 
     mechanism: str
@@ -83,13 +93,17 @@ class PrivacyCharge:
     safety_factor: float = 1.0
     density_above_one: bool = False
     converged: bool = True
+    unit: str | None = None
     assumes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    seal: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
         check_choice(self.relation, "relation", RELATIONS)
         check_fraction(self.draw_quantile, "draw_quantile")
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column or None: found {self.unit!r}")
         check_count(self.n_synthetic, "n_synthetic", at_least=0)
         check_count(self.n_draws_released, "n_draws_released")
         if self.n_draws is not None or self.kind != STRICT:
@@ -116,6 +130,7 @@ class PrivacyCharge:
         relation: str,
         n_synthetic: int = 0,
         n_draws_released: int = 1,
+        unit: str | None = None,
         assumes: tuple[str, ...] = (),
         not_covered: tuple[str, ...] = (),
     ) -> PrivacyCharge:
@@ -139,13 +154,36 @@ class PrivacyCharge:
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             bound=bound,
+            unit=unit,
             assumes=assumes,
             not_covered=not_covered,
-        )
+        ).sealed()
+
+    def sealed(self) -> PrivacyCharge:
+        """The same charge with its seal; called by what makes charges, and by nothing else."""
+        return replace(self, seal=self._digest())
+
+    @property
+    def is_sealed(self) -> bool:
+        """True if the charge is as it was made."""
+        return hmac.compare_digest(self.seal, self._digest())
+
+    def _digest(self) -> str:
+        text = json.dumps(self.as_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(f"pyhybrid charge {text}".encode()).hexdigest()
+
+    @property
+    def protected(self) -> str:
+        """What the relation speaks of: one record, or all records of one unit."""
+        return "one record" if self.unit is None else f"all records of one {_plain(self.unit)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, confidential ones included, as plain JSON types."""
+        """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
+        is no row."""
         fields = asdict(self)
+        del fields["seal"]
+        if self.unit is None:  # as charges were stored before there were units
+            del fields["unit"]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 
     def public(self) -> dict[str, Any]:
@@ -160,3 +198,8 @@ class PrivacyCharge:
             return cls(**{**fields, **tuples})
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"not a privacy charge: {error}") from None
+
+
+def _plain(name: str) -> str:
+    """A column's name on one line: a line break could forge a heading of the statement."""
+    return " ".join(name.split())

@@ -37,12 +37,12 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
     Raises
     ------
     InvalidInput
-        If kinds or relations differ and `allow_unlike` is False.
+        If kinds, relations or units of privacy differ and `allow_unlike` is False.
     """
-    labels = sorted({f"{charge.kind}, {charge.relation}" for charge in charges})
+    labels = sorted({f"{c.kind}, {c.relation} {c.protected}" for c in charges})
     if len(labels) > 1 and not allow_unlike:
         raise InvalidInput(
-            f"charges must be of one kind and relation: found {'; '.join(labels)}; "
+            f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
             "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
         )
     return add_epsilons(charge.epsilon for charge in charges)
@@ -60,7 +60,7 @@ def compose_charges(
     Parameters
     ----------
     charges : sequence of PrivacyCharge
-        Of one relation, number of sets and number of released draws.
+        Of one relation, unit of privacy, number of sets and number of released draws.
     mechanism : str
         Name of what was made of them.
     allow_unlike : bool, default False
@@ -74,7 +74,7 @@ def compose_charges(
     """
     if not charges:
         raise InvalidInput("charges must hold at least one charge: found none")
-    for name in ("relation", "n_synthetic", "n_draws_released"):
+    for name in ("relation", "unit", "n_synthetic", "n_draws_released"):
         found = sorted({str(getattr(charge, name)) for charge in charges})
         if len(found) > 1:
             raise InvalidInput(f"charges must agree in {name}: found {', '.join(found)}")
@@ -94,7 +94,7 @@ def compose_charges(
         bound = math.nextafter(bound, 0)
     draws = [c.n_draws for c in charges if c.n_draws is not None]
     mixed = ("Strict charges of some columns were added to local ones of others.",)
-    return PrivacyCharge(
+    whole = PrivacyCharge(
         mechanism=mechanism,
         epsilon=add_epsilons(c.epsilon for c in charges),
         kind=kind,
@@ -107,9 +107,11 @@ def compose_charges(
         safety_factor=factor,
         density_above_one=above,
         converged=all(c.converged for c in charges),
+        unit=first.unit,
         assumes=_together(c.assumes for c in charges) + (mixed if len(kinds) > 1 else ()),
         not_covered=_together(c.not_covered for c in charges),
     )
+    return whole.sealed() if all(c.is_sealed for c in charges) else whole
 
 
 def _price(above_one: bool, charge: PrivacyCharge) -> int:

@@ -14,18 +14,15 @@ import errno
 import hashlib
 import json
 import os
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.running.locks import lock, unlock
 
 __all__ = ["ChainedFile", "Line", "locked_file"]
-
-_PAUSE = 0.05  # seconds between attempts at the lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +118,15 @@ def locked_file(path: Path, *, create: bool, wait: float) -> Iterator[ChainedFil
     except OSError as error:
         raise InvalidInput(f"ledger {path} cannot be opened: {error.strerror}") from None
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-        _wait_for_lock(stream, path, wait)
+        if not lock(stream.fileno(), wait=wait):
+            raise SaveFailed(
+                f"ledger {path} is locked: another process has been using it for {wait:g} s; "
+                "wait for it to end"
+            )
         try:
             yield ChainedFile(path=path, stream=stream)
         finally:
-            _unlock(stream.fileno())
+            unlock(stream.fileno())
 
 
 def _line_of(text: bytes) -> Line | None:
@@ -143,45 +144,3 @@ def _line_of(text: bytes) -> Line | None:
 def _hash(number: int, previous: str, content: Mapping[str, Any]) -> str:
     text = json.dumps([number, previous, content], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _wait_for_lock(stream: Any, path: Path, wait: float) -> None:
-    deadline = time.monotonic() + wait
-    while not _lock(stream.fileno()):
-        if time.monotonic() >= deadline:
-            raise SaveFailed(
-                f"ledger {path} is locked: another process has been using it for {wait:g} s; "
-                "wait for it to end"
-            )
-        time.sleep(_PAUSE)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    _FAR = 1 << 62  # Windows locks forbid reading: lock a byte that is not there
-
-    def _lock(descriptor: int) -> bool:
-        os.lseek(descriptor, _FAR, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(descriptor: int) -> None:
-        os.lseek(descriptor, _FAR, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _unlock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

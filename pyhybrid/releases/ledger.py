@@ -1,75 +1,76 @@
 """A ledger: the budget of one confidential data set, and every release that drew on it.
 
 It takes charges from releases only: from a `Release` or from the answer of a primitive, each of
-which carries the charge that its mechanism wrote. The charge is checked against what the release
-itself says of its cost, and the entry holds a hash of what was released, so that a release can be
-held against the ledger later. The entry is on disk before the data are: a crash between the two
-costs budget, and never leaves a release without an entry.
+which carries the charge that its mechanism wrote, under a seal that shows whether anything was
+changed since. The entry holds a hash of what was released, so that a release can be held against
+the ledger later, and the first one a keyed digest of the confidential table: a ledger is for one
+data set. The entry is on disk before the data are: a crash between the two costs budget, and never
+leaves a release without an entry.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import Any, Protocol, runtime_checkable
 
 from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.errors import BudgetExceeded, InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import KINDS, RELATIONS, add_epsilons, epsilon_text
+from pyhybrid.privacy.epsilon import KINDS, RELATIONS, STRICT, add_epsilons, epsilon_text
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
-from pyhybrid.releases.release import Release
+from pyhybrid.releases.data_mark import DataMark, keyed
+from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
 
-__all__ = ["Ledger", "LedgerEntry"]
+__all__ = ["Charged", "ChargedTables", "Ledger", "LedgerEntry"]
 
 _FORMAT = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerEntry:
-    """One release in a ledger.
+@runtime_checkable
+class Charged(Protocol):
+    """What a ledger takes: something released, with the charge that its maker gave it."""
 
-    Attributes
-    ----------
-    number : int
-        From 1, in the order of the releases.
-    time : str
-        When it was entered, UTC, ISO 8601.
-    made_by : str
-        Mechanism or primitive.
-    epsilon : float
-        Nats.
-    kind, relation : str
-        As in `pyhybrid.PrivacyCharge`.
-    charge : mapping
-        The public part of the charge.
-    identifier, content_sha256 : str
-        Name of the release, and hash of its charge, settings and released values.
-    sha256 : str
-        Hash of this entry and of all before it.
-    """
+    @property
+    def charge(self) -> PrivacyCharge:
+        """What it costs."""
 
-    number: int
-    time: str
-    made_by: str
-    epsilon: float
-    kind: str
-    relation: str
-    charge: Mapping[str, Any]
-    identifier: str
-    content_sha256: str
-    sha256: str
+    @property
+    def identifier(self) -> str:
+        """Its name, which nothing else has."""
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless it is as it was made, its charge among the rest."""
+
+    def content_digest(self) -> str:
+        """SHA-256 of what was released and of its charge."""
+
+
+@runtime_checkable
+class ChargedTables(Charged, Protocol):
+    """Synthetic tables, which say of which data and with which random numbers they were made."""
+
+    @property
+    def data(self) -> DataMark | None:
+        """Mark of the confidential table; None if it was not noted."""
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """Columns that were replaced."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of mechanism and model."""
+
+    @property
+    def entropy(self) -> int:
+        """Root of the random numbers. Confidential."""
 
 
 class Ledger:
@@ -88,8 +89,23 @@ class Ledger:
     allow_unlike : bool, default False
         Take charges of another kind or relation, too. The sum is then labelled: it is no
         guarantee of either kind.
+    allow_other_data : bool, default False
+        Take releases of other tables than that of the first release, too: of a part of its
+        records, or of the same ones recoded. The sum is then labelled.
     wait : float, default 10
         Seconds to wait for another process that uses the file.
+
+    Notes
+    -----
+    The first release binds the ledger to its data: the entry keeps a digest of each column under a
+    key of the ledger's own (HMAC-SHA-256). Later releases must be of a table with as many records
+    in which the column that is synthesised, and most of the other columns that both have, hold the
+    same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
+    change; another year of a survey, or some of the records, are another data set. Answers of
+    primitives come without a table: whose data they are of is the owner's word.
+
+    Epsilons add where random numbers are independent. Another mechanism's release that shares its
+    seed with an entry (from one session, or with the same ``seed=``) is refused.
 
     Raises
     ------
@@ -115,9 +131,11 @@ class Ledger:
         kind: str | None = None,
         relation: str | None = None,
         allow_unlike: bool = False,
+        allow_other_data: bool = False,
         wait: float = 10.0,
     ) -> None:
         self.path = Path(path)
+        self.allow_other_data = check_flag(allow_other_data, "allow_other_data")
         self.allow_unlike = check_flag(allow_unlike, "allow_unlike")
         self._wait = check_finite(wait, "wait")
         given = _checked_terms(budget, kind, relation)
@@ -147,7 +165,7 @@ class Ledger:
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All entries, read from the file with its chain checked."""
         with self._file() as file:
-            return _entries(file.lines())
+            return entries_of(file.lines())
 
     @property
     def head(self) -> str:
@@ -168,13 +186,15 @@ class Ledger:
     @property
     def label(self) -> str:
         """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
-        found = {f"{entry.kind}, {entry.relation}" for entry in self.entries}
+        entries = self.entries
+        found = {f"{entry.kind}, {entry.relation}" for entry in entries}
+        data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
         if found <= {f"{self.kind}, {self.relation}"}:
-            return f"{self.kind}, {self.relation} one record"
+            return f"{self.kind}, {self.relation} one record{data}"
         unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
-        return f"sum of unlike charges, no guarantee of any kind: {unlike}"
+        return f"sum of unlike charges, no guarantee of any kind: {unlike}{data}"
 
-    def add(self, release: Release | PrivateAnswer) -> LedgerEntry:
+    def add(self, release: Charged) -> LedgerEntry:
         """Enter the charge of a release; one that is in the ledger already costs nothing more.
 
         Parameters
@@ -192,16 +212,22 @@ class Ledger:
         BudgetExceeded
             If the epsilon is more than what is left; nothing is entered.
         InvalidInput
-            For a number, a bare charge or anything else that is no release; for a charge that does
-            not belong to its release; for an unlike kind or relation; for a damaged file.
+            For a number, a bare charge, a step of a sequence or anything else that is no release;
+            for a release whose charge, tables or settings were changed since it was made; for one
+            of other data; for an unlike kind or relation; for a damaged file.
         SaveFailed
             If the file is locked or cannot be written.
         """
-        charge, made_by = _charge_of(release)
-        content = _content_hash(release)
+        if not isinstance(release, Charged):
+            raise InvalidInput(
+                "a ledger takes charges from releases only: give the whole Release, or the answer "
+                f"of a primitive, found {type(release).__name__}"
+            )
+        release.check_seal()
+        charge, content = release.charge, release.content_digest()
         with self._file() as file:
             lines = file.lines()
-            entries = _entries(lines)
+            entries = entries_of(lines)
             for entry in entries:
                 if entry.identifier == release.identifier:
                     return _same(entry, content, self.path)
@@ -209,14 +235,59 @@ class Ledger:
             line = file.append(
                 {
                     "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                    "made_by": made_by,
+                    "made_by": charge.mechanism,
                     "identifier": release.identifier,
                     "content_sha256": content,
                     "charge": charge.public(),
+                    **(
+                        self._bindings(release, lines) if isinstance(release, ChargedTables) else {}
+                    ),
                 },
                 after=lines,
             )
-        return _entry(line)
+        return entry_of(line)
+
+    def _bindings(self, release: ChargedTables, lines: list[Line]) -> dict[str, Any]:
+        """What ties an entry to the data, whose keyed mark the first one has, and to its seed."""
+        mark, bound = release.data, data_of(lines, self.path)
+        if mark is None:
+            raise InvalidInput(
+                "a release must say which data it is of: this one was saved by an earlier version "
+                "of pyhybrid, which did not note it; release anew"
+            )
+        key = secrets.token_hex(16) if bound is None else bound[0]
+        own = mark.keyed(key)
+        made_with = {
+            "seed": keyed(key, str(release.entropy)),
+            "settings": keyed(key, json.dumps(dict(release.settings), sort_keys=True, default=str)),
+        }
+        self._check_random_numbers(made_with, lines)
+        if bound is None:
+            return {"data": {"key": key, **own.as_dict()}, "made_with": made_with}
+        if own.is_of_the_data_of(bound[1], release.synthesized):
+            return {"made_with": made_with}
+        if not self.allow_other_data:
+            raise InvalidInput(
+                f"releases in ledger {self.path} must be of the data of its first release: this "
+                "one is of other records, of some of them, or of values that were recoded. Other "
+                "people's data have a ledger of their own; for the same people's, "
+                "allow_other_data=True adds it and labels the sum"
+            )
+        return {"other_data": True, "made_with": made_with}
+
+    def _check_random_numbers(self, made_with: Mapping[str, str], lines: list[Line]) -> None:
+        """Epsilons add for random numbers that are independent; fits of one seed share theirs."""
+        for line in lines[1:]:
+            earlier = line.content.get("made_with")
+            if not isinstance(earlier, Mapping) or earlier.get("seed") != made_with["seed"]:
+                continue
+            if earlier.get("settings") != made_with["settings"]:
+                raise InvalidInput(
+                    f"releases in ledger {self.path} must have random numbers of their own: this "
+                    f"one shares those of entry {line.number}, another mechanism's of the same "
+                    "session or seed, and epsilons add only where they are independent; release "
+                    "it anew, without a seed"
+                )
 
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
         found, own = (charge.kind, charge.relation), (self.kind, self.relation)
@@ -225,6 +296,11 @@ class Ledger:
                 f"charges in ledger {self.path} must be {', '.join(own)}: found "
                 f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
                 "(--allow-unlike) adds it all the same and labels the sum"
+            )
+        if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
+            raise InvalidInput(
+                "a strict charge must be of chains that have converged, all of whose draws are "
+                f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
             )
         left = _left(self.budget, _spent(entries))
         if Decimal(repr(charge.epsilon)) > Decimal(repr(left)):
@@ -272,41 +348,6 @@ def _terms(first: Line, path: Path) -> dict[str, Any]:
     return terms
 
 
-def _entries(lines: list[Line]) -> tuple[LedgerEntry, ...]:
-    return tuple(_entry(line) for line in lines[1:])
-
-
-def _entry(line: Line) -> LedgerEntry:
-    try:
-        return _read_entry(line)
-    except (KeyError, TypeError, InvalidInput) as error:
-        raise InvalidInput(
-            f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
-            "written by another version or program?"
-        ) from None
-
-
-def _read_entry(line: Line) -> LedgerEntry:
-    content = line.content
-    charge = content["charge"]
-    if check_finite(charge["epsilon"], "epsilon") < 0:
-        raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
-    check_choice(charge["kind"], "kind", KINDS)
-    check_choice(charge["relation"], "relation", RELATIONS)
-    return LedgerEntry(
-        number=line.number,
-        time=content["time"],
-        made_by=content["made_by"],
-        epsilon=charge["epsilon"],
-        kind=charge["kind"],
-        relation=charge["relation"],
-        charge=charge,
-        identifier=content["identifier"],
-        content_sha256=content["content_sha256"],
-        sha256=line.sha256,
-    )
-
-
 def _spent(entries: tuple[LedgerEntry, ...]) -> float:
     return add_epsilons(entry.epsilon for entry in entries)
 
@@ -322,46 +363,3 @@ def _same(entry: LedgerEntry, content: str, path: Path) -> LedgerEntry:
             "its values, settings or charge have changed; release anew"
         )
     return entry
-
-
-def _charge_of(release: Any) -> tuple[PrivacyCharge, str]:
-    """The charge of a release, after checking that it is one and that the charge is its own."""
-    if isinstance(release, PrivateAnswer):
-        release.check_charge()
-        return release.charge, release.charge.mechanism
-    if not isinstance(release, Release):
-        raise InvalidInput(
-            "a ledger takes charges from releases only: give the Release, or the answer of a "
-            f"primitive, found {type(release).__name__}"
-        )
-    charge, kept = release.charge, release.confidential
-    wrong = {
-        "mechanism": release.settings.get("mechanism") != charge.mechanism,
-        "number of data sets": len(release.synthetic) != charge.n_synthetic,
-        "Lipschitz bound": not kept.lipschitz_bound <= charge.bound,
-    }
-    if any(wrong.values()):
-        name = next(name for name, is_wrong in wrong.items() if is_wrong)
-        raise InvalidInput(f"the charge must be the release's own: its {name} is another")
-    return charge, charge.mechanism
-
-
-def _content_hash(release: Release | PrivateAnswer) -> str:
-    """SHA-256 of charge, settings and released values."""
-    digest = hashlib.sha256()
-
-    def add(content: Any) -> None:
-        digest.update(json.dumps(content, sort_keys=True, default=str).encode())
-
-    add(release.charge.as_dict())
-    if isinstance(release, PrivateAnswer):
-        value = np.ascontiguousarray(release.value)
-        add([str(value.dtype), value.shape])
-        digest.update(value.tobytes())
-        return digest.hexdigest()
-    add(dict(release.settings))
-    for table in release.synthetic:
-        for column in release.synthesized:
-            hashed = pd.util.hash_pandas_object(table[column], index=False)
-            digest.update(column.encode() + hashed.to_numpy().tobytes())
-    return digest.hexdigest()

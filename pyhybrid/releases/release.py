@@ -2,139 +2,174 @@
 
 from __future__ import annotations
 
+import hmac
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.engines import Diagnostics, Provenance
+from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import PosteriorFit
-from pyhybrid.primitives.library import NoiseProvenance
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.randomness import new_identifier
+from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
+from pyhybrid.releases.folder import FORMATS, load_release, save_release
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.seal import content_digest, record_digests, tables_digest
 from pyhybrid.releases.statement import privacy_statement
-
-if TYPE_CHECKING:
-    from pyhybrid.releases.ledger import Ledger
 
 __all__ = ["Confidential", "Release"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Confidential:
-    """What must stay with the data owner: functions of the data, and the seed.
-
-    Attributes
-    ----------
-    labels : Index, length n
-        Row labels of the records.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
-    lipschitz : ndarray, shape (n,)
-        By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
-    lipschitz_bound : float
-        Overall bound, nats.
-    entropy : int
-        Root of all random streams: the seed.
-    censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
-    """
-
-    labels: pd.Index
-    alpha: FloatArray
-    lipschitz: FloatArray
-    lipschitz_bound: float
-    entropy: int
-    censored: npt.NDArray[np.bool_] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Confidential record of {len(self.labels)} records>"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
+class Release(ReleaseRecord):
     """Synthetic data sets and everything that belongs to them.
+
+    A release is sealed by the mechanism that made it. One whose tables, charge or settings were
+    changed since is neither saved nor entered in a ledger: use `with_unsynthesized` to bring back
+    the text of other columns, and release anew for anything else.
 
     Attributes
     ----------
     synthetic : list of DataFrame
         m tables with the columns, order, index, dtypes and category levels of the data.
-    charge : PrivacyCharge
-        What the release costs, all sets together.
-    diagnostics : Diagnostics or None
-        Convergence of the released fit; None for a mechanism without a sampler.
-    settings : mapping
-        Public settings of mechanism and model.
-    synthesized, predictors : tuple of str
-        Columns that were replaced; columns the model read and left as they are.
-    provenance : Provenance or NoiseProvenance
-        Engine, version, program hash and (confidential) engine seed; or what made the noise.
-    seeded : bool
-        True if the user gave a seed.
-    confidential : Confidential
-        Weights, bounds, seed. Never publish.
     identifier : str
         Tells this release from every other one, also from one that came out the same.
-    fit : PosteriorFit or None
-        The released fit; not saved.
-    reweighted : Reweighted or None
-        The fit before re-weighting and all steps, if there was one; only the steps are saved.
-    parts : tuple of Release
-        The releases of single columns that a sequential synthesis is made of, in their order;
-        each has its own charge, weights and bounds. Empty otherwise.
+    parts : tuple of ReleaseRecord
+        What each step of a sequential synthesis did, in their order, with its own charge, weights
+        and bounds, and without tables. Empty otherwise.
+    seal : tuple of (str, str)
+        Digests of what it is made of, by name; set by `sealed`.
+
+    The others are those of `pyhybrid.releases.record.ReleaseRecord`.
     """
 
     synthetic: list[pd.DataFrame]
-    charge: PrivacyCharge
-    diagnostics: Diagnostics | None
-    settings: Mapping[str, Any]
-    synthesized: tuple[str, ...]
-    predictors: tuple[str, ...]
-    provenance: Provenance | NoiseProvenance
-    seeded: bool
-    confidential: Confidential
     identifier: str = field(default_factory=new_identifier)
-    fit: PosteriorFit | None = field(default=None, repr=False)
-    reweighted: Reweighted | None = field(default=None, repr=False)
-    parts: tuple[Release, ...] = field(default=(), repr=False)
+    parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
+    seal: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         c = self.charge
         return (
             f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
             f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
-            f"({c.kind}, {c.relation} one record)>"
+            f"({c.kind}, {c.relation} {c.protected})>"
         )
 
     @property
     def statement(self) -> str:
         """The privacy statement in plain words (Markdown), fit to be published."""
-        return privacy_statement(self)
+        return privacy_statement(self, n_records=len(self.synthetic[0]), parts=self.parts)
+
+    @property
+    def data(self) -> DataMark | None:
+        """Which data the release is of. Confidential."""
+        return self.confidential.data
+
+    @staticmethod
+    def of(
+        record: ReleaseRecord,
+        tables: list[pd.DataFrame],
+        *,
+        parts: Sequence[ReleaseRecord] = (),
+        identifier: str | None = None,
+    ) -> Release:
+        """The release of `tables` with its record, sealed; for mechanisms."""
+        own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
+        name = new_identifier() if identifier is None else identifier
+        return Release(**own, synthetic=tables, identifier=name, parts=tuple(parts)).sealed()
+
+    @property
+    def entropy(self) -> int:
+        """Root of its random numbers. Confidential."""
+        return self.confidential.entropy
+
+    def sealed(self) -> Release:
+        """The release with its seal; called by what makes releases, and by nothing else."""
+        return replace(self, seal=tuple(self._digests().items()))
+
+    def check_seal(self) -> None:
+        """Check that the release is as its mechanism made it.
+
+        Raises
+        ------
+        InvalidInput
+            If tables, charge, settings or parts have changed since; says which.
+        """
+        found, made = self._digests(), dict(self.seal)
+        if not made:
+            raise InvalidInput(
+                "a release must be one that a mechanism made: it was put together by hand"
+            )
+        changed = [n for n in found if not hmac.compare_digest(found[n], made.get(n, ""))]
+        if not changed and not self.charge.is_sealed:
+            changed = ["charge"]
+        if changed:
+            raise InvalidInput(
+                f"a release must be as its mechanism made it: its {changed[0]} changed since, and "
+                "its charge says nothing of what it is now; release anew (with_unsynthesized "
+                "brings back other columns)"
+            )
+
+    def content_digest(self) -> str:
+        """SHA-256 of charge, settings and synthesized values, hexadecimal."""
+        return content_digest(self.charge, self.settings, self.synthetic, self.synthesized)
+
+    def _digests(self) -> dict[str, str]:
+        of_parts = [sorted(record_digests(part).items()) for part in self.parts]
+        return {
+            **record_digests(self),
+            "parts": repr(of_parts),
+            "identifier": self.identifier,
+            "tables": tables_digest(self.synthetic),
+        }
 
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesised taken from `table`.
 
-        For files whose text is to come back letter by letter ("007", "1.50", "NA").
+        For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
+        left out of `table`; none may be added, and the synthesised ones stay as they are.
         """
+        self.check_seal()
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
-        restored = []
-        for synthetic in self.synthetic:
-            whole = table.copy()
-            whole.attrs = {}  # notes on the confidential table would be published with it
-            for column in self.synthesized:
-                whole[column] = synthetic[column]
-            restored.append(whole)
-        parts = tuple(replace(part, synthetic=restored) for part in self.parts)
-        return replace(self, synthetic=restored, parts=parts)
+        added = [column for column in table.columns if column not in self.synthetic[0].columns]
+        if added:
+            raise InvalidInput(
+                f"table must have no columns but those of the release: {added[0]!r} is not in it"
+            )
+        own = list(self.synthesized)
+        restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
+        return replace(self, synthetic=restored).sealed()
+
+    def with_decisions(self, decisions: Decisions) -> Release:
+        """The release with columns left out, or replaced by numbers, as `decisions` say.
+
+        Raises
+        ------
+        InvalidInput
+            For a column that needs a decision and has none, or a name that is no column's.
+        """
+        self.check_seal()
+        table, before = self.synthetic[0], self.decisions
+        labels = [str(name or "index") for name in table.index.names]
+        names = [*map(str, table.columns), *labels, *before.drop]
+        whole = before.with_these(decisions)
+        check_decided(self.exposed, whole, names, self.synthesized)
+        if whole == before:
+            return self
+        new = Decisions.of(
+            [name for name in decisions.drop if name not in before.drop],
+            decisions.keep,
+            [name for name in decisions.ids if name not in before.ids],
+        )
+        tables = decided_tables(self.synthetic, new, self.confidential.entropy)
+        return replace(self, synthetic=tables, decisions=whole).sealed()
 
     def save(
         self,
@@ -144,6 +179,9 @@ class Release:
         file_format: str = "csv",
         attachments: Mapping[str, str] | None = None,
         ledger: Ledger | None = None,
+        drop: str | Sequence[str] = (),
+        keep: str | Sequence[str] = (),
+        ids: str | Sequence[str] = (),
     ) -> None:
         """Write the release: ``public/`` to give away and ``confidential/`` to keep.
 
@@ -163,25 +201,46 @@ class Release:
         ledger : Ledger, optional
             Takes the charge before anything is written; the entry's number and hash are kept in
             ``confidential/run.json``. Saving the same release again costs nothing more.
+        drop, keep, ids : str or sequence of str
+            Columns that were not synthesized: to leave out, to publish as they are although they
+            look like names, identifiers, free text or a function of a synthesized column, and to
+            replace by numbers; row labels by the name of the index, or "index".
 
         Raises
         ------
         InvalidInput
-            If the folder is not empty, or the format is unknown; see also `Ledger.add`.
+            If the folder is not empty, the format is unknown, a column needs a decision (named with
+            the reason), or the release has changed since it was made (`check_seal`); see also
+            `Ledger.add`.
         BudgetExceeded
             If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
             On a disk error; nothing is left behind.
         """
-        from pyhybrid.releases.folder import save_release
-
+        check_choice(file_format, "file_format", FORMATS)
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
+        check_output_folder(folder, overwrite=overwrite)
+        self.check_seal()
+        own = self.with_decisions(Decisions.of(drop, keep, ids))
+        # First, so that nothing is written past the budget, and no data are without an entry.
+        entry = None if ledger is None else ledger.add(own)
         save_release(
-            self,
             folder,
+            record=own,
+            tables=own.synthetic,
+            parts=own.parts,
+            statement=own.statement,
+            notes={
+                "identifier": own.identifier,
+                "content_sha256": own.content_digest(),
+                "ledger": None
+                if entry is None
+                else {"entry": entry.number, "sha256": entry.sha256},
+            },
             overwrite=overwrite,
             file_format=file_format,
             attachments=attachments or {},
-            ledger=ledger,
         )
 
     @staticmethod
@@ -191,8 +250,16 @@ class Release:
         Raises
         ------
         InvalidInput
-            If the folder is no release, is incomplete, or was written by a later version.
+            If the folder is no release, is incomplete or changed, or was written by a later
+            version.
         """
-        from pyhybrid.releases.folder import load_release
-
-        return load_release(folder)
+        stored = load_release(folder)
+        loaded = Release.of(
+            stored.record, stored.tables, parts=stored.parts, identifier=stored.identifier
+        )
+        if stored.content_sha256 not in (None, loaded.content_digest()):
+            raise InvalidInput(
+                f"{os.fspath(folder)} must hold a release as it was saved: its charge, settings or "
+                "synthesised values have changed since"
+            )
+        return loaded

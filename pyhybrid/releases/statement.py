@@ -1,34 +1,45 @@
 """The privacy statement: what a release protects and what it does not, in plain words.
 
-Made only of what may be published: no weight, no bound, no seed.
+Made only of what may be published: no weight, no bound, no seed; of settings those that were asked
+for, as those that ran may depend on the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
-
-if TYPE_CHECKING:
-    from pyhybrid.releases.release import Release
+from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = ["privacy_statement"]
 
 _RELATION = {
-    "remove": "differ by one record left out",
-    "replace": "differ in the values of one record",
+    "remove": "differ by {} left out",
+    "replace": "differ in the values of {}",
 }
 
 
-def privacy_statement(release: Release) -> str:
-    """Return the statement as Markdown."""
+def privacy_statement(
+    release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
+) -> str:
+    """Return the statement as Markdown.
+
+    Parameters
+    ----------
+    release : ReleaseRecord
+    n_records : int
+        Records of each table.
+    parts : sequence of ReleaseRecord
+        Steps of a sequential synthesis.
+    """
     charge = release.charge
-    parts = [
+    blocks = [
         "# Privacy statement",
-        _summary(release),
+        _summary(release, n_records),
         "## What the number means",
         _meaning(charge),
         "## Assumed",
@@ -36,12 +47,13 @@ def privacy_statement(release: Release) -> str:
         "## Not covered",
         _bullets(charge.not_covered),
         "## How it was made",
-        *_how_each(release),
+        *_how_each(parts or (release,), numbered=bool(parts)),
+        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
-def _summary(release: Release) -> str:
+def _summary(release: ReleaseRecord, n_records: int) -> str:
     charge = release.charge
     sets = (
         "1 synthetic data set"
@@ -56,8 +68,9 @@ def _summary(release: Release) -> str:
     return (
         f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
-        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
-        f"The column(s) {columns} of {len(release.synthetic[0])} records were replaced by values "
+        f"neighbour relation: **{charge.relation} {charge.protected}**; "
+        f"mechanism: {charge.mechanism}.\n\n"
+        f"The column(s) {columns} of {n_records} records were replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
 
@@ -78,7 +91,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 
 def _meaning(charge: PrivacyCharge) -> str:
-    difference = _RELATION[charge.relation]
+    difference = _RELATION[charge.relation].format(charge.protected)
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -96,23 +109,27 @@ def _meaning(charge: PrivacyCharge) -> str:
     return (
         f"For two databases that {difference}, the probability (density) of releasing what was "
         f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any record. {scope}{doubled}"
+        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
     )
 
 
-def _how_each(release: Release) -> list[str]:
+def _whose(charge: PrivacyCharge) -> str:
+    return "record" if charge.unit is None else " ".join(charge.unit.split())
+
+
+def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
     """How the release was made; of a sequence, each step with its own epsilon."""
-    lines = [_bullets(_how(part)) for part in release.parts or (release,)]
-    for place, part in enumerate(release.parts):
-        column = " ".join(", ".join(part.synthesized).split())
+    lines = [_bullets(_how(step)) for step in steps]
+    for place, step in enumerate(steps if numbered else ()):
+        column = " ".join(", ".join(step.synthesized).split())
         lines[place] = (
-            f"### Step {place + 1}: {column} by {part.charge.mechanism}, "
-            f"epsilon = {epsilon_text(part.charge.epsilon)} ({part.charge.kind})\n\n{lines[place]}"
+            f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
+            f"epsilon = {epsilon_text(step.charge.epsilon)} ({step.charge.kind})\n\n{lines[place]}"
         )
     return lines
 
 
-def _how(release: Release) -> list[str]:
+def _how(release: ReleaseRecord) -> list[str]:
     shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
     settings = ", ".join(f"{name} = {_in_words(value)}" for name, value in shown.items())
     lines = [f"Settings: {settings}.", *_made_by(release)]
@@ -139,17 +156,28 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _made_by(release: Release) -> list[str]:
+def _made_by(release: ReleaseRecord) -> list[str]:
     p = release.provenance
     if isinstance(p, NoiseProvenance):
         return [f"Noise: {p.noise}, from the {p.library} library {p.version}."]
     own = "program" in release.settings  # a StanModel's: not one of pyhybrid's
     program = f"the user's own, {p.program}" if own else f"stan/{p.program}.stan"
-    return [
-        f"Program: {program}, sha256 {p.program_sha256}.",
-        f"Engine: {p.engine} {p.engine_version}; {p.settings.chains} chains of "
-        f"{p.settings.warmup} warm-up and {p.settings.draws} kept iterations.",
-    ]
+    return [f"Program: {program}, sha256 {p.program_sha256}.", _engine(release, p)]
+
+
+def _engine(release: ReleaseRecord, ran: Provenance) -> str:
+    asked = release.requested
+    if asked is None:  # a release of an earlier version
+        s = ran.settings
+        return (
+            f"Engine: {ran.engine} {ran.engine_version}; {s.chains} chains of {s.warmup} warm-up "
+            f"and {s.draws} kept iterations."
+        )
+    return (
+        f"Engine: {ran.engine} {ran.engine_version}; asked for: {asked.chains} chains of "
+        f"{asked.warmup} warm-up and {asked.draws} kept iterations, adapt_delta "
+        f"{asked.adapt_delta:g}."
+    )
 
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:

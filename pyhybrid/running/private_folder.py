@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyhybrid.running.locks import lock
+
 __all__ = ["cache_folder", "private_folder"]
 
 _PREFIX = "pyhybrid-fit-"
@@ -53,20 +55,12 @@ def _remove_what_was_left(parent: Path, prefix: str) -> None:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
     """Hold the folder's lock; yields False if another process has it."""
-    try:
-        import fcntl
-    except ImportError:
+    if not hasattr(os, "O_DIRECTORY"):  # folders cannot be locked on Windows
         yield True
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # held, or a file system without locks
-            ours = False
-        else:
-            ours = True
-        yield ours
+        yield lock(descriptor)
     finally:
         os.close(descriptor)
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.randomness import streams
+from pyhybrid.running.locks import lock
 
 __all__ = ["FinishedParts", "fingerprint", "open_parts"]
 
@@ -87,7 +88,8 @@ def open_parts(
         raise SaveFailed(f"results file {path} cannot be opened: {error}") from None
     with os.fdopen(handle, "r+b") as file:
         os.chmod(path, 0o600)
-        _lock(file, path)
+        if not lock(file.fileno()):
+            raise InvalidInput(f"results file {path} must not be in use: another run has it")
         yield _read(file, path, settings, seed)
 
 
@@ -134,14 +136,3 @@ def _append(file: BinaryIO, row: Mapping[str, Any]) -> None:
         os.fsync(file.fileno())
     except OSError as error:
         raise SaveFailed(f"a finished point could not be noted: {error}") from None
-
-
-def _lock(file: BinaryIO, path: Any) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise InvalidInput(f"results file {path} must not be in use: another run has it") from None

@@ -134,7 +134,7 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
     shared = {n for n in exported if n in ph.__all__} | {"round_up", "lipschitz_bounds_loo"}
     rng = np.random.default_rng(0)
     makers = (arrays._bounds, arrays._weights, arrays._risks, arrays._accounting, arrays._rules,
-              arrays._masking)  # fmt: skip
+              arrays._masking, arrays._changes, arrays._gaussian)  # fmt: skip
     calls = [call for make in makers for call in make(rng)]
     assert shared <= {call.r_function or call.function for call in calls}
     assert sum(row.part == arrays.PART for row in found.rows) == len(calls)

@@ -214,6 +214,7 @@ BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]
 QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "300"]
 
 
+@pytest.mark.filterwarnings("ignore:re-weighting found no weights")
 def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv("data.csv", index=False)
     chosen = ["--mechanism", "unweighted", "--mechanism", "lipschitz:scale=0.8,reweighting=true"]

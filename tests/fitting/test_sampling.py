@@ -119,3 +119,28 @@ def test_the_most_draws_are_at_least_the_first() -> None:
     with pytest.raises(InvalidInput, match="max_draws"):
         SamplerSettings(draws=100, max_draws=99)
     assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
+
+
+def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
+    """Less warm-up; the same posterior as from anywhere."""
+    engine = Recording()
+    settings = SamplerSettings(chains=4, warmup=800, draws=500, parallel_chains=1)
+    session = open_session(bound, seed=4, engine=engine, settings=settings)
+    mechanism = ph.LipschitzWeighted(bound.model, scale=0.6, shift=0.2)
+    fit = mechanism.fit(session).fit
+    assert fit.draws.provenance.settings.warmup == 200
+    assert session.unweighted().draws.provenance.settings.warmup == 800
+    cold = open_session(bound, seed=5, engine=engine, settings=settings).fit(
+        fit.alpha, label="cold"
+    )
+    import arviz
+
+    for k in range(2):
+        one, two = (f.draws.variables["beta"][..., k] for f in (fit, cold))
+        for power in (1, 2):
+            error = np.hypot(*(float(arviz.mcse(v**power)) for v in (one, two)))
+            assert abs((one**power).mean() - (two**power).mean()) < 5 * error
+    alone = ph.CountWeighted(bound.model, radius=0.3).fit(
+        open_session(bound, seed=4, engine=engine, settings=settings)
+    )
+    assert alone.fit.draws.provenance.settings.warmup == 800

@@ -421,6 +421,21 @@ def test_separable_logit_is_refused_and_not_reported(real: pd.DataFrame) -> None
         ph.model_utility(data, [data, data], "old ~ age", model="logit")
 
 
+@pytest.mark.parametrize("value", [3.0, 0.1, 1e7 / 3, 0.0])
+def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
+    real: pd.DataFrame, value: float
+) -> None:
+    """A constant outcome has residuals of 0, or of a last digit, as the processor rounds."""
+    flat = real.assign(age=value)
+    for formula in ("age ~ 1", "age ~ sex"):
+        with pytest.raises(ph.InvalidInput, match="must leave something unexplained in the data"):
+            ph.model_utility(flat, [flat, flat], formula)
+    precise = real.assign(
+        age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"]
+    )  # the negative control
+    ph.model_utility(precise, [precise, precise], "age ~ sex")
+
+
 def test_bad_arrays_are_named() -> None:
     with pytest.raises(ph.InvalidInput, match=r"propensities must lie in \[0, 1\]"):
         ph.pmse([0.5, 1.5], [True, False])

@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.recomputed import moved_terms
+from pyhybrid.privacy.recomputed import moved_terms, weights_without
 from tests.privacy.enumerated import LOG_LIK, log_posterior
 
 IntArray = Any
@@ -91,7 +91,7 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
             lambda kept: np.clip(0.6 * lipschitz(kept) - 0.1, 0, 1),
         ),
         (ph.reweight_without(base, largest, k=0.9), reweighted),
-        (ph.weights_without(reweighted, f.size), reweighted),
+        (weights_without(reweighted, f.size), reweighted),
         (
             ph.truncate_without(ph.reweight_without(base, largest, k=0.9), f, cap=4.0),
             lambda kept: ph.truncate_weights(reweighted(kept), f[kept], cap=4.0),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,14 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
+from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import BudgetExceeded, InvalidInput, SaveFailed
+from pyhybrid.fitting.session import open_session
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
+from pyhybrid.releases.data_mark import DataMark
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
@@ -37,7 +42,7 @@ def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
-    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": range(80)})
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     return ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=0.5).release(
         df, n_synthetic=2, engine="embedded", seed=4
     )
@@ -80,7 +85,7 @@ def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> 
     assert ledger.spent == 1
     ledger.add(answer())  # same values by chance: another release all the same
     assert ledger.spent == 2
-    changed = replace(one, value=np.array([3, 5]))
+    changed = replace(one, value=np.array([3, 5]), seal="")  # sealed anew, under the old name
     with pytest.raises(InvalidInput, match="as it was when entry 1 of ledger"):
         ledger.add(changed)
 
@@ -114,24 +119,157 @@ def test_nothing_but_releases(path: Path, thing: Any) -> None:
     assert ledger.entries == ()
 
 
-def test_a_charge_must_be_its_releases_own(path: Path, release: ph.Release) -> None:
+def test_the_entry_of_a_release_has_its_public_charge(path: Path, release: ph.Release) -> None:
+    """That the charge is its own is in test_seals.py."""
     ledger = local_ledger(path, 1000)
-    charge = release.charge
-    cheap = replace(charge, bound=charge.bound / 100, epsilon=charge.epsilon / 50)
-    strict = PrivacyCharge.strict(
-        mechanism=charge.mechanism, epsilon=0.1, relation="remove", n_synthetic=2
-    )
-    for wrong, what in (
-        (replace(release, charge=cheap), "Lipschitz bound"),
-        (replace(release, charge=strict), "Lipschitz bound"),
-        (replace(release, charge=replace(charge, mechanism="Unweighted")), "mechanism"),
-        (replace(release, synthetic=release.synthetic * 2), "number of data sets"),
-    ):
-        with pytest.raises(InvalidInput, match=f"release's own: its {what} is another"):
-            ledger.add(wrong)
-    assert ledger.entries == ()
-    assert ledger.add(release).charge == charge.public()
+    assert ledger.add(release).charge == release.charge.public()
     assert "bound" not in ledger.entries[0].charge
+
+
+# --- Of one data set ----------------------------------------------------------------------------
+
+
+def survey(year: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(year)
+    return pd.DataFrame(
+        {
+            "id": range(60),
+            "y": rng.poisson(3, 60),
+            "age": rng.integers(18, 90, 60),
+            "pay": rng.normal(30, 9, 60).round(2),
+            "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
+            "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
+            "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
+        }
+    )
+
+
+def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
+    return ph.Unweighted(ph.Poisson(formula)).release(
+        table, engine="embedded", settings=ph.SamplerSettings(chains=2, warmup=150, draws=100),
+        rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+    )  # fmt: skip
+
+
+def through_csv(table: pd.DataFrame) -> pd.DataFrame:
+    read: pd.DataFrame = pd.read_csv(io.StringIO(table.to_csv(index=False)))
+    return read
+
+
+SAME: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "as it was": lambda t: t,
+    "rows in another order": lambda t: t.sample(frac=1, random_state=1),
+    "columns in another order": lambda t: t[sorted(t.columns, reverse=True)],
+    "through a file": through_csv,
+    "other dtypes": lambda t: t.astype({"y": "Int16", "age": "float32", "sex": str, "pay": "f4"}),
+    "a column more": lambda t: t.assign(older=t["age"] > 65),
+    "columns fewer": lambda t: t.drop(columns=["name", "seen"]),
+    "one recoded": lambda t: t.assign(age=t["age"] // 10),
+    "one renamed": lambda t: t.rename(columns={"pay": "income"}),
+}
+OTHER: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "another year": lambda t: survey(2),
+    "the first half": lambda t: t.head(30),
+    "all but one": lambda t: t.iloc[1:],
+    "twice": lambda t: pd.concat([t, t], ignore_index=True),
+    "another outcome of the same people": lambda t: t.assign(y=survey(2)["y"]),
+    "most of it recoded": lambda t: t.assign(age=0.5 * t["age"], pay=1.0, sex="x", name="n",
+                                             seen="never", y=t["y"] + 0),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bound_ledger(tmp_path_factory: pytest.TempPathFactory) -> ph.Ledger:
+    ledger = local_ledger(tmp_path_factory.mktemp("ledger") / "l", 1e6)
+    ledger.add(of(survey()))
+    return ledger
+
+
+@pytest.mark.parametrize("how", SAME)
+def test_the_same_data_in_another_form_stay_in_the_ledger(how: str, bound_ledger: Any) -> None:
+    before = len(bound_ledger.entries)
+    bound_ledger.add(of(SAME[how](survey())))
+    assert len(bound_ledger.entries) == before + 1
+
+
+@pytest.mark.parametrize("how", OTHER)
+def test_a_ledger_takes_no_release_of_other_data(
+    how: str, bound_ledger: Any, tmp_path: Path
+) -> None:
+    before = bound_ledger.path.read_bytes()
+    other = of(OTHER[how](survey()))
+    with pytest.raises(InvalidInput, match="must be of the data of its first release"):
+        other.save(tmp_path / "out", ledger=bound_ledger)
+    assert bound_ledger.path.read_bytes() == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_data_only_when_told_and_then_labelled(path: Path) -> None:
+    local_ledger(path, 1e6).add(of(survey()))
+    told = ph.Ledger(path, allow_other_data=True)
+    assert told.add(of(survey().head(30))).other_data
+    assert ph.Ledger(path).label == (
+        "asymptotic local, remove one record; releases of more than one data set"
+    )
+    with pytest.raises(InvalidInput, match="must be of the data"):
+        ph.Ledger(path).add(of(survey(3)))
+
+
+def test_the_ledger_knows_its_data_under_a_key_of_its_own(path: Path, tmp_path: Path) -> None:
+    release = of(survey())
+    for place in (path, tmp_path / "another"):
+        local_ledger(place, 1e6).add(release)
+    assert release.data is not None
+    assert set(release.data.columns) == {"y", "age", "pay", "sex", "seen", "name"}, (
+        "ids tell nothing"
+    )
+    kept = [json.loads(p.read_text().splitlines()[1])["content"]["data"]
+            for p in (path, tmp_path / "another")]  # fmt: skip
+    assert kept[0]["key"] != kept[1]["key"]
+    marks = [set(each["columns"].values()) for each in (*kept, release.data.as_dict())]
+    assert marks[0] & marks[1] == marks[0] & marks[2] == set()
+    release.save(tmp_path / "out")
+    public = b"".join(p.read_bytes() for p in (tmp_path / "out/public").iterdir())
+    assert not [digest for digest in marks[2] if digest.encode() in public]
+    assert ph.Release.load(tmp_path / "out").data == release.data
+
+
+def test_the_check_sees_other_data(
+    bound_ledger: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without marks the ledger of one year takes another's: the hole itself."""
+    monkeypatch.setattr(DataMark, "is_of_the_data_of", lambda *_: True)
+    path = tmp_path / "copy"
+    path.write_bytes(bound_ledger.path.read_bytes())
+    ph.Ledger(path).add(of(survey(2)))
+
+
+def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
+    ledger = local_ledger(path, 1e6)
+    model, table = ph.Poisson("y ~ 1"), survey()
+    rule = ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1)
+    options: Any = {"engine": "embedded", "rule": rule}
+    session = open_session(model.bind(table), **options)
+    own = {"n_synthetic": 1, "n_draws_released": 1}
+    one = ph.Unweighted(model).release_from(session, **own)
+    ledger.add(one)
+    ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
+    shares = ph.GivenWeights(model, alpha=np.full(60, 0.5)).release_from(session, **own)
+    with pytest.raises(InvalidInput, match=r"random numbers of their own: .* entry 1"):
+        shares.save(tmp_path / "out", ledger=ledger)
+    seeded = [of_seed(mechanism, table, options) for mechanism in
+              (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
+    ledger.add(seeded[0])
+    with pytest.raises(InvalidInput, match="entry 3, another mechanism's of the same session or s"):
+        ledger.add(seeded[1])
+    ledger.add(ph.GivenWeights(model, alpha=np.full(60, 0.5)).release(table, **options))
+    assert len(ledger.entries) == 4
+    assert str(one.entropy) not in path.read_text()
+
+
+def of_seed(mechanism: Any, table: pd.DataFrame, options: dict[str, Any]) -> ph.Release:
+    made: ph.Release = mechanism.release(table, seed=1, **options)
+    return made
 
 
 # --- Saving -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.releases import folder as storage
+from pyhybrid.running import files
 
 MODEL = ph.NegativeBinomial("visits ~ region")
 
@@ -26,7 +27,7 @@ def table() -> pd.DataFrame:
     n = 60
     return pd.DataFrame(
         {
-            "id": [f"{i:04d}" for i in range(n)],
+            "id": [f"{i % 5:04d}" for i in range(n)],
             "visits": pd.array(rng.negative_binomial(2, 0.3, n), dtype="Int32"),
             "age": rng.integers(18, 90, n).astype("int16"),
             "region": pd.Categorical(
@@ -172,10 +173,12 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
         release.save(out / "public" / "charge.json")
 
 
-@pytest.mark.parametrize("stage", ["_write_confidential", "_write_public", "_swap"])
+@pytest.mark.parametrize(
+    "stage", [(storage, "_write_confidential"), (storage, "_write_public"), (files, "_swap")]
+)
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_disk_error_leaves_nothing_half_written(
-    release: ph.Release, stage: str, existing: bool, tmp_path: Path, monkeypatch: Any
+    release: ph.Release, stage: tuple[Any, str], existing: bool, tmp_path: Path, monkeypatch: Any
 ) -> None:
     out = tmp_path / "out"
     if existing:
@@ -185,7 +188,7 @@ def test_a_disk_error_leaves_nothing_half_written(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage, stage, full)
+    monkeypatch.setattr(*stage, full)
     with pytest.raises(SaveFailed, match="No space left"):
         release.save(out, overwrite=existing)
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
@@ -228,7 +231,7 @@ def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Pat
     ],
 )
 def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: Path) -> None:
-    moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic])
+    moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic]).sealed()
     moved.save(tmp_path / "out")
     loaded = ph.Release.load(tmp_path / "out")
     pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
@@ -330,7 +333,7 @@ def test_statement_says_what_it_must(release: ph.Release) -> None:
 def test_settings_shared_by_settings(usable: pd.DataFrame) -> None:
     """Unlike settings never share a random stream; equal ones do."""
     one, same, other = (
-        ph.LipschitzWeighted(MODEL, scale=scale)._stream() for scale in (1.0, 1.0, 0.5)
+        ph.LipschitzWeighted(MODEL, scale=scale).stream() for scale in (1.0, 1.0, 0.5)
     )
     assert one == same != other
     assert SamplerSettings() == SamplerSettings()

@@ -32,6 +32,7 @@ from pyhybrid.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.fitting import session as fitting
 from pyhybrid.models import regression
 from pyhybrid.releases import folder as storage
+from pyhybrid.running import files
 from pyhybrid.running.private_folder import private_folder
 from tests.conftest import require
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
@@ -155,7 +156,7 @@ STAGES = {
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
     "the public part": (storage, "_write_public", OSError),
     "the confidential part": (storage, "_write_confidential", OSError),
-    "the renaming": (storage, "_swap", OSError),
+    "the renaming": (files, "_swap", OSError),
 }
 
 
@@ -370,8 +371,8 @@ import pandas as pd, pyhybrid as ph
 from pyhybrid.releases import folder as storage
 release = ph.Release.load("first")
 write = storage._write_confidential
-def die(*given):
-    write(*given)
+def die(*given, **named):
+    write(*given, **named)
     print("ready", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 storage._write_confidential = die

@@ -25,6 +25,8 @@ SINGLE = "single"
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 
+_ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelUtility:
@@ -230,8 +232,14 @@ def _fit(
             "or a combination of others, as where a category does not occur"
         )
     converged = getattr(fit, "mle_retvals", {}) or {"converged": getattr(fit, "converged", True)}
-    if not converged.get("converged", True) or not (np.isfinite(errors) & (errors > 0)).all():
+    if not converged.get("converged", True) or not np.isfinite(errors).all():
         raise InvalidInput(f"{model} {formula!r} does not converge in {name}: use a smaller model")
+    # Where residuals are 0, their deviation is 0 or a last digit, as the processor rounds.
+    if (errors <= _ROUNDING * np.abs(np.asarray(fit.params, dtype=np.float64))).any():
+        raise InvalidInput(
+            f"{model} {formula!r} must leave something unexplained in {name}: standard errors are "
+            "0 but for rounding, as where an outcome is constant or a function of its predictors"
+        )
     return fit
 
 
