@@ -309,7 +309,7 @@ def test_columns_of_any_dtype_are_marked_and_sealed() -> None:
         "span": pd.interval_range(0, n),
         "month": pd.period_range("2026", periods=n, freq="M"),
         "complex": np.arange(n) * 1j,
-        "sparse": pd.arrays.SparseArray([0, 0, 1, 2, 0, 0]),
+        "sparse": pd.arrays.SparseArray([0, 3, 1, 2, 0, 0]),
         "missing": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
         "huge": [2**70, 1, 2, 3, 4, 5],
         "ends": [np.inf, -np.inf, np.nan, 0, -0.0, 1],
