@@ -76,5 +76,5 @@ def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series
     nullable = pd.api.types.is_extension_array_dtype(like.dtype)
     made: pd.Series = pd.Series(values.astype(kind), index=like.index, name=like.name)
     if nullable:
-        made = made.astype(kind.capitalize())
+        return made.astype(pd.Int64Dtype() if decimals == 0 else pd.Float64Dtype())
     return made
