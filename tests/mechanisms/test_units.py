@@ -117,12 +117,14 @@ def test_censoring_clips_the_sum_of_a_person(session: FitSession) -> None:
     table, moved = people(), {}
     alpha = np.ones(60)
     alpha[(table["person"] == "id 3").to_numpy()] = 0
-    points = np.random.default_rng(2).normal(0, 1.5, (60, 2))
     for name, own in (("person", by_person), ("row", session)):
         data = [own.bound.stan_data(a, cap=own.cap_of(25.0)) for a in (np.ones(60), alpha)]
-        # Hints (center, factor) say where the sampler looks first; one set, so that points agree.
-        data[1] |= {k: data[0][k] for k in ("center", "factor")}
-        density = [ProgramAtPoints(own.bound.program, d).log_density(points) for d in data]
+        # Hints say where the sampler looks first; one set of them, so that points agree.
+        by_row = {"n", "y", "frequency", "weights", "X", "reference", "unit"}
+        data[1] |= {k: data[0][k] for k in data[0].keys() - by_row}
+        both = [ProgramAtPoints(own.bound.program, each) for each in data]
+        points = np.random.default_rng(2).normal(0, 2.5, (60, both[0].n_unconstrained))
+        density = [at.log_density(points) for at in both]
         moved[name] = np.ptp(density[0] - density[1])
     assert moved["person"] <= 25.0 + 1e-9, "f <= 0: the sum lies in [-cap, 0]"
     assert moved["row"] > 2 * 25.0, "the control: each of 8 rows clipped by itself"
