@@ -251,9 +251,7 @@ class BoundStanModel:
         )  # fmt: skip
 
     def _replaced(self, table: pd.DataFrame, other: OtherValues | None) -> dict[str, Any]:
-        return self._data_of(
-            table, np.ones(self.n), replaced=Replaced(other=other, differ=False)
-        )
+        return self._data_of(table, np.ones(self.n), replaced=Replaced(other=other, differ=False))
 
     def check_draws(self, draws: Draws) -> None:
         """Raise InvalidInput if the program reads what it must not at draws that it was fitted to:
@@ -266,9 +264,7 @@ class BoundStanModel:
         name = self.model.predict if isinstance(self.model.predict, str) else None
         name = name if name in draws.variables else None  # refused below, by its name
         try:
-            check_reads(
-                self, points, predict=name, by_record=self.model.by_record, thorough=False
-            )
+            check_reads(self, points, predict=name, by_record=self.model.by_record, thorough=False)
         except NotChecked as error:
             raise InvalidInput(
                 f"what program {self.program.name!r} reads was not checked at its draws: {error}; "
@@ -303,6 +299,4 @@ def _bound(
     model: StanModel, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
 ) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
-    return BoundStanModel(
-        model=model, table=table, design=design, checked=checked, recoded=recoded
-    )
+    return BoundStanModel(model=model, table=table, design=design, checked=checked, recoded=recoded)

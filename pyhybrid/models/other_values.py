@@ -9,7 +9,7 @@ depends on the data but for the kind of number (whole or not), which is public.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,14 @@ _WHOLE += [(-9, -1), (-99, -10), (0, 0), (1, 1)]
 class OtherValues:
     """Uniform numbers: reals on `real`, whole ones on `whole`; the same for the same `seed`.
 
-    With `whole_reals`, columns and entries of reals get whole numbers as well.
+    With `whole_reals`, columns and entries of reals get whole numbers as well; with `levels`, reals
+    take that many different values, so that there are ties.
     """
 
     real: tuple[float, float]
     whole: tuple[int, int]
     whole_reals: bool = False
+    levels: int | None = None
     seed: int = 20220101
 
     def instead_of(self, values: npt.NDArray[Any], *, differ: bool = False) -> npt.NDArray[Any]:
@@ -47,10 +49,15 @@ class OtherValues:
         """
         rng = np.random.default_rng(self.seed)
         if values.dtype.kind not in "fiub":
-            raise InvalidInput(f"data must be numbers, to be replaced by others: found {values.dtype}")
+            raise InvalidInput(
+                f"data must be numbers, to be replaced by others: found {values.dtype}"
+            )
         if values.dtype.kind == "f" and not self.whole_reals:
             low, high = self.real
-            made = rng.uniform(low, high, values.shape)
+            share = rng.uniform(0, 1, values.shape)
+            if self.levels is not None:
+                share = (np.floor(share * self.levels) + 0.5) / self.levels
+            made = low + (high - low) * share
         else:
             low, high = self.whole
             made = rng.integers(low, high + 1, values.shape)
@@ -76,8 +83,9 @@ def references(kinds: str) -> Iterator[OtherValues]:
             yield OtherValues(real=_REAL[0], whole=whole, whole_reals=True)
 
 
-def like_the_data(values: npt.NDArray[Any]) -> OtherValues:
-    """Values in the range of the data's own. For checks: they tell the range."""
+def like_the_data(values: npt.NDArray[Any]) -> list[OtherValues]:
+    """Values in the range of the data's own, without and with ties. For checks: they tell it."""
     low, high = float(np.min(values)), float(np.max(values))
     whole_reals = bool((np.round(values) == values).all())
-    return OtherValues(real=(low, high), whole=(round(low), round(high)), whole_reals=whole_reals)
+    plain = OtherValues(real=(low, high), whole=(round(low), round(high)), whole_reals=whole_reals)
+    return [plain, replace(plain, whole_reals=False, levels=4)]

@@ -70,7 +70,12 @@ def check_follows_rows(
     moved = data_of(table.iloc[order].reset_index(drop=True))
     for name, value in data_of(table).items():
         here, there = np.asarray(value), np.asarray(moved.get(name))
-        if name in public or here.ndim == 0 or here.shape[0] != len(table) or here.shape != there.shape:
+        if (
+            name in public
+            or here.ndim == 0
+            or here.shape[0] != len(table)
+            or here.shape != there.shape
+        ):
             continue
         if np.array_equal(here, there) and not np.array_equal(here[order], here):
             raise InvalidInput(

@@ -159,9 +159,7 @@ def _check_called(bound: BoundStanModel, points: FloatArray, here: list[FloatArr
     raise NotChecked("the program takes no other values in the place of the outcome")
 
 
-def _called(
-    bound: BoundStanModel, found: dict[str, FloatArray], seed: int
-) -> list[FloatArray]:
+def _called(bound: BoundStanModel, found: dict[str, FloatArray], seed: int) -> list[FloatArray]:
     """What the function in Python returns at each point."""
     made = []
     for place in range(len(next(iter(found.values())))):

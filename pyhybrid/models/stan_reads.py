@@ -126,7 +126,7 @@ def check_reads(
     if not taken:
         raise NotChecked("the program takes no other values in the place of the outcome")
     if thorough:
-        taken += _taken(checked, iter([like_the_data(own.outcome)]))
+        taken += _taken(checked, iter(like_the_data(own.outcome)))
     for other, at, where in taken:
         _check_replicates(checked, at, where)
         _check_prior(checked, other)
@@ -213,9 +213,14 @@ def _check_prior(checked: _Checked, other: OtherValues) -> None:
 
 def _check_prior_of_rows(checked: _Checked) -> None:
     """Under by_record=True, what is left with all weights 0 must not read the rows either."""
-    data = checked.own.data_with(None, weights=0, records=np.ones(checked.own.n, bool), rows=True)
-    if _moved(checked, ProgramAtPoints(checked.own.program, data)):
-        raise _not_by_record(checked, "its prior reads their rows")
+    for mask in islice(_halves(checked.own.n), 2):  # all at once would be an order of the same ones
+        data = checked.own.data_with(None, weights=0, records=mask, rows=True)
+        try:
+            at = ProgramAtPoints(checked.own.program, data)
+        except InvalidInput:
+            raise NotChecked("the program does not take other rows") from None
+        if at.n_unconstrained != checked.points.shape[1] or _moved(checked, at):
+            raise _not_by_record(checked, "its prior reads their rows")
 
 
 def _moved(checked: _Checked, at: ProgramAtPoints) -> bool | None:
