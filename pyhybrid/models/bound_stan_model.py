@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,7 @@ from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.replicates import Replicates, one_draw
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
-from pyhybrid.models.stan_reads import NotChecked, check_reads
+from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -162,6 +162,18 @@ class BoundStanModel:
         how = Replaced(other=other, records=records, rest=rest, rows=rows)
         return self._data_of(self.table, np.full(self.n, weights), replaced=how)
 
+    @property
+    def has_rest(self) -> bool:
+        """True if a data mapping holds entries that are neither public nor one per record."""
+        data, public = self.model.data, (*self.model.public, "n")
+        return isinstance(data, Mapping) and any(
+            np.shape(value)[:1] != (self.n,) for name, value in data.items() if name not in public
+        )
+
+    def part(self, places: npt.NDArray[np.intp]) -> BoundStanModel:
+        """The same model with these records alone."""
+        return replace(self, table=self.table.iloc[places])
+
     def others(self) -> Iterator[OtherValues]:
         """References of other values that suit the kinds of numbers here."""
         return references(kinds_of(self.model, self.table))
@@ -262,13 +274,20 @@ class BoundStanModel:
         places = np.unique(np.linspace(0, draws.n_draws - 1, _DRAWS_CHECKED).astype(int))
         points = np.concatenate([at.unconstrained(one_draw(draws, int(p))) for p in places])
         name = self.model.predict if isinstance(self.model.predict, str) else None
-        name = name if name in draws.variables else None  # refused below, by its name
         try:
-            check_reads(self, points, predict=name, by_record=self.model.by_record, thorough=False)
+            check_reads(
+                self,
+                at,
+                points,
+                predict=name if name in draws.variables else None,  # refused below, by its name
+                by_record=self.model.by_record,
+                weighted=self.model.log_lik_weighted,
+                n_references=1,
+                splits=one_split(self.n),
+            )
         except NotChecked as error:
             raise InvalidInput(
-                f"what program {self.program.name!r} reads was not checked at its draws: {error}; "
-                'if_unchecked="local" releases all the same, without a strict guarantee'
+                f"what program {self.program.name!r} reads was not checked at its draws: {error}"
             ) from None
         self._seen[draws] = True
 

@@ -52,6 +52,7 @@ class OtherValues:
             raise InvalidInput(
                 f"data must be numbers, to be replaced by others: found {values.dtype}"
             )
+        made: npt.NDArray[Any]
         if values.dtype.kind == "f" and not self.whole_reals:
             low, high = self.real
             share = rng.uniform(0, 1, values.shape)

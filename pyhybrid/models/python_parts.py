@@ -164,7 +164,8 @@ def _reached(thing: Any, said: str) -> Iterator[tuple[str, Any]]:
         yield from [(said, each) for each in thing]
     elif not isinstance(thing, (types.ModuleType, pd.DataFrame, pd.Series, np.ndarray)):
         yield from getattr(thing, "__dict__", {}).items()
-        if isinstance(called := getattr(type(thing), "__call__", None), types.FunctionType):
+        called = vars(type(thing)).get("__call__")
+        if isinstance(called, types.FunctionType):
             yield said, called
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ import pandas as pd
 from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.models.design import Design
-from pyhybrid.models.other_values import OtherValues
 from pyhybrid.models.python_parts import (
     check_follows_rows,
     check_holds_no_records,
@@ -21,7 +20,7 @@ from pyhybrid.models.python_parts import (
 )
 from pyhybrid.models.stan_checks import check_weights_act, usable_points
 from pyhybrid.models.stan_data import Replaced, handed_over
-from pyhybrid.models.stan_reads import NotChecked, check_reads
+from pyhybrid.models.stan_reads import NotChecked, all_pairs, check_reads
 from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_bound", "reads_other_rows"]
 
 _SEEDS = (20220101, 20220102)
+_MANY, _PART = 500, 128
 
 
 def check_bound(bound: BoundStanModel) -> None:
@@ -59,13 +59,47 @@ def check_bound(bound: BoundStanModel) -> None:
     if callable(model.data):
         columns = (*bound.predictors, model.outcome)
         _check_rows(bound, handed_over(bound.table, columns))
-    points = _points(bound)
-    generated = model.predict if isinstance(model.predict, str) else None
-    if generated is not None and generated not in _made(bound, None, points, _SEEDS[0]):
-        generated = None  # refused where it is used
-    check_reads(bound, points, predict=generated, by_record=model.by_record)
-    if generated is not None or callable(model.predict):
-        _check_replicates(bound, points)
+    at, points = _points(bound)
+    found = [at.quantities(points, seed=seed) for seed in _SEEDS]
+    predicts = callable(model.predict) or model.predict in found[0]  # else refused where it is used
+    _check_all_reads(bound, at, points, predicts=predicts)
+    if predicts:
+        _check_replicates(bound, points, found)
+
+
+def _check_all_reads(
+    bound: BoundStanModel, at: ProgramAtPoints, points: FloatArray, *, predicts: bool
+) -> None:
+    """All pairs of records and several references; for many records those of a part of them, then
+    one reference for all."""
+    model = bound.model
+    generated = model.predict if predicts and isinstance(model.predict, str) else None
+
+    def check(some: BoundStanModel, *which: Any, thorough: bool) -> None:
+        check_reads(
+            some,
+            *which,
+            predict=generated,
+            by_record=model.by_record,
+            weighted=model.log_lik_weighted,
+            n_references=2 if thorough else 1,
+            splits=all_pairs(some.n) if thorough else (),
+        )
+
+    if bound.n > _MANY and callable(model.data):
+        places = np.random.default_rng(_SEEDS[0]).choice(bound.n, _PART, replace=False)
+        part = bound.part(np.sort(places))
+        try:
+            of_part = _points(part)
+        except InvalidInput:  # it does not take fewer records
+            of_part = None
+        if of_part is not None:
+            try:
+                check(part, *of_part, thorough=True)
+                return check(bound, at, points, thorough=False)
+            except NotChecked:
+                pass
+    check(bound, at, points, thorough=True)
 
 
 def reads_other_rows(design: Design, table: pd.DataFrame) -> bool:
@@ -111,33 +145,27 @@ def _check_rows(bound: BoundStanModel, shown: pd.DataFrame) -> None:
         ) from None
 
 
-def _points(bound: BoundStanModel) -> FloatArray:
+def _points(bound: BoundStanModel) -> tuple[ProgramAtPoints, FloatArray]:
+    """The program with the true data, and points where its log density is finite."""
     at = ProgramAtPoints(bound.program, bound.data_with(None))
     points, _ = usable_points(at, np.random.default_rng(_SEEDS[0]), bound.program)
-    return points
+    return at, points
 
 
-def _made(
-    bound: BoundStanModel, other: OtherValues | None, points: FloatArray, seed: int
-) -> dict[str, FloatArray]:
-    """The program's variables at points, without log_lik."""
-    at = ProgramAtPoints(bound.program, bound.data_with(other))
-    found = at.quantities(points, seed=seed)
-    return {name: value for name, value in found.items() if name != "log_lik"}
-
-
-def _check_replicates(bound: BoundStanModel, points: FloatArray) -> None:
+def _check_replicates(
+    bound: BoundStanModel, points: FloatArray, found: Sequence[Mapping[str, FloatArray]]
+) -> None:
     """Replicates at several points and seeds: no copy of the outcome, and, of a function in Python,
     the same whether what the program computes for it read the outcome or not."""
-    makes = bound.replicates
-    sets = []
-    for seed in _SEEDS:
-        found = _made(bound, None, points, seed)
-        if isinstance(bound.model.predict, str):
-            sets += [makes.as_column(each) for each in found[bound.model.predict]]
-        else:
-            sets += _called(bound, found, seed)
-    if callable(bound.model.predict):
+    makes, how = bound.replicates, bound.model.predict
+    if isinstance(how, str):
+        sets = [makes.as_column(each) for each_seed in found for each in each_seed[how]]
+    else:
+        sets = [
+            made
+            for seed, each in zip(_SEEDS, found, strict=True)
+            for made in _called(bound, each, seed)
+        ]
         _check_called(bound, points, sets[: len(points)])
     check_no_copy(np.array(sets), bound.outcome, makes.said)
 
@@ -145,7 +173,8 @@ def _check_replicates(bound: BoundStanModel, points: FloatArray) -> None:
 def _check_called(bound: BoundStanModel, points: FloatArray, here: list[FloatArray]) -> None:
     for other in bound.others():
         try:
-            found = _made(bound, other, points, _SEEDS[0])
+            at = ProgramAtPoints(bound.program, bound.data_with(other))
+            found = at.quantities(points, seed=_SEEDS[0])
         except PyhybridError:
             continue
         there = _called(bound, found, _SEEDS[0])
@@ -159,11 +188,11 @@ def _check_called(bound: BoundStanModel, points: FloatArray, here: list[FloatArr
     raise NotChecked("the program takes no other values in the place of the outcome")
 
 
-def _called(bound: BoundStanModel, found: dict[str, FloatArray], seed: int) -> list[FloatArray]:
+def _called(bound: BoundStanModel, found: Mapping[str, FloatArray], seed: int) -> list[FloatArray]:
     """What the function in Python returns at each point."""
     made = []
     for place in range(len(next(iter(found.values())))):
-        parameters = {name: value[place] for name, value in found.items()}
+        parameters = {name: v[place] for name, v in found.items() if name != "log_lik"}
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")

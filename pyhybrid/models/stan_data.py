@@ -79,7 +79,9 @@ class Replaced:
 
 def handed_over(table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
     """A copy of these columns of `table`, in its order, without row labels and notes."""
-    shown = table[[name for name in table.columns if name in columns]].reset_index(drop=True)
+    shown: pd.DataFrame = table[[name for name in table.columns if name in columns]].reset_index(
+        drop=True
+    )
     shown.attrs = {}
     return shown
 

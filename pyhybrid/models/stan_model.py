@@ -89,11 +89,11 @@ class StanModel:
     Censoring needs ``cap`` in the data block, with the term of record i as
     ``fmax(-cap, fmin(cap, weights[i] * f_i))``, and, to be told when there is none, ``int
     use_cap``; a program without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like
-    the weights. The prior must not read the outcome, nor log_lik the outcomes of other records: both
-    are tried with other values at random points, and at draws of the fit before a replicate leaves.
-    Constants computed from the data are given as numbers that are known beforehand. Generated
-    quantities that predict are drawn anew for every replicate, whichever
-    engine sampled. Starting points are Stan's own, also where other modes are looked for.
+    the weights. The prior must not read the outcome, nor log_lik the outcomes of other records:
+    both are tried with other values at random points, and at draws of the fit before a replicate
+    leaves. Constants computed from the data are given as numbers that are known beforehand.
+    Generated quantities that predict are drawn anew for every replicate, whichever engine sampled.
+    Starting points are Stan's own, also where other modes are looked for.
     """
 
     program: str | os.PathLike[str]

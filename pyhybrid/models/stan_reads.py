@@ -13,7 +13,7 @@ other_values`). At the same points theta, with the same random numbers:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ from pyhybrid.errors import InvalidInput, PyhybridError, SamplingError
 from pyhybrid.models.other_values import OtherValues, like_the_data
 from pyhybrid.validation import FloatArray
 
-__all__ = ["NotChecked", "Readable", "check_reads"]
+__all__ = ["NotChecked", "Readable", "all_pairs", "check_reads", "one_split"]
 
 _SAME = 1e-9
 _SEED = 20220101
@@ -53,6 +53,10 @@ class Readable(Protocol):
     @property
     def outcome(self) -> FloatArray:
         """Confidential values, shape (n,)."""
+
+    @property
+    def has_rest(self) -> bool:
+        """True if data hold entries that are neither public nor one value per record."""
 
     def data_with(
         self,
@@ -80,6 +84,7 @@ class _Checked:
     truth: Mapping[str, FloatArray]
     prior: FloatArray
     predict: str | None
+    log_lik_at: float
 
     @property
     def name(self) -> str:
@@ -88,54 +93,60 @@ class _Checked:
 
 def check_reads(
     own: Readable,
+    truth: ProgramAtPoints,
     points: FloatArray,
     *,
     predict: str | None,
     by_record: bool,
-    thorough: bool = True,
+    weighted: bool,
+    n_references: int,
+    splits: Iterable[Mask],
 ) -> None:
     """Raise InvalidInput for a program that reads what it must not; see the module.
 
     Parameters
     ----------
     own : Readable
+    truth : ProgramAtPoints
+        The program with the true data and all weights 1.
     points : ndarray, shape (S, p)
-        Unconstrained points where the log density is finite.
+        Unconstrained points where its log density is finite.
     predict : str, optional
         The generated quantity that is the replicate.
     by_record : bool
         Rows of other records must not be read either.
-    thorough : bool, default True
-        False takes one reference and two splits of the records, in place of all pairs.
+    weighted : bool
+        The program's log_lik is weighted.
+    n_references : int
+        References that are tried; with more than one, values in the range of the data's as well.
+    splits : iterable of ndarray of bool, shape (n,)
+        Records whose values are replaced while those of the others stay; see `all_pairs`.
 
     Raises
     ------
     NotChecked
         If the program takes no other values, so that nothing can be said.
     """
-    plain = ProgramAtPoints(own.program, own.data_with(None))
     checked = _Checked(
         own=own,
         points=points,
-        truth=plain.quantities(points, seed=_SEED),
+        truth=truth.quantities(points, seed=_SEED),
         prior=ProgramAtPoints(own.program, own.data_with(None, weights=0)).log_density(points),
         predict=predict,
+        log_lik_at=1.0 if weighted else 0.0,
     )
-    _check_weights_unread(checked)
-    taken = list(islice(_taken(checked, own.others()), 2 if thorough else 1))
+    taken = list(islice(_taken(checked, own.others()), n_references))
     if not taken:
         raise NotChecked("the program takes no other values in the place of the outcome")
-    if thorough:
+    if n_references > 1:
         taken += _taken(checked, iter(like_the_data(own.outcome)))
     for other, at, where in taken:
         _check_replicates(checked, at, where)
-        _check_prior(checked, other)
+        _check_prior(checked, at)
         _check_rest(checked, other)
     used = [other for other, _, _ in taken]
-    for mask in _halves(own.n) if thorough else islice(_random_halves(own.n), 2):
+    for mask in splits:
         _check_others(checked, used, mask, rows=by_record)
-    if by_record:
-        _check_prior_of_rows(checked)
 
 
 def _taken(
@@ -143,7 +154,7 @@ def _taken(
 ) -> Iterator[tuple[OtherValues, ProgramAtPoints, Mask]]:
     """References that the program takes, with the points that it takes them at."""
     for other in others:
-        at = _at(checked, other)
+        at = _at(checked, other, weights=0)
         if at is None:
             continue
         if at.n_unconstrained != checked.points.shape[1]:
@@ -161,18 +172,6 @@ def _at(checked: _Checked, other: OtherValues, **which: Any) -> ProgramAtPoints 
         return None
 
 
-def _check_weights_unread(checked: _Checked) -> None:
-    if checked.predict is None:
-        return
-    at = ProgramAtPoints(checked.own.program, checked.own.data_with(None, weights=0.5))
-    there = _quantities(at, checked.points)
-    if there is None or not _equal(checked.truth, there, checked.predict):
-        raise InvalidInput(
-            f"{checked.predict!r} of program {checked.name!r} must not read the weights, which are "
-            "confidential: it changes with them"
-        )
-
-
 def _check_replicates(checked: _Checked, at: ProgramAtPoints, where: Mask) -> None:
     """Parameters and replicates at the points `where`, against those with the true data."""
     # A point keeps its place, and with it its random numbers.
@@ -184,6 +183,7 @@ def _check_replicates(checked: _Checked, at: ProgramAtPoints, where: Mask) -> No
     if not all(_equal(here, there, name) for name in parameter_names(checked.own.program)):
         raise _reads(checked, "parameters", "their bounds change")
     if checked.predict is not None and not _equal(here, there, checked.predict):
+        _check_weights_unread(checked)
         raise InvalidInput(
             f"{checked.predict!r} of program {checked.name!r} must not read the confidential "
             "outcome: it changes when other values stand in the place of what is not a declared "
@@ -193,13 +193,24 @@ def _check_replicates(checked: _Checked, at: ProgramAtPoints, where: Mask) -> No
         )
 
 
+def _check_weights_unread(checked: _Checked) -> None:
+    """What a replicate moves with: the weights alone?"""
+    assert checked.predict is not None
+    at = ProgramAtPoints(checked.own.program, checked.own.data_with(None, weights=0))
+    there = _quantities(at, checked.points)
+    if there is not None and not _equal(checked.truth, there, checked.predict):
+        raise InvalidInput(
+            f"{checked.predict!r} of program {checked.name!r} must not read the weights, which are "
+            "confidential: it changes with them"
+        )
+
+
 def _only(quantities: Mapping[str, FloatArray], where: Mask) -> dict[str, FloatArray]:
     return {name: value[where] for name, value in quantities.items()}
 
 
-def _check_prior(checked: _Checked, other: OtherValues) -> None:
-    at = _at(checked, other, weights=0)
-    moved = None if at is None else _moved(checked, at)
+def _check_prior(checked: _Checked, at: ProgramAtPoints) -> None:
+    moved = _moved(checked, at)
     if moved is None:
         raise NotChecked("with all weights 0 the log density is not finite for other outcomes")
     if moved:
@@ -209,18 +220,6 @@ def _check_prior(checked: _Checked, other: OtherValues) -> None:
             "give constants that are known beforehand (those of a data mapping are named in "
             "public=), and multiply every term of a record by its weight"
         )
-
-
-def _check_prior_of_rows(checked: _Checked) -> None:
-    """Under by_record=True, what is left with all weights 0 must not read the rows either."""
-    for mask in islice(_halves(checked.own.n), 2):  # all at once would be an order of the same ones
-        data = checked.own.data_with(None, weights=0, records=mask, rows=True)
-        try:
-            at = ProgramAtPoints(checked.own.program, data)
-        except InvalidInput:
-            raise NotChecked("the program does not take other rows") from None
-        if at.n_unconstrained != checked.points.shape[1] or _moved(checked, at):
-            raise _not_by_record(checked, "its prior reads their rows")
 
 
 def _moved(checked: _Checked, at: ProgramAtPoints) -> bool | None:
@@ -237,6 +236,8 @@ def _moved(checked: _Checked, at: ProgramAtPoints) -> bool | None:
 def _check_rest(checked: _Checked, other: OtherValues) -> None:
     """log_lik must not read entries of a mapping that belong to no record and are not public."""
     nobody = np.zeros(checked.own.n, dtype=bool)
+    if not checked.own.has_rest:
+        return
     kept = _kept(checked, other, nobody, rest=True)
     if kept is False:
         raise InvalidInput(
@@ -278,17 +279,30 @@ def _kept(
     checked: _Checked, other: OtherValues, mask: Mask, *, rest: bool = False, rows: bool = False
 ) -> bool | None:
     """Whether log_lik stays as it is outside `mask`; None if the program does not take the data."""
-    at = _at(checked, other, records=mask, rest=rest, rows=rows)
+    weights = checked.log_lik_at
+    at = _at(checked, other, weights=weights, records=mask, rest=rest, rows=rows)
     if at is None or at.n_unconstrained != checked.points.shape[1]:
         return None
     there = _quantities(at, checked.points[:2])
     if there is None or there["log_lik"].shape[1:] != mask.shape:
         return None
+    if rows and _moved_by_rows(checked, other, mask, at):
+        raise _not_by_record(checked, "its prior reads their rows")
     before, after = checked.truth["log_lik"][:2, ~mask], there["log_lik"][:, ~mask]
     return bool(np.allclose(before, after, rtol=_SAME, atol=_SAME, equal_nan=True))
 
 
-def _halves(n: int) -> Iterator[Mask]:
+def _moved_by_rows(
+    checked: _Checked, other: OtherValues, mask: Mask, at: ProgramAtPoints
+) -> bool | None:
+    """Whether what is left with all weights 0 reads the rows of records."""
+    if checked.log_lik_at:
+        without = _at(checked, other, weights=0, records=mask, rest=False, rows=True)
+        return None if without is None else _moved(checked, without)
+    return _moved(checked, at)
+
+
+def all_pairs(n: int) -> Iterator[Mask]:
     """Splits in which every record is replaced while any other one is not: by the bits of its
     place, and their complements."""
     for bit in range(max(1, (n - 1).bit_length())):
@@ -296,11 +310,10 @@ def _halves(n: int) -> Iterator[Mask]:
         yield from (mask, ~mask)
 
 
-def _random_halves(n: int) -> Iterator[Mask]:
-    rng = np.random.default_rng(_SEED)
-    while True:
-        mask = np.arange(n) < n // 2
-        yield rng.permutation(mask)
+def one_split(n: int) -> Iterator[Mask]:
+    """A half of the records at random, and the other half."""
+    mask = np.random.default_rng(_SEED).permutation(np.arange(n) < n // 2)
+    yield from (mask, ~mask)
 
 
 def _quantities(at: ProgramAtPoints, points: FloatArray) -> dict[str, FloatArray] | None:
