@@ -3,20 +3,28 @@
 #' Data of the count programs
 #'
 #' Outcome, design matrix and weights as `stan/negative_binomial.stan` and `stan/poisson.stan` read
-#' them. Rows are never dropped. The rough fit that tells the sampler where to look first (`center`,
-#' `factor`, `center_rphi`, `spread_rphi`) does not move the posterior.
+#' them. Rows are never dropped. The rough fit that tells the sampler where to look first
+#' (`information_root`, `score`, `center_rphi`, `spread_rphi`) does not move the posterior.
 #'
 #' @param formula As in [stats::glm()]: outcome, then predictors. Text columns count as factors whose
 #'   levels are sorted by code point, as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads; whole
 #'   numbers >= 0 as outcome.
 #' @param weights Record weights alpha in \[0, 1\], length n; all 1 if `NULL`.
+#' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
+#'   normals about 0.
+#' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
+#'   intercept under `"normal"`; given, never read from the data.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples
 #' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50))
 #' str(stan_data(visits ~ age, data))
 #' @export
-stan_data <- function(formula, data, weights = NULL) {
+stan_data <- function(formula, data, weights = NULL, prior = "published", prior_scale = 2.5,
+                      prior_scale_intercept = 10) {
+  check_choice(prior, "prior", c("published", "normal"))
+  check_positive(prior_scale, "prior_scale")
+  check_positive(prior_scale_intercept, "prior_scale_intercept")
   design <- read_design(formula, data)
   y <- design$y
   wrong <- which(y < 0 | y != floor(y))
@@ -29,8 +37,13 @@ stan_data <- function(formula, data, weights = NULL) {
   rough <- rough_fit(y, design$X, weights)
   list(
     n = n, K = K, y = array(y, n), frequency = array(1, n), weights = array(weights, n),
-    X = unname(design$X), center = array(rough$center, K), factor = rough$factor,
-    center_rphi = 0, spread_rphi = 1, use_cap = 0, cap = 0, emit_log_lik = 1
+    X = unname(design$X), normal_prior = as.integer(prior == "normal"),
+    prior_scale = array(
+      ifelse(colnames(design$X) == "(Intercept)", prior_scale_intercept, prior_scale), K
+    ),
+    information_root = rough$root, score = array(rough$score, K),
+    center_rphi = 0, spread_rphi = 1, emit_log_lik = 1, use_cap = 0, cap_below = 0, cap_above = 0,
+    reference = array(0, n), n_units = 0, unit = array(0L, n)
   )
 }
 
@@ -66,22 +79,19 @@ read_design <- function(formula, data) {
   list(y = unname(y), X = X)
 }
 
-# Quasi-Poisson estimate of the coefficients and the Cholesky factor of its covariance; standard
-# normal where there is none.
+# A Poisson fit as the programs take it: the Cholesky factor of its information, and the gradient
+# that its quadratic approximation has at 0; zeros where there is none.
 rough_fit <- function(y, X, weights) {
-  none <- list(center = rep(0, ncol(X)), factor = diag(1, ncol(X)))
+  none <- list(root = diag(0, ncol(X)), score = rep(0, ncol(X)))
   tryCatch(
     {
       fit <- suppressWarnings(
         stats::glm.fit(X, y, weights, family = stats::quasipoisson())
       )
-      curvature <- crossprod(X * sqrt(weights * fit$fitted.values)) + diag(0.1, ncol(X))
-      factor <- t(chol(chol2inv(chol(curvature))))
-      if (all(is.finite(fit$coefficients))) {
-        list(center = unname(fit$coefficients), factor = unname(factor))
-      } else {
-        none
-      }
+      information <- crossprod(X * sqrt(weights * fit$fitted.values))
+      root <- unname(t(chol(information)))
+      score <- drop(information %*% fit$coefficients)
+      if (all(is.finite(score))) list(root = root, score = unname(score)) else none
     },
     error = function(problem) none
   )

@@ -28,11 +28,8 @@
 #' @seealso [pyhybrid-conditions]
 #' @examples
 #' \dontrun{
-#' fit <- fit_rstan("poisson", list(
-#'   n = 3, K = 1, y = c(95, 100, 104), frequency = rep(1, 3), weights = rep(1, 3),
-#'   X = matrix(1, 3, 1), center = array(log(100), 1), factor = matrix(0.06), use_cap = 0, cap = 0,
-#'   emit_log_lik = 1
-#' ), seed = 1)
+#' data <- stan_data(visits ~ 1, data.frame(visits = c(95, 100, 104)))
+#' fit <- fit_rstan("poisson", data, seed = 1)
 #' lipschitz_bounds(fit$log_lik)
 #' }
 #' @export
@@ -146,7 +143,18 @@ program_text <- function(program) {
       ", a .stan file or program text: found '", program, "'"
     )
   }
-  paste(readLines(file, warn = FALSE), collapse = "\n")
+  whole_text(file)
+}
+
+# Text of a program with what its lines `#include file` name in their place; files are looked for
+# beside the program. Python and R hash and compile the same text.
+whole_text <- function(file) {
+  lines <- as.list(readLines(file, warn = FALSE))
+  included <- grep("^#include ", lines)
+  lines[included] <- lapply(lines[included], function(line) {
+    readLines(file.path(dirname(file), sub("^#include ", "", line)), warn = FALSE)
+  })
+  paste(unlist(lines), collapse = "\n")
 }
 
 as_sampling_error <- function(expression) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 
-from tests.calibrating import MODELS, ranks, uniformity
+from tests.models.simulation_based_calibration import MODELS, ranks, uniformity
 
 
 def run(n_simulations: int = 1000, names: tuple[str, ...] = ()) -> bool:

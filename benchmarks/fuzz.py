@@ -2,8 +2,8 @@
 
 Every case must end in a valid result or an error of `pyhybrid.errors`. Without names all entry
 points of `tests.fuzzing.entry_points` are attacked; failures are printed as hypothesis shrinks
-them, and become named cases in `tests/test_fuzz_found.py`. `--coverage` hands the bytes of the file
-readers and the text of formulas to Atheris, which looks for inputs that reach new branches of
+them, and become named cases in `tests/fuzzing/test_found.py`. `--coverage` hands the bytes of the
+file readers and the text of formulas to Atheris, which looks for inputs that reach new branches of
 pyhybrid (pip install atheris).
 """
 

@@ -10,13 +10,13 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks.measure import in_own_process, line
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.fitting import open_session
-from pyhybrid.tasks import run_tasks
+from pyhybrid.fitting.session import open_session
+from pyhybrid.running.tasks import run_tasks
 
 CODE = """
 import time, numpy as np, pandas as pd, pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.fitting import open_session
+from pyhybrid.fitting.session import open_session
 table = pd.DataFrame({"y": np.random.default_rng(1).beta(0.5, 3, 100_000)})
 model = ph.Beta("y ~ 1")
 session = open_session(model.bind(table), seed=1, engine="embedded",

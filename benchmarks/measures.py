@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from benchmarks.measure import best_of, line
-from pyhybrid.disclosure import match_counts
+from pyhybrid.measures.arrays.matching import match_counts
 
 _SETUP = """
 import time

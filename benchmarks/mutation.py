@@ -25,13 +25,29 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("epsilon", "charge", "composition")]
 MODULES = {
-    "accounting": ["tests/test_accounting.py", "tests/test_mutants.py"],
-    "weights": ["tests/test_weights.py", "tests/test_mutants.py"],
-    "risk": ["tests/test_risk.py", "tests/test_mutants.py"],
-    "mechanisms.censored": ["tests/test_censored.py", "tests/test_mutants.py"],
-    "mechanisms.charge": ["tests/test_charges.py", "tests/test_mutants.py"],
-    "calibration": ["tests/test_censored.py", "tests/test_mutants.py"],
+    "privacy.epsilon": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.charge": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.composition": [
+        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_charge.py",
+        "tests/privacy/test_composition.py",
+    ],
+    "privacy.weights": ["tests/privacy/test_weights.py"],
+    "privacy.bounds": ["tests/privacy/test_bounds.py"],
+    "privacy.count_risk": ["tests/privacy/test_bounds.py"],
+    "mechanisms.censored": ["tests/mechanisms/test_censored.py"],
+    "mechanisms.charge_of_fit": ["tests/mechanisms/test_charge_of_fit.py"],
+    "mechanisms.calibration": ["tests/mechanisms/test_censored.py"],
 }
 _LIMIT = 60  # seconds for a mutant
 _EXAMPLES = 40
@@ -61,8 +77,7 @@ _NAMES = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])}
 
 _QUICKER = "q = 1 by way of quantiles gives the same draws and bounds, later"
 EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
-    "accounting": {},
-    "weights": {
+    "privacy.weights": {
         ("constant", "if quantile == 1:"): _QUICKER,
         (
             "constant",
@@ -78,7 +93,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "matrix = check_log_lik(log_lik).astype(np.float64, copy=False)",
         ): "a copy more",
     },
-    "risk": {
+    "privacy.bounds": {
         ("constant", "if quantile == 1:"): _QUICKER,
         ("comparison", "if draw_quantile < 1:"): _QUICKER,
         ("constant", "if draw_quantile < 1:"): _QUICKER,
@@ -87,6 +102,8 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "top = np.zeros(int(row_of.max()) + 1)",
         ): "one more element, which no row is read from",
         ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
+    },
+    "privacy.count_risk": {
         ("operator", "own + 1,"): "a search from further down ends at the same place",
         (
             "operator",
@@ -100,14 +117,17 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "code = np.unique(code * len(levels) + own, return_inverse=True)[1]",
         ): "minus keeps codes apart as well (division does not, and is killed)",
     },
-    "calibration": {
+    "mechanisms.calibration": {
         ("constant", "censored=0.0,"): "replaced at the end",
         (
             "constant",
             "np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)",
         ): "a weight of 0 makes 0 of 1, too (weights above 1, which none has, are killed)",
         ("name", "met = np.zeros(f.size, dtype=bool)"): "overwritten by the comparison",
-        ("statement", "raise InvalidInput("): "draws of another shape: held by test_fuzz_found.py",
+        (
+            "statement",
+            "raise InvalidInput(",
+        ): "draws of another shape: held by tests/fuzzing/test_found.py",
     },
     "mechanisms.censored": {
         ("constant", "warnings.warn(message, stacklevel=2)"): "whose line the warning shows",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from benchmarks.measure import line
 from benchmarks.mixture import MODEL, incomes
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.fitting import FitSession, open_session
+from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms import LipschitzWeighted, PseudoPosteriorMechanism, Unweighted
 from pyhybrid.studies.income import PUBLISHED_BOUNDS
 

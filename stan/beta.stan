@@ -6,6 +6,9 @@
 // Pseudo posterior [S22, eq. 3] and cap [C25, sec. 3] as in negative_binomial.stan. Without a cap
 // the likelihood is read from three sums over the records (total_weight, sum_log, sum_log1m), so
 // that rows are needed only for a cap or for log_lik: n may be 0 otherwise.
+functions {
+#include functions/pseudo_log_lik.stan
+}
 data {
   int<lower=0> n;                              // rows
   vector<lower=0, upper=1>[n] y;
@@ -17,8 +20,13 @@ data {
   // Where the sampler looks first: a rough fit. Any values give the same posterior.
   vector[2] center;                            // of logit(phi), log(lambda - 0.1)
   matrix[2, 2] factor;                         // lower Cholesky factor of their covariance
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
   int<lower=0, upper=1> use_cap;
-  real<lower=0> cap;                           // read only if use_cap = 1
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -42,11 +50,8 @@ model {
   lambda ~ pareto(0.1, 1.5);
   if (use_cap == 1) {
     vector[n] f = (beta1 - 1) * log_y + (beta2 - 1) * log1m_y - lbeta(beta1, beta2);
-    for (i in 1:n) {
-      if (weights[i] > 0) {
-        target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
-      }
-    }
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                             use_cap, cap_below, cap_above);
   } else {
     target += (beta1 - 1) * sum_log + (beta2 - 1) * sum_log1m - total_weight * lbeta(beta1, beta2);
   }

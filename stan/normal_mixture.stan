@@ -6,6 +6,9 @@
 //   sigma_beta ~ half-t_3(0, 1),   sigma_k ~ half-t_3(0, 1) above min_sd
 //
 // Weights, cap, frequency and log_lik as in negative_binomial.stan; y on the transformed scale.
+functions {
+#include functions/pseudo_log_lik.stan
+}
 data {
   int<lower=1> n;                              // rows
   int<lower=1> K;                              // columns of the design
@@ -22,8 +25,13 @@ data {
   vector<lower=0>[n_components] spread_sigma;
   vector[n_components] center_ratio;           // of log(proportion / proportion[1])
   vector<lower=0>[n_components] spread_ratio;
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
   int<lower=0, upper=1> use_cap;
-  real<lower=0> cap;                           // read only if use_cap = 1
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -126,15 +134,8 @@ model {
       vector[n] own = constant[k] - 0.5 * square((y - col(eta, k)) / sigma[k]);
       f = f + log1p_exp(own - f);
     }
-    if (use_cap == 1) {
-      for (i in 1:n) {
-        if (weights[i] > 0) {
-          target += frequency[i] * fmax(-cap, fmin(cap, weights[i] * f[i]));
-        }
-      }
-    } else {
-      target += dot_product(frequency .* weights, f);
-    }
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                             use_cap, cap_below, cap_above);
   }
 }
 generated quantities {

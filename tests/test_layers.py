@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,83 +13,102 @@ import pytest
 import pyhybrid as ph
 
 ROOT = Path(ph.__file__).parent
-LAYERS = {
-    0: {
-        "errors", "randomness", "validation",
-    },
-    1: {
-        "accounting", "auditing", "combining", "contingency", "disclosure", "histogram", "overlap",
-        "primitives", "propensity", "risk", "utility", "weights",
-    },
-    2: {
-        "engines", "models", "rbridge",
-    },
-    3: {
-        "calibration", "calibration_files", "comparison", "curve", "curve_points",
-        "fitting", "ledger", "ledger_file", "measures", "mechanisms", "modes", "release",
-        "resumable", "reweighting", "sequential", "solve", "statement", "storage", "stored_parts",
-        "synthesis", "tasks",
-    },
-    4: {
-        "audits", "masking", "studies",
-    },
-    5: {
-        "agreement", "cli", "comparison_report", "curve_report", "notebook_pages", "mask_report",
-        "measures_report", "page", "plots", "plots_curve", "plots_masking", "plots_measures",
-        "plots_style", "release_measures", "report", "reweighting_report",
-    },
-}  # fmt: skip
-LEVEL = {module: level for level, modules in LAYERS.items() for module in modules}
+ROOMS = (
+    "errors", "checks", "randomness", "rbridge", "running", "privacy", "measures", "primitives",
+    "engines", "models", "fitting", "releases", "mechanisms", "masking", "comparing", "audits",
+    "studies", "reports", "agreement", "cli",
+)  # fmt: skip
+"""From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
+ARRAYS = ("errors", "checks", "privacy", "measures/arrays", "primitives")
+"""What a statistician checks with pencil and paper: numpy and scipy only."""
 OWNERS = {
     "rpy2": "rbridge",
     "cmdstanpy": "engines/cmdstan",
     "stanli": "engines/embedded",
-    "matplotlib": "plots",
+    "matplotlib": "reports",
     "typer": "cli",
     "rich": "cli",
 }
 FILES = sorted(ROOT.rglob("*.py"))
 
 
-def _imports(source: str) -> list[str]:
-    """Modules that a file imports anywhere, except those for type checking only."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            node.body = []
-    found = []
-    for node in ast.walk(tree):
+def _name(path: Path) -> str:
+    """Dotted name of a module; a package's __init__ has the package's."""
+    parts = [part for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"]
+    return ".".join(["pyhybrid", *parts])
+
+
+MODULES = {_name(path): path for path in FILES}
+
+
+def _imports(source: str) -> set[str]:
+    """All that a file imports anywhere: in functions and for type checking, too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else node.module for name in whole}
     return found
 
 
-def _upward(home: str, source: str) -> list[str]:
-    level = LEVEL[home]
-    targets = [name.split(".")[1] for name in _imports(source) if name.startswith("pyhybrid.")]
-    return [target for target in targets if LEVEL[target] > level]
+def _room(module: str) -> str:
+    return module.split(".")[1]
 
 
-def _home(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def _upward(room: str, source: str) -> set[str]:
+    own = {_room(name) for name in _imports(source) if name.startswith("pyhybrid.")}
+    return {other for other in own if ROOMS.index(other) > ROOMS.index(room)}
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of a circle of imports, or none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _graph() -> dict[str, set[str]]:
+    own = {name: _imports(path.read_text()) for name, path in MODULES.items()}
+    return {name: (found & set(MODULES)) - {name, "pyhybrid"} for name, found in own.items()}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down_only(path: Path) -> None:
-    if path == ROOT / "__init__.py":
+    if path.parent == ROOT and path.stem.startswith("__"):
         return
-    assert _upward(_home(path), path.read_text()) == []
+    assert _upward(_room(_name(path)), path.read_text()) == set()
 
 
-def test_every_module_of_the_layers_is_there() -> None:
-    assert set(LEVEL) == {_home(path) for path in FILES} - {"__init__"}
+def test_there_is_no_circle_of_imports_anywhere() -> None:
+    """Within a room and under TYPE_CHECKING, too."""
+    assert _circle(_graph()) == []
+
+
+def test_the_check_sees_a_circle() -> None:
+    lazily = "def save():\n    from pyhybrid.releases.folder import save_release"
+    for_types = "if TYPE_CHECKING:\n    from pyhybrid.releases.folder import save_release"
+    for source in (lazily, for_types):
+        graph = {"pyhybrid.privacy.bounds": _imports(source), "pyhybrid.releases.folder": set()}
+        assert _circle(graph) == []
+        graph["pyhybrid.releases.folder"].add("pyhybrid.privacy.bounds")
+        assert len(_circle(graph)) == 3
+
+
+def test_every_room_is_there_and_in_the_table_of_contributing() -> None:
+    assert set(ROOMS) == {_room(name) for name in MODULES if "." in name} - {"__main__"}
+    table = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    rows = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert rows == [*ROOMS]
 
 
 def test_the_check_sees_an_import_that_goes_up() -> None:
-    assert _upward("risk", "from pyhybrid.models import Poisson") == ["models"]
-    assert _upward("risk", "def f():\n    import pyhybrid.cli.app") == ["cli"]
+    assert _upward("privacy", "from pyhybrid.models import Poisson") == {"models"}
+    assert _upward("privacy", "def f():\n    import pyhybrid.cli.app") == {"cli"}
+    assert _upward("privacy", "if TYPE_CHECKING:\n    import pyhybrid.cli.app") == {"cli"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -102,10 +122,10 @@ def test_each_heavy_library_has_one_importer(path: Path) -> None:
 def test_the_array_core_needs_numpy_and_scipy_only() -> None:
     allowed = {"numpy", "scipy", "pyhybrid", *sys.stdlib_module_names}
     allowed_here = {"primitives": {"opendp"}}
-    for module in LAYERS[0] | LAYERS[1]:
-        for path in [*ROOT.glob(f"{module}.py"), *ROOT.glob(f"{module}/*.py")]:
+    for room in ARRAYS:
+        for path in [*ROOT.glob(f"{room}.py"), *ROOT.glob(f"{room}/*.py")]:
             used = {name.split(".")[0] for name in _imports(path.read_text())}
-            assert used <= allowed | allowed_here.get(module, set()), module
+            assert used <= allowed | allowed_here.get(room, set()), path
 
 
 def test_importing_pyhybrid_imports_nothing_else() -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 import pyhybrid
-from pyhybrid import accounting
 from pyhybrid.agreement.rows import ARITHMETIC, EXACT, Row, compare
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, KINDS, round_up
+from pyhybrid.privacy.recomputed import lipschitz_without
+from pyhybrid.privacy.weights import TRANSFORMS
 from pyhybrid.rbridge import call_r
-from pyhybrid.weights import TRANSFORMS
 
 __all__ = ["PART", "array_rows"]
 
@@ -34,7 +36,7 @@ class _Call:
 
 def array_rows(rng: np.random.Generator) -> Iterator[Row]:
     """One row per function and variant."""
-    for make in (_bounds, _weights, _risks, _accounting, _rules, _masking):
+    for make in (_bounds, _weights, _risks, _accounting, _rules, _masking, _changes, _gaussian):
         for call in make(rng):
             python = _python(call.function)(**call.arguments)
             r = call_r(call.r_function or call.function, **{**call.arguments, **call.in_r})
@@ -49,8 +51,7 @@ def array_rows(rng: np.random.Generator) -> Iterator[Row]:
 
 
 def _python(function: str) -> Any:
-    home = pyhybrid if function in pyhybrid.__all__ else accounting
-    return getattr(home, function)
+    return round_up if function == "round_up" else getattr(pyhybrid, function)
 
 
 def _log_lik(rng: np.random.Generator, draws: int, n: int) -> Any:
@@ -130,7 +131,7 @@ def _risks(rng: np.random.Generator) -> Iterator[_Call]:
 
 def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     bound = float(np.round(rng.exponential(5), 9))
-    for kind in accounting.KINDS:
+    for kind in KINDS:
         how = {"bound": bound, "n_draws_released": 3, "safety_factor": 1.05, "kind": kind}
         yield _Call(
             quantity=f"epsilon_of_bound, {kind}", function="epsilon_of_bound", arguments=how
@@ -157,11 +158,11 @@ def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     )
 
 
-def _charge(epsilon: float) -> accounting.PrivacyCharge:
-    return accounting.PrivacyCharge(
+def _charge(epsilon: float) -> PrivacyCharge:
+    return PrivacyCharge(
         mechanism="Unweighted",
         epsilon=epsilon,
-        kind=accounting.ASYMPTOTIC_LOCAL,
+        kind=ASYMPTOTIC_LOCAL,
         relation="remove",
         n_synthetic=1,
         n_draws_released=1,
@@ -214,3 +215,43 @@ def _masking(rng: np.random.Generator) -> Iterator[_Call]:
     }  # fmt: skip
     for function, how in ways.items():
         yield _Call(quantity=function, function=function, arguments=how)
+
+
+def _changes(rng: np.random.Generator) -> Iterator[_Call]:
+    log_lik, alpha = _log_lik(rng, 200, 20), _alpha(rng, 20)
+    for function in ("loss_ranges", "leave_one_out_loss", "gaussian_mu"):
+        how = {"log_lik": 0.2 * log_lik, "alpha": alpha}
+        yield _Call(quantity=function, function=function, arguments=how, tolerance=ARITHMETIC)
+    weights = lipschitz_without(np.abs(log_lik).max(axis=0), scale=0.9)
+    alone = {
+        "alpha": weights.alpha,
+        "without": np.array([weights.without(i) for i in range(weights.alpha.size)]),
+    }
+    yield _Call(
+        quantity="recomputed_terms, lipschitz_weights",
+        function="recomputed_terms",
+        arguments={"log_lik": log_lik, "weights": weights},
+        in_r={"weights": alone},
+        tolerance=ARITHMETIC,
+        to_largest=True,
+    )
+    how = {"log_lik": log_lik, "center": log_lik[0], "alpha": alpha, "cap": 0.5}
+    yield _Call(quantity="center_and_censor", function="center_and_censor", arguments=how)
+
+
+def _gaussian(rng: np.random.Generator) -> Iterator[_Call]:
+    mu, delta = float(np.round(rng.gamma(2, 0.3), 6)), 1e-6
+    draws = {"n_draws_released": 3, "relation": "replace"}
+    ways: dict[str, dict[str, Any]] = {
+        "delta_of_mu": {"mu": mu, "epsilon": 2 * mu},
+        "epsilon_of_mu": {"mu": mu, "delta": delta},
+        "mu_of_epsilon": {"epsilon": mu, "delta": delta},
+        "compose_mu": {"mus": rng.gamma(2, 0.3, 5)},
+        "mu_of_release": {"mu": mu, **draws},
+        "epsilon_of_range": {"loss_range": mu, **draws},
+        "rho_of_range": {"loss_range": mu, **draws},
+        "epsilon_of_rho": {"rho": mu, "delta": delta},
+        "epsilon_of_censoring": {"cap": mu, **draws},
+    }
+    for function, how in ways.items():
+        yield _Call(quantity=function, function=function, arguments=how, tolerance=ARITHMETIC)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from pyhybrid.checks import FloatArray, check_choice
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS, Model
-from pyhybrid.validation import FloatArray, check_choice
 
 __all__ = ["GENERATED", "generated_table"]
 

@@ -11,12 +11,11 @@ from scipy.special import gammaln
 
 import pyhybrid
 from pyhybrid.agreement.rows import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Draws, SamplerSettings
-from pyhybrid.fitting import PosteriorFit
+from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel
 from pyhybrid.rbridge import call_r
-from pyhybrid.risk import largest_weighted_by_draw
-from pyhybrid.validation import FloatArray
 
 __all__ = ["mean_rows", "same_draws_rows", "short_settings", "table_rows"]
 
@@ -55,7 +54,8 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     Stan program wrote.
     """
     part = f"{SAME_DRAWS}: {draws.provenance.engine}"
-    own = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    log_lik = bound.log_lik(draws)
+    own = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
     stan = draws.flat("log_lik")
     slack = _tolerance(draws, bound)
 
@@ -65,7 +65,7 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     yield row("log_lik: numpy and Stan", own, stan)
     if own.shape != stan.shape:
         return
-    python, r = own[:, bound.row_of], stan[:, bound.row_of]
+    python, r = own[:, log_lik.row_of], stan[:, log_lik.row_of]
     alpha = pyhybrid.lipschitz_weights(python)
     yield row("lipschitz_weights", alpha, call_r("lipschitz_weights", log_lik=r))
     for q in (1.0, 0.9):
@@ -139,18 +139,8 @@ def _labels(bound: Any, name: str, size: int) -> list[str]:
 
 def _by_draw(bound: BoundModel, fit: PosteriorFit) -> tuple[FloatArray, FloatArray]:
     """max_i |alpha_i f_si| and sum_i alpha_i f_si, shape (S,) each."""
-    top = np.zeros(int(bound.row_of.max()) + 1)
-    np.maximum.at(top, bound.row_of, fit.alpha)
-    weight = np.bincount(bound.row_of, weights=fit.alpha)
-    largest, total = np.zeros(fit.draws.n_draws), np.zeros(fit.draws.n_draws)
-    start = 0
-    for block in bound.log_lik_blocks(fit.draws):
-        here = slice(start, start + block.shape[1])
-        used = weight[here] > 0
-        largest = np.maximum(largest, largest_weighted_by_draw(block, top[here]))
-        total = total + block[:, used] @ weight[here][used]
-        start = here.stop
-    return largest, total
+    log_lik = bound.log_lik(fit.draws)
+    return log_lik.largest_by_draw(fit.alpha), log_lik.total(fit.alpha)
 
 
 def _error_of_mean(values: FloatArray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["ARITHMETIC", "ERRORS", "EXACT", "MONTE_CARLO", "RELATIVE", "UNITS", "Row", "compare"]
 

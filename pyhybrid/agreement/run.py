@@ -15,14 +15,14 @@ from pyhybrid.agreement.posterior import mean_rows, same_draws_rows, short_setti
 from pyhybrid.agreement.record import program_hashes, versions
 from pyhybrid.agreement.rows import Row
 from pyhybrid.agreement.validation import Validation
+from pyhybrid.checks import check_choice
 from pyhybrid.engines import Draws, Engine, SamplerSettings, engine_by_name, resolve_engine
 from pyhybrid.errors import EngineUnavailable, InvalidInput
-from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.models import Model, StanModel
+from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.rbridge import start_r
-from pyhybrid.validation import check_choice
-from pyhybrid.weights import weights_from_lipschitz
 
 __all__ = ["validate"]
 
@@ -191,7 +191,7 @@ class _Run:
     def same_draws(self) -> Iterator[Row]:
         """Every engine writes its log_lik once, for a few draws."""
         data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
-        rows = int(self.bound.row_of.max()) + 1
+        rows = int(data["n"])
         for engine in self.engines:
             draws = engine.sample(
                 self.bound.program,

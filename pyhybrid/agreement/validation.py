@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from pyhybrid.agreement.page import validation_page
 from pyhybrid.agreement.rows import Row
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.running.files import check_new_file, write_files
 
-__all__ = ["Validation", "check_report_path"]
+__all__ = ["Validation"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,9 +85,20 @@ class Validation:
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
-        from pyhybrid.agreement.report import validation_report
-
-        return validation_report(self)
+        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
+        return validation_page(
+            self.rows,
+            verdict=self.verdict,
+            left_out=self.left_out,
+            made_by={
+                **self.versions,
+                "seed": str(self.seed),
+                **self.settings,
+                **programs,
+                "notes": "; ".join(self.notes) or "none",
+            },
+            confidential=self.own_data,
+        )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the report, whole or not at all; only its owner can read one on their own table.
@@ -99,28 +110,5 @@ class Validation:
         SaveFailed
             On a disk error; nothing is left behind.
         """
-        check_report_path(path, overwrite=overwrite)
-        target, aside = Path(path).absolute(), None
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.report())
-            os.chmod(aside, 0o600 if self.own_data else 0o644)
-            os.replace(aside, target)
-            aside = None
-        except OSError as error:
-            raise SaveFailed(f"the report could not be saved to {path}: {error}") from None
-        finally:
-            if aside is not None:
-                Path(aside).unlink(missing_ok=True)
-
-
-def check_report_path(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Refuse a report that exists, unless `overwrite`, and a folder."""
-    if os.path.isdir(path):
-        raise InvalidInput(f"report {os.fspath(path)} must be a file: it is a folder")
-    if os.path.lexists(path) and not overwrite:
-        raise InvalidInput(
-            f"report {os.fspath(path)} must be a new file: it exists; give --overwrite or another"
-        )
+        check_new_file(path, overwrite=overwrite, what="report")
+        write_files({Path(path): self.report()}, private=self.own_data)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.audits.finding import EXACT, AuditFinding
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models import (
     Beta,
@@ -27,14 +27,15 @@ from pyhybrid.models import (
     Poisson,
 )
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["program_audits"]
 
 _EPSILON = 1.0
 _TIMES = 4.0
 _POINTS, _SPREAD = 300, 3.0
-_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "use_cap", "cap", "emit_log_lik"}
+_CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
+_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "emit_log_lik"} | _CAP
 _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
 """What a program reads of the records; the rest of its data says where the sampler looks first."""

@@ -22,15 +22,15 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from pyhybrid.accounting import bound_of_epsilon
 from pyhybrid.audits.finding import EXACT, AuditFinding
-from pyhybrid.calibration import Calibration, calibrate
-from pyhybrid.histogram import perturbed_probabilities
+from pyhybrid.checks import FloatArray
+from pyhybrid.mechanisms.calibration import Calibration, calibrate
 from pyhybrid.models import Beta, Poisson
 from pyhybrid.models.regression import RegressionModel
 from pyhybrid.primitives import randomized_response
-from pyhybrid.validation import FloatArray
-from pyhybrid.weights import censor, weights_from_lipschitz
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.histogram import perturbed_probabilities
+from pyhybrid.privacy.weights import censor, weights_from_lipschitz
 
 __all__ = [
     "Losses",

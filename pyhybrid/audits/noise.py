@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.auditing import audit_epsilon
 from pyhybrid.audits.finding import SAMPLED, AuditFinding
+from pyhybrid.checks import FloatArray
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.primitives import (
     dp_kmeans,
@@ -25,7 +25,7 @@ from pyhybrid.primitives import (
     laplace_sum,
     randomized_response,
 )
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.epsilon_audit import audit_epsilon
 
 __all__ = ["NOISE", "NoiseCase", "noise_audit", "released_shares", "share_in_first_bin"]
 

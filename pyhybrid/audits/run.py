@@ -8,11 +8,11 @@ from pyhybrid.audits.censored_programs import program_audits
 from pyhybrid.audits.enumeration import censored_audits, histogram_audit, response_audit
 from pyhybrid.audits.finding import AuditFinding, AuditReport
 from pyhybrid.audits.noise import NOISE, noise_audit
+from pyhybrid.checks import check_count
 from pyhybrid.engines import Engine
 from pyhybrid.errors import EngineUnavailable
-from pyhybrid.fitting import FitProgress
+from pyhybrid.fitting.session import FitProgress
 from pyhybrid.primitives.library import opendp_version
-from pyhybrid.validation import check_count
 
 __all__ = ["run_audits"]
 
@@ -40,7 +40,7 @@ def run_audits(
     engine : str or Engine, default "auto"
         For the one fit, that of the frozen calibration.
     progress : callable, optional
-        See `pyhybrid.fitting.open_session`.
+        See `pyhybrid.fitting.session.open_session`.
 
     Returns
     -------

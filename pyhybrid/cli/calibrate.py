@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.table import Table
 
-from pyhybrid.calibration import Calibration, calibrate
+from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
 from pyhybrid.mechanisms import Censored
+from pyhybrid.mechanisms.calibration import Calibration, calibrate
 from pyhybrid.models import Model
 from pyhybrid.models.base import BoundModel
-from pyhybrid.validation import check_output_folder
 
 __all__ = ["calibrate_from_file", "calibrated_mechanism", "drift_table"]
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_mechanism
 from pyhybrid.cli.tables import read_table
-from pyhybrid.comparison import DATA, NOT_COVERED, Comparison
-from pyhybrid.comparison import compare as compare_mechanisms
+from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison
+from pyhybrid.comparing.comparison import compare as compare_mechanisms
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
-from pyhybrid.storage import save_confidential
-from pyhybrid.validation import check_count, check_output_folder
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.running.files import write_folder
 
 __all__ = ["DEFAULT_SET", "build_mechanisms", "compare"]
 
@@ -87,14 +87,14 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPost
 
 
 def _save(found: Comparison, out: Path, overwrite: bool) -> None:
-    from pyhybrid.comparison_report import comparison_report
+    from pyhybrid.reports.comparison import comparison_report
 
     contents = {
         "table.csv": found.table.to_csv(index=False),
         "estimates.csv": found.estimates.to_csv(index=False),
         "report.html": comparison_report(found),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
 
 
 def _show(found: Comparison, out: Path) -> None:
@@ -108,14 +108,15 @@ def _show(found: Comparison, out: Path) -> None:
 
 
 def _charges(found: Comparison) -> Table:
-    from pyhybrid.comparison_report import charge_name, charges_title
+    from pyhybrid.reports.comparison import charge_name, charges_title
+    from pyhybrid.reports.numbers import number_text
 
     title = f"{charges_title(found)} (confidential)"
     table = _table(title, "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
     for _, row in found.table.iterrows():
         table.add_row(
             escape(charge_name(found, row["mechanism"])),
-            f"{row['lipschitz_bound']:.4g}",
+            number_text(row["lipschitz_bound"]),
             epsilon_text(float(row["epsilon"])),
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:.1f}",
@@ -126,7 +127,8 @@ def _charges(found: Comparison) -> Table:
 
 
 def _estimates(found: Comparison) -> Table:
-    from pyhybrid.comparison_report import STATISTIC_NAMES, in_lines, interval_text
+    from pyhybrid.reports.comparison import STATISTIC_NAMES, in_lines
+    from pyhybrid.reports.numbers import interval_text
 
     title = f"{escape(found.outcome)}: estimates and 95 % intervals (confidential)"
     table = _table(title, *STATISTIC_NAMES.values())

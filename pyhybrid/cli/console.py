@@ -10,13 +10,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput, PyhybridError
-from pyhybrid.fitting import FitProgress
-from pyhybrid.release import Release
-from pyhybrid.reweighting import Reweighted
-from pyhybrid.validation import FloatArray
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.numbers import number_text
 
 __all__ = ["naming_file", "progress_bars", "release_table", "show", "steps_table", "summary_table"]
 
@@ -75,7 +76,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         "neighbour relation": lambda r: f"{r.charge.relation} one record",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
-        "Lipschitz bound of a draw (confidential)": lambda r: f"{r.charge.bound:.4g}",
+        "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),
     }
     if any(release.diagnostics is not None for release in releases.values()):
         rows = {**rows, **_FIT_ROWS}
@@ -144,5 +145,5 @@ def summary_table(
         table.add_column(name, justify="right" if name else "left")
     for label, statistic in STATISTICS.items():
         own = [float(np.mean([statistic(y) for y in sets])) for sets in synthetic.values()]
-        table.add_row(label, *(f"{value:.4g}" for value in (float(statistic(data)), *own)))
+        table.add_row(label, *map(number_text, (float(statistic(data)), *own)))
     return table

@@ -9,15 +9,15 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models import Model
-from pyhybrid.storage import save_confidential
-from pyhybrid.validation import check_count, check_output_folder
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.running.files import write_folder
 
 __all__ = ["curve", "numbers"]
 
@@ -99,9 +99,9 @@ def _tell_of(points: Path) -> None:
 
 
 def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
-    from pyhybrid.curve_report import curve_report
-    from pyhybrid.plots import figure_png
-    from pyhybrid.plots_curve import plot_curve
+    from pyhybrid.reports.curve import curve_report
+    from pyhybrid.reports.figures.curve import plot_curve
+    from pyhybrid.reports.figures.mechanisms import figure_png
 
     contents: dict[str, str | bytes] = {
         "table.csv": found.table.to_csv(index=False),
@@ -109,12 +109,13 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
         "report.html": curve_report(found),
         "points.jsonl": points.read_bytes(),
     }
-    save_confidential(out, contents, overwrite=overwrite)
+    write_folder(out, contents, overwrite=overwrite)
     points.unlink()
 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
-    from pyhybrid.plots_curve import MEASURES
+    from pyhybrid.reports.figures.curve import MEASURES
+    from pyhybrid.reports.numbers import number_text
 
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
     table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
@@ -122,7 +123,7 @@ def _show(found: RiskUtilityCurve, out: Path) -> None:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for _, row in found.table.iterrows():
         place = "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}"
-        shown = (f"{row[name]:.3g}" for name in MEASURES)
+        shown = (number_text(row[name]) for name in MEASURES)
         table.add_row(str(row["mechanism"]), place, epsilon_text(float(row["epsilon"])), *shown)
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(table)

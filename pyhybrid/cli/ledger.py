@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from pyhybrid.accounting import epsilon_text
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.epsilon import epsilon_text
 
 if TYPE_CHECKING:
-    from pyhybrid.ledger import Ledger, LedgerEntry
+    from pyhybrid.releases.ledger import Ledger, LedgerEntry
 
 __all__ = ["commands"]
 
@@ -33,7 +33,7 @@ def create(
 ) -> None:
     """Start a ledger in a new file."""
     from pyhybrid.cli.console import show
-    from pyhybrid.ledger import Ledger
+    from pyhybrid.releases.ledger import Ledger
 
     if path.exists():
         raise InvalidInput(f"ledger {path} must be a new file: it exists")
@@ -51,7 +51,7 @@ def show_ledger(
 ) -> None:
     """The entries of a ledger, what is spent and what is left; its chain is checked."""
     from pyhybrid.cli.console import show
-    from pyhybrid.ledger import Ledger
+    from pyhybrid.releases.ledger import Ledger
 
     ledger = Ledger(path)
     summary = {

@@ -10,9 +10,9 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
+from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking import (
     MaskedImputation,
@@ -24,9 +24,10 @@ from pyhybrid.masking import (
     risk_subgroups,
 )
 from pyhybrid.masking.analysis import naming_share, release_risk
-from pyhybrid.measures.inference import ModelUtility
-from pyhybrid.storage import FORMATS
-from pyhybrid.validation import check_choice, check_count, check_output_folder
+from pyhybrid.masking.keys import key_kinds
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.releases.folder import FORMATS
 
 __all__ = ["MaskOptions", "mask"]
 
@@ -80,7 +81,7 @@ def mask(
         if options.target_risk is not None:
             tuned = imputation.tune(
                 frame, target_risk=options.target_risk, formula=options.formula,
-                model=FAMILIES[options.family], radius=radius, seed=seed,
+                model=FAMILIES[options.family], radius=radius, seed=seed, progress=progress,
             )  # fmt: skip
         release = (
             imputation.release(frame, seed=seed, progress=progress)
@@ -117,10 +118,8 @@ def _imputation(
         on_not_converged=on_not_converged,
     )
     radius = _radius(options.radius)
-    numbers = {k for k, m in masks.items() if type(m).__name__ == "GaussianMask"}
-    known = radius if not isinstance(radius, dict) else {
-        k: v for k, v in radius.items() if k in numbers
-    }  # fmt: skip
+    kinds = key_kinds(frame, keys, types)
+    known = radius and {k: v for k, v in radius.items() if kinds.get(k) == "continuous"}
     groups = risk_subgroups(frame, keys, options.k0, known, types=types)
     return imputation, groups
 
@@ -129,7 +128,7 @@ def _save(
     release: MaskedRelease, frame: pd.DataFrame, text: pd.DataFrame | None, out: Path,
     overwrite: bool, file_format: str, parts: dict[str, Any],
 ) -> None:  # fmt: skip
-    from pyhybrid.mask_report import mask_report
+    from pyhybrid.reports.masking import mask_report
 
     report = mask_report(release, frame, **parts)
     whole = release if text is None else release.with_unsynthesized(text)
@@ -154,8 +153,17 @@ def _show(
         show(_coefficients(utility))
     kinds = ", ".join(f"{k} {kind}" for k, kind in release.settings["keys"].items())
     unused = ", ".join(release.settings["not_predictors"])
+    statement = release.statement
+    given = {k: s for k, s in statement.unchanged.items() if s is not None}
+    unchanged = ", ".join(f"{k} {share:.0%}" for k, share in given.items())
     show(
         f"\nkeys: {escape(kinds)}",
+        *([f"records that keep their own value: {escape(unchanged)}"] if given else []),
+        *(
+            f"{escape(key)} is left as it was in nearly all records: give a weaker mask, by "
+            "--separation or --variance"
+            for key in statement.left_as_they_were
+        ),
         *([f"not used as predictors: {escape(unused)}"] if unused else []),
         *([f"chosen mask factor: {tuned.factor:.4g}"] if tuned is not None else []),
         f"{len(release.synthetic)} sets; combine estimates by the rule {release.rule}",

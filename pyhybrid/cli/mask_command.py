@@ -20,7 +20,7 @@ def mask(
     ] = 1.0,
     separation: Annotated[
         float, typer.Option(help="a, of the masks of all other keys; smaller is safer.")
-    ] = 6.0,
+    ] = 2.0,
     association: Annotated[
         str, typer.Option(help="sequential (any keys) or copula (none of them nominal).")
     ] = "sequential",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,10 @@ from rich.table import Table
 
 from pyhybrid.cli.console import show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.errors import InvalidInput
 from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary, risk_summary, utility_summary
-from pyhybrid.measures.plain import risk_as_dict, utility_as_dict
+from pyhybrid.measures.as_json import risk_as_dict, utility_as_dict
+from pyhybrid.running.files import check_new_file, write_files
 
 __all__ = ["parse_key", "risk", "utility"]
 
@@ -70,7 +69,7 @@ def utility(
     }
     page = None
     if html is not None:
-        from pyhybrid.measures_report import utility_report
+        from pyhybrid.reports.measures import utility_report
 
         page = utility_report(found)
     _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
@@ -115,7 +114,7 @@ def risk(
     }
     page = None
     if html is not None:
-        from pyhybrid.measures_report import risk_report
+        from pyhybrid.reports.measures import risk_report
 
         page = risk_report(found)
     _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
@@ -189,7 +188,7 @@ def _finish(
     contents = {html: page} if html is not None and page is not None else {}
     if json_out is not None and json_out != "-":
         contents[Path(json_out)] = text
-    _write_private(contents, overwrite)
+    write_files(contents, private=True, overwrite=overwrite)
     if json_out == "-":
         print(text, end="")
         print(_NOTE, file=sys.stderr)
@@ -206,7 +205,8 @@ def _finish(
 
 
 def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
-    from pyhybrid.measures_report import measure_label, number_text
+    from pyhybrid.reports.measures import measure_label
+    from pyhybrid.reports.numbers import number_text
 
     table = Table(
         title=f"{title} (confidential)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
@@ -244,38 +244,5 @@ def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> 
     files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
     if len({os.path.abspath(path) for path in files}) < len(files):
         raise InvalidInput("--json and --html must name two files: found one")
-    _check_new(files, overwrite)
-
-
-def _check_new(files: Iterable[Path], overwrite: bool) -> None:
     for path in files:
-        if os.path.isdir(path):
-            raise InvalidInput(f"{path} must be a file: it is a folder")
-        if os.path.lexists(path) and not overwrite:
-            raise InvalidInput(f"{path} must be a new file: it exists; give --overwrite or another")
-
-
-def _write_private(contents: Mapping[Path, str], overwrite: bool) -> None:
-    """Write files that only their owner can read: all of them whole, or none."""
-    with contextlib.ExitStack() as stack:
-        staged = {}
-        for path, content in contents.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
-                stack.callback(Path(aside).unlink, missing_ok=True)
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(content)
-            except OSError as error:
-                raise _not_written(path, error) from None
-            staged[path] = aside
-        _check_new(contents, overwrite)
-        for path, aside in staged.items():
-            try:
-                os.replace(aside, path)
-            except OSError as error:
-                raise _not_written(path, error) from None
-
-
-def _not_written(path: Path, error: OSError) -> SaveFailed:
-    return SaveFailed(f"{path} could not be written: {error.strerror or error}")
+        check_new_file(path, overwrite=overwrite)

@@ -9,18 +9,18 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from pyhybrid.checks import check_choice
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
+from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import MODELS, Model, StanModel
-from pyhybrid.reweighting import Reweighting
-from pyhybrid.sequential import SequentialSynthesis
-from pyhybrid.validation import check_choice
 
 __all__ = [
     "build_mechanism",

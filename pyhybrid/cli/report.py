@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.errors import InvalidInput, SaveFailed
-from pyhybrid.notebook_pages import find_notebook, notebook_names, render_notebook
+from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 
 __all__ = ["report"]
 

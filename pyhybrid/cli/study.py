@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from pyhybrid.checks import check_choice, check_count
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,11 +150,13 @@ def _show(result: StudyResult) -> None:
 
 
 def _summary_table(title: str, found: pd.DataFrame) -> Table:
+    from pyhybrid.reports.numbers import number_text
+
     table = Table(title=title, title_justify="left")
     for column in found.columns:
         table.add_column(str(column).replace("_", " "))
     for row in found.itertuples(index=False):
-        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
+        table.add_row(*map(number_text, row))
     return table
 
 

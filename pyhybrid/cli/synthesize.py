@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.accounting import epsilon_text
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_output_folder
 from pyhybrid.cli.calibrate import drift_table
 from pyhybrid.cli.console import progress_bars, release_table, show, steps_table, summary_table
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput
-from pyhybrid.fitting import FitSession, open_session
-from pyhybrid.ledger import Ledger
+from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms import (
     LipschitzWeighted,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
     Unweighted,
 )
+from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model, NegativeBinomial
-from pyhybrid.release import Release
-from pyhybrid.sequential import SequentialSynthesis
-from pyhybrid.storage import FORMATS
-from pyhybrid.validation import FloatArray, check_choice, check_count, check_output_folder
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.folder import FORMATS
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.release import Release
 
 __all__ = ["demo", "synthesize"]
 
@@ -179,11 +180,12 @@ def _save(
     file_format: str,
     ledger: Ledger | None = None,
 ) -> None:
-    from pyhybrid.report import release_report
+    from pyhybrid.reports.release import release_report
 
     reports = {"report.html": release_report(release, source.frame, baseline=baseline)}
     for place, part in enumerate(release.parts, start=1):
-        reports[f"report_step_{place}.html"] = release_report(part, source.frame)
+        step = _shown(release, part)
+        reports[f"report_step_{place}.html"] = release_report(step, source.frame)
     source.restore(release).save(
         out,
         overwrite=overwrite,
@@ -212,8 +214,15 @@ def _show(data: pd.DataFrame, releases: Mapping[str, Release], out: Path) -> Non
 
 def _by_column(release: Release) -> dict[str, Release]:
     """The steps of a sequence, and the whole."""
-    steps = {", ".join(part.synthesized): part for part in release.parts}
+    steps = {", ".join(part.synthesized): _shown(release, part) for part in release.parts}
     return {**steps, "all columns": release}
+
+
+def _shown(release: Release, part: ReleaseRecord) -> Release:
+    """A step beside the tables of the whole, for the owner to look at. It has no seal: it can
+    neither be saved nor entered in a ledger."""
+    own = {field.name: getattr(part, field.name) for field in fields(ReleaseRecord)}
+    return Release(**own, synthetic=release.synthetic)
 
 
 def _columns(release: Release, column: str) -> list[FloatArray]:

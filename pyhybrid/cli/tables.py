@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.release import Release
+from pyhybrid.releases.release import Release
 
 __all__ = ["SourceTable", "read_table"]
 

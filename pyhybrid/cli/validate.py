@@ -11,12 +11,12 @@ from rich.table import Table
 
 from pyhybrid.agreement import Row, Validation, validate
 from pyhybrid.agreement.rows import UNITS
-from pyhybrid.agreement.validation import check_report_path
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model
 from pyhybrid.cli.tables import read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.running.files import check_new_file
 
 __all__ = ["validate_command"]
 
@@ -39,7 +39,7 @@ def validate_command(
     if (data is None) != (formula is None):
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     if out is not None:
-        check_report_path(out, overwrite=overwrite)
+        check_new_file(out, overwrite=overwrite, what="report")
     table = None if data is None else read_table(data).frame
     chosen = model if formula is None else build_model(model, formula)
     with progress_bars() as progress:

@@ -15,7 +15,9 @@ import importlib
 from collections.abc import Mapping
 from typing import cast
 
+from pyhybrid.checks import check_choice
 from pyhybrid.engines.base import (
+    ContinuingEngine,
     Draws,
     Engine,
     EngineStatus,
@@ -28,11 +30,11 @@ from pyhybrid.engines.base import (
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose
 from pyhybrid.engines.programs import load_program, parameter_names, program_names
 from pyhybrid.errors import EngineUnavailable
-from pyhybrid.validation import check_choice
 
 __all__ = [
     "AUTOMATIC",
     "ENGINES",
+    "ContinuingEngine",
     "ConvergenceRule",
     "Diagnostics",
     "Draws",

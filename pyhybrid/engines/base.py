@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray, check_count, check_finite
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray, check_count, check_finite
 
 __all__ = [
+    "ContinuingEngine",
     "Draws",
     "Engine",
     "EngineStatus",
@@ -59,6 +60,11 @@ class SamplerSettings:
     threads_per_chain : int, default 1
         For programs of one's own with ``reduce_sum`` or ``map_rect``; more than 1 needs the cmdstan
         engine. Sums in another order: the draws of another number of threads are others.
+    max_draws : int, optional
+        Most draws per chain, 4 x `draws` if omitted. While nothing but effective sample sizes or a
+        slightly large R-hat keeps a fit from having converged, chains go on from where they are,
+        instead of starting anew. The limit is public; when drawing stops depends on the data.
+        Equal to `draws`: a number fixed beforehand, and no second try either.
     """
 
     chains: int = 4
@@ -68,6 +74,7 @@ class SamplerSettings:
     max_treedepth: int = 10
     parallel_chains: int | None = None
     threads_per_chain: int = 1
+    max_draws: int | None = None
 
     def __post_init__(self) -> None:
         check_count(self.chains, "chains", at_least=2)
@@ -78,6 +85,8 @@ class SamplerSettings:
             raise InvalidInput(f"adapt_delta must lie in (0, 1): found {self.adapt_delta:g}")
         if self.parallel_chains is not None:
             check_count(self.parallel_chains, "parallel_chains")
+        if self.max_draws is not None:
+            check_count(self.max_draws, "max_draws", at_least=self.draws)
         check_count(self.threads_per_chain, "threads_per_chain")
 
     def check_no_threads(self, engine: str) -> None:
@@ -94,6 +103,7 @@ class SamplerSettings:
             self,
             warmup=2 * self.warmup,
             draws=2 * self.draws,
+            max_draws=None if self.max_draws is None else max(self.max_draws, 2 * self.draws),
             adapt_delta=max(self.adapt_delta, 0.99),
             max_treedepth=self.max_treedepth + 2,
         )
@@ -183,6 +193,30 @@ class Draws:
         values = self.variables[name]
         return values.reshape(-1, *values.shape[2:])
 
+    def followed_by(self, more: Draws) -> Draws:
+        """These draws and then `more` of the same chains, of which the sampler is the same."""
+        ran = self.provenance
+        return replace(
+            self,
+            divergent=np.hstack([self.divergent, more.divergent]),
+            treedepth=np.hstack([self.treedepth, more.treedepth]),
+            energy=np.hstack([self.energy, more.energy]),
+            variables={
+                name: np.concatenate([values, more.variables[name]], axis=1)
+                for name, values in self.variables.items()
+            },
+            provenance=replace(
+                ran,
+                settings=replace(
+                    ran.settings,
+                    draws=ran.settings.draws + more.provenance.settings.draws,
+                    max_draws=None,
+                ),
+                seconds=ran.seconds + more.provenance.seconds,
+                notes=tuple(dict.fromkeys((*ran.notes, *more.provenance.notes))),
+            ),
+        )
+
     def warm_start(self) -> WarmStart:
         """Last draw of each chain, with its step size and metric, to start a refit from."""
         empty = np.empty((*self.divergent.shape, 0))  # engines leave out variables of size 0
@@ -234,3 +268,21 @@ class Engine(Protocol):
         progress: Progress | None = None,
     ) -> Draws:
         """Sample; raises EngineUnavailable if it cannot run, SamplingError if it fails."""
+
+
+@runtime_checkable
+class ContinuingEngine(Engine, Protocol):
+    """An engine that can go on with chains whose sampler has been tuned."""
+
+    def more(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        draws: Draws,
+        *,
+        seed: int,
+        n_draws: int,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
+        ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""

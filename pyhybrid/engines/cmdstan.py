@@ -31,10 +31,10 @@ from pyhybrid.engines.base import (
     StanProgram,
     WarmStart,
 )
-from pyhybrid.engines.private import cache_folder, private_folder
+from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
+from pyhybrid.running.private_folder import cache_folder, private_folder
 
 __all__ = ["CmdStanEngine", "compiled_program"]
 

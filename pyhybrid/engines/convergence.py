@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws
-from pyhybrid.validation import FloatArray
 
 __all__ = ["ConvergenceRule", "Diagnostics", "diagnose", "diagnose_quantities"]
 

@@ -14,7 +14,8 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,8 +30,8 @@ from pyhybrid.engines.base import (
     StanProgram,
     WarmStart,
 )
+from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["EmbeddedEngine"]
@@ -64,8 +65,48 @@ class EmbeddedEngine:
         progress: Progress | None = None,
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
-        stanli = _stanli()
         settings.check_no_threads(self.name)
+        return self._run(
+            program,
+            data,
+            seed,
+            settings,
+            progress,
+            lambda model: _start(model, warm_start, settings),
+        )
+
+    def more(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        draws: Draws,
+        *,
+        seed: int,
+        n_draws: int,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Go on; see `pyhybrid.engines.base.ContinuingEngine`.
+
+        All chains go on with the mean of their step sizes and metrics.
+        """
+        settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
+
+        def start(model: Any) -> dict[str, Any]:
+            own = _start(model, draws.warm_start(), settings)
+            return {**own, "warmup": 0, "adapt_engaged": False}
+
+        return self._run(program, data, seed, settings, progress, start)
+
+    def _run(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        seed: int,
+        settings: SamplerSettings,
+        progress: Progress | None,
+        start: Callable[[Any], dict[str, Any]],
+    ) -> Draws:
+        stanli = _stanli()
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -75,8 +116,7 @@ class EmbeddedEngine:
                     fit = model.sample(
                         refresh=refresh,
                         seed=seed,
-                        **_options(settings),
-                        **_start(model, warm_start, settings),
+                        **{**_options(settings), **start(model)},
                     )
             except SamplingError:  # the compiler's words, which hold no data
                 raise

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import _compiled, _plain, _stanli
+from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.engines.told import without_values
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.validation import FloatArray
 
 __all__ = ["ProgramAtPoints", "check_compiles"]
 

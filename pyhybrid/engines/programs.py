@@ -31,7 +31,21 @@ def load_program(name: str) -> StanProgram:
     if not path.is_file():
         known = ", ".join(program_names())
         raise InvalidInput(f"program must be one of {known}: found {name!r}")
-    return StanProgram(name=name, text=path.read_text(encoding="utf-8"))
+    return StanProgram(name=name, text=_whole(path))
+
+
+def _whole(path: Path) -> str:
+    """Text of a program with what its lines ``#include file`` name in their place.
+
+    Every engine gets the whole text, so that hashes and caches are of what runs.
+    """
+    text = path.read_text(encoding="utf-8")
+    return re.sub(
+        r"^#include (\S+)\n",
+        lambda found: (_folder() / found[1]).read_text("utf-8"),
+        text,
+        flags=re.M,
+    )
 
 
 def parameter_names(program: StanProgram) -> tuple[str, ...]:

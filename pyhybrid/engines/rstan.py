@@ -26,10 +26,10 @@ from pyhybrid.engines.base import (
     StanProgram,
     WarmStart,
 )
-from pyhybrid.engines.private import cache_folder
+from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.engines.told import without_values
 from pyhybrid.errors import EngineUnavailable, SamplingError
+from pyhybrid.running.private_folder import cache_folder
 
 __all__ = ["RStanEngine"]
 

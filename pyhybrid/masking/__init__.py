@@ -14,9 +14,10 @@ from pyhybrid.masking.densities import (
     misclassification_log_density,
     mixture_mask_log_density,
 )
-from pyhybrid.masking.imputation import MaskedFit, MaskedImputation, masks_by_type
-from pyhybrid.masking.masks import GaussianMask, MisclassificationMask, MixtureMask
-from pyhybrid.masking.release import MaskedRelease, RiskStatement
+from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
+from pyhybrid.masking.masks import GaussianMask, MisclassificationMask, MixtureMask, masks_by_type
+from pyhybrid.masking.release import MaskedRelease
+from pyhybrid.masking.statement import RiskStatement
 from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
 from pyhybrid.masking.tuning import TunedMask, tune_mask
 

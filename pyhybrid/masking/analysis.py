@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.disclosure import MatchingRisk
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.release import NESTED, MaskedRelease
-from pyhybrid.measures.inference import (
-    ModelUtility,
-    _check_terms,
-    _fit,
-    _t_interval,
-    _table,
-    model_utility,
-)
-from pyhybrid.measures.matching import matching_risk
-from pyhybrid.measures.pooling import pool
-from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.masking.release import MaskedRelease
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.combining import NESTED
+from pyhybrid.measures.tables.intervals import SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.tables.matching import matching_risk
 
 __all__ = ["masked_utility", "naming_share", "release_risk"]
 
@@ -47,36 +39,13 @@ def masked_utility(
     formula, model, categorical, level
         As in `pyhybrid.model_utility`.
     """
-    if release.rule != NESTED:
-        return model_utility(
-            df, release.synthetic, formula, model=model, categorical=categorical,
-            rule=release.rule if len(release.synthetic) > 1 else "single", level=level,
-        )  # fmt: skip
-    tables = reconcile_tables(df, release.synthetic, categorical=categorical)
-    names = ["the data", *tables.names]
-    fits: list[Any] = [
-        _fit(table, formula, model, {}, name)
-        for table, name in zip((tables.real, *tables.synthetic), names, strict=True)
-    ]
-    for fit, name in zip(fits[1:], tables.names, strict=True):
-        _check_terms(fits[0], fit, name)
-    r = release.n_per_imputation
-    nests = [fits[k : k + r] for k in range(1, len(fits), r)]
-    pooled = pool(nests, rule=NESTED)
-    combined = pooled.combined
-    table = _table(
-        fits[0], _t_interval(fits[0], level), combined.estimate, combined.interval(level)
-    )
-    return ModelUtility(
-        table=table,
-        mean_overlap=float(table["interval_overlap"].mean()),
-        mean_difference=float(table["standardised_difference"].mean()),
-        formula=formula,
-        model=model,
-        rule=NESTED,
-        n_used=tuple(int(fit.nobs) for fit in fits),
-        pooled=pooled,
-    )
+    m = len(release.synthetic)
+    nested = release.rule == NESTED
+    return model_utility(
+        df, release.synthetic, formula, model=model, categorical=categorical,
+        rule=release.rule if m > 1 else SINGLE,
+        n_imputations=release.n_imputations if nested else None, level=level,
+    )  # fmt: skip
 
 
 def release_risk(

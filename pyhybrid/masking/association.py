@@ -1,4 +1,4 @@
-"""What an association model of keys given the rest must do, and the data it is bound to."""
+"""What an association model of the keys given the rest must do."""
 
 from __future__ import annotations
 
@@ -9,37 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.masking.columns import Column
-from pyhybrid.masking.evidence import Evidence
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
+from pyhybrid.masking.masks import Evidence
 
-__all__ = ["AssociationModel", "BoundKeys", "Snapshot"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundKeys:
-    """Columns of one data set by their part in the model. Confidential.
-
-    Attributes
-    ----------
-    keys : tuple of Column
-        To be synthesised, in the order of the model.
-    incomplete : tuple of Column
-        Predictors with missing values, imputed along; never released.
-    complete : tuple of Column
-        Predictors without.
-    n_records : int
-    """
-
-    keys: tuple[Column, ...]
-    incomplete: tuple[Column, ...]
-    complete: tuple[Column, ...]
-    n_records: int
-
-    @property
-    def any_key_missing(self) -> bool:
-        """True if a key has missing values."""
-        return any(column.missing.any() for column in self.keys)
+__all__ = ["AssociationModel", "Snapshot"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,7 +55,7 @@ class AssociationModel(Protocol):
     def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> Any:
         """A state that goes on from a draw."""
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
 from pyhybrid.errors import NotConverged
 from pyhybrid.masking.association import AssociationModel, Snapshot
 from pyhybrid.randomness import Streams
-from pyhybrid.validation import FloatArray, check_count
 
 __all__ = ["Chains", "GibbsSettings", "run_chains"]
 

@@ -1,4 +1,4 @@
-"""Columns as the association models see them: standardised values, or codes of levels.
+"""Columns as the association models see them: standardized values, or codes of levels.
 
 A type is given by the user or follows from the data: logical columns and those with two values are
 binary; ordered categories, and whole numbers with at most 10 distinct values, are ordered; other
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_choice
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import row_label
-from pyhybrid.validation import FloatArray, check_choice
 
 __all__ = ["KINDS", "MAX_LEVELS", "Column", "read_column", "unusable"]
 
@@ -37,13 +37,13 @@ class Column:
     name : str
     kind : {"continuous", "binary", "ordered", "nominal"}
     values : ndarray, shape (n,)
-        Standardised values (mean 0, standard deviation 1 over those that are there), or codes
+        Standardized values (mean 0, standard deviation 1 over those that are there), or codes
         0 .. n_levels - 1; 0 where missing.
     missing : ndarray of bool, shape (n,)
     levels : tuple
         Values that the codes stand for, in order; empty if continuous.
-    centre, scale : float
-        value = centre + scale * standardised value.
+    center, scale : float
+        value = center + scale * standardized value.
     decimals : int or None
         Decimals of the data, which released values are rounded to; None if there are too many.
     limits : tuple of (float, float), or None
@@ -56,7 +56,7 @@ class Column:
     values: npt.NDArray[Any]
     missing: npt.NDArray[np.bool_]
     levels: tuple[Any, ...]
-    centre: float
+    center: float
     scale: float
     decimals: int | None
     limits: tuple[float, float] | None
@@ -87,7 +87,7 @@ class Column:
             taken = pd.Series([self.levels[code] for code in values], index=index, dtype=object)
             released: pd.Series = pd.Series(taken.astype(self.dtype), name=self.name)
             return released
-        shown = self.centre + self.scale * values
+        shown = self.center + self.scale * values
         if self.decimals is not None:
             shown = np.round(shown, self.decimals)
         if self.limits is not None:
@@ -132,7 +132,7 @@ def read_column(
     codes = np.zeros(len(values), dtype=np.intp)
     codes[~missing] = pd.Index(levels).get_indexer(pd.Index(values[~missing].astype(object)))
     return Column(
-        kind=found, values=codes, levels=levels, centre=0.0, scale=1.0, decimals=None,
+        kind=found, values=codes, levels=levels, center=0.0, scale=1.0, decimals=None,
         limits=None, **common,
     )  # fmt: skip
 
@@ -201,7 +201,7 @@ def _continuous(
 ) -> Column:
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     with np.errstate(over="ignore", invalid="ignore"):
-        centre, scale = float(np.nanmean(numbers)), float(np.nanstd(numbers))
+        center, scale = float(np.nanmean(numbers)), float(np.nanstd(numbers))
     if not np.finfo(np.float64).tiny <= scale < np.inf:
         raise InvalidInput(
             f"column {common['name']!r} must have a spread that floats can hold: give it another "
@@ -211,9 +211,9 @@ def _continuous(
         raise InvalidInput(f"limits of {common['name']!r} must be (lower, upper): found {limits!r}")
     return Column(
         kind="continuous",
-        values=np.where(missing, 0.0, (numbers - centre) / scale),
+        values=np.where(missing, 0.0, (numbers - center) / scale),
         levels=(),
-        centre=centre,
+        center=center,
         scale=scale,
         decimals=_decimals(numbers[~missing]),
         limits=limits,

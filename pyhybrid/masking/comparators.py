@@ -1,6 +1,6 @@
 """Comparators with the interface of `MaskedImputation`: synthesis of keys without masks.
 
-Keys are synthesised in sequence, each from a model of the true keys given predictors and the true
+Keys are synthesized in sequence, each from a model of the true keys given predictors and the true
 earlier keys, evaluated at the synthetic earlier ones; parameters are plugged in, as is usual for
 partially synthetic data [R03]. Not differentially private.
 
@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys
-from pyhybrid.masking.binding import Roles, bind_keys, checked_names
 from pyhybrid.masking.columns import Column
-from pyhybrid.masking.release import PARTIAL, MaskedConfidential, MaskedRelease, RiskStatement
-from pyhybrid.masking.slices import draw_levels
+from pyhybrid.masking.draws import draw_levels
+from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
+from pyhybrid.masking.release import MaskedRelease, masked_release
+from pyhybrid.masking.statement import PARTIAL
 from pyhybrid.randomness import streams
-from pyhybrid.validation import FloatArray, check_count
 
 __all__ = ["CartSynthesis", "ParametricSynthesis"]
 
@@ -55,7 +55,7 @@ class _SequentialComparator(ABC):
         """What releases say they were made by."""
 
     @abstractmethod
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         """A fitted model of one key given the columns before it."""
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
@@ -82,21 +82,13 @@ class _SequentialComparator(ABC):
                 )
         source = streams(seed)
         tables = self._tables(bound, df, source.generator("comparator"))
-        statement = RiskStatement(
+        return masked_release(
+            tables,
+            df,
             method=self._method,
-            keys=tuple(self.keys),
             masks=dict.fromkeys(self.keys, "no mask"),
-            n_records=len(df),
-            n_sets=self.n_synthetic,
-            n_imputations=1,
             rule=PARTIAL,
-        )
-        return MaskedRelease(
-            synthetic=tables,
             n_imputations=1,
-            n_per_imputation=self.n_synthetic,
-            rule=PARTIAL,
-            statement=statement,
             diagnostics=None,
             settings={
                 "method": self._method,
@@ -104,10 +96,7 @@ class _SequentialComparator(ABC):
                 "predictors": [column.name for column in bound.complete],
                 "not_predictors": list(left_out),
             },
-            seeded=source.seeded,
-            confidential=MaskedConfidential(
-                labels=df.index, subgroups=None, entropy=source.entropy
-            ),
+            streams=source,
         )
 
     def _tables(
@@ -118,7 +107,7 @@ class _SequentialComparator(ABC):
         fixed = known.shape[1]
         models = []
         for column in bound.keys:
-            models.append(self._synthesiser(column, known, int(rng.integers(2**31 - 1))))
+            models.append(self._synthesizer(column, known, int(rng.integers(2**31 - 1))))
             known = np.hstack([known, column.encoded(column.values)])
         found = []
         for _ in range(self.n_synthetic):
@@ -153,7 +142,7 @@ class CartSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         return _Tree(column, known, seed, self.min_leaf)
 
 
@@ -165,7 +154,7 @@ class ParametricSynthesis(_SequentialComparator):
     def _method(self) -> str:
         return "sequential normal and logit models, without masks"
 
-    def _synthesiser(self, column: Column, known: FloatArray, seed: int) -> Any:
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
         return (_Normal if column.kind == "continuous" else _Logit)(column, known)
 
 

@@ -28,13 +28,14 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import BoundKeys, Snapshot
+from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import Column
-from pyhybrid.masking.evidence import Evidence
+from pyhybrid.masking.draws import draw_levels, elliptical_slice, truncated_normal
 from pyhybrid.masking.families import log_between
-from pyhybrid.masking.slices import draw_levels, elliptical_slice, truncated_normal
-from pyhybrid.validation import FloatArray
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence
 
 __all__ = ["CopulaModel"]
 
@@ -85,7 +86,7 @@ class _State:
     z: FloatArray
     shifts: FloatArray
     precision: FloatArray
-    centre: FloatArray
+    center: FloatArray
 
 
 class CopulaModel:
@@ -128,7 +129,7 @@ class CopulaModel:
             if impute and margin.gaps.size:
                 self._free(state, place, margin.gaps, rng)
         new = self._with_parameters(state.z, rng)
-        state.shifts, state.precision, state.centre = new.shifts, new.precision, new.centre
+        state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Correlations of the latents, one for each pair, and means of those with thresholds."""
@@ -160,9 +161,9 @@ class CopulaModel:
         assert snapshot.latent is not None
         shifts, precision = snapshot.parameters
         z = snapshot.latent.copy(order="F")
-        return _State(z=z, shifts=shifts, precision=precision, centre=self.fixed @ shifts)
+        return _State(z=z, shifts=shifts, precision=precision, center=self.fixed @ shifts)
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],
@@ -207,7 +208,7 @@ class CopulaModel:
     def _conditional(self, state: _State, place: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""
         own = state.precision[place, place]
-        pull = (state.z[rows] - state.centre[rows]) @ (state.precision[:, place] / own)
+        pull = (state.z[rows] - state.center[rows]) @ (state.precision[:, place] / own)
         return np.asarray(state.z[rows, place] - pull), float(1 / np.sqrt(own))
 
     def _free(self, state: _State, place: int, rows: Rows, rng: np.random.Generator) -> None:
@@ -235,12 +236,12 @@ class CopulaModel:
             low, high = margin.edges[x], margin.edges[x + 1]
             state.z[:, place] = truncated_normal(mean, sd, low, high, rng)
             return
-        centre, precision = evidence.centre, evidence.precision
-        assert centre is not None
+        center, precision = evidence.center, evidence.precision
+        assert center is not None
         assert precision is not None
 
         def likelihood(z: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
-            apart = margin.observed(z[:, 0]) - centre[which]
+            apart = margin.observed(z[:, 0]) - center[which]
             return np.asarray(-0.5 * precision[which] * apart**2)
 
         noise = sd * rng.standard_normal(mean.size)
@@ -271,7 +272,7 @@ class CopulaModel:
             z=z,
             shifts=shifts,
             precision=(system.T / residual) @ system,
-            centre=np.asfortranarray(self.fixed @ shifts),
+            center=np.asfortranarray(self.fixed @ shifts),
         )
 
 
@@ -282,10 +283,10 @@ def _place_at_mask(
     if evidence.log_density is not None:
         z[:] = margin.placed(draw_levels(evidence.log_density, rng), rng)
         return
-    assert evidence.centre is not None
+    assert evidence.center is not None
     assert evidence.precision is not None
     on = np.flatnonzero(evidence.precision > 0)
-    z[on] = margin.placed(evidence.centre[on], rng)
+    z[on] = margin.placed(evidence.center[on], rng)
 
 
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:

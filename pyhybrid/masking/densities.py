@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray, check_numeric, check_positive, check_vector
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray, check_numeric, check_positive, check_vector
 
 __all__ = [
     "MaskedNormal",
@@ -58,7 +58,7 @@ def gaussian_mask_log_density(w: Any, x: Any, variance: float) -> FloatArray:
 
 
 def mixture_mask_log_density(w: Any, x: Any, separation: float) -> FloatArray:
-    """log N(w; a x, 1), shape (n,); for w of shape (n, levels), nominal, with centres a apart.
+    """log N(w; a x, 1), shape (n,); for w of shape (n, levels), nominal, with centers a apart.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def mixture_mask_log_density(w: Any, x: Any, separation: float) -> FloatArray:
         return np.asarray(-0.5 * (_LOG_2PI + (column[:, 0] - a * codes) ** 2))
     codes, observed = _pair(x, observed)
     levels = observed.shape[1]
-    centres = a / np.sqrt(2) * np.eye(levels)[_codes(codes, levels)]
-    return np.asarray(-0.5 * (levels * _LOG_2PI + ((observed - centres) ** 2).sum(axis=1)))
+    centers = a / np.sqrt(2) * np.eye(levels)[_codes(codes, levels)]
+    return np.asarray(-0.5 * (levels * _LOG_2PI + ((observed - centers) ** 2).sum(axis=1)))
 
 
 def misclassification_log_density(w: Any, x: Any, matrix: Any) -> FloatArray:
@@ -101,12 +101,12 @@ def masked_normal(mean: Any, variance: Any, w: Any, mask_variance: float) -> Mas
         s2, above 0.
     """
     s2 = check_positive(mask_variance, "mask_variance")
-    centre, copies = _pair(mean, w)
-    spread = check_vector(variance, "variance", length=centre.size)
+    center, copies = _pair(mean, w)
+    spread = check_vector(variance, "variance", length=center.size)
     if not (spread > 0).all():
         raise InvalidInput("variance must be above 0 in every record")
     precision = 1 / spread + copies.shape[1] / s2
-    total = centre / spread + copies.sum(axis=1) / s2
+    total = center / spread + copies.sum(axis=1) / s2
     return MaskedNormal(mean=total / precision, variance=1 / precision)
 
 

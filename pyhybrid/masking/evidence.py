@@ -1,14 +1,12 @@
-"""What a mask says about each record: drawn once from the true keys, then all that synthesis sees.
+"""Masks of all keys, by risk subgroup where they differ: checked, drawn, weakened, put into words.
 
-A Gaussian mask comes down to the mean of its copies and a precision, any other to one log density
-for each level. Records of one risk subgroup share a mask; a precision of 0, or equal log densities,
-is a mask that is off.
+W is drawn once from the true keys; what it says, an `Evidence` for each key, is all that synthesis
+sees of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,37 +14,13 @@ import numpy.typing as npt
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.columns import Column
-from pyhybrid.masking.masks import (
-    GaussianMask,
-    Mask,
-    MisclassificationMask,
-    MixtureMask,
-    level_log_density,
-)
-from pyhybrid.validation import FloatArray
+from pyhybrid.masking.masks import MASKS, Evidence, Mask
 
-__all__ = ["SUBGROUPS", "Evidence", "KeyMasks", "check_masks", "draw_evidence", "weakened"]
+__all__ = ["SUBGROUPS", "KeyMasks", "check_masks", "described", "draw_evidence", "weakened"]
 
 SUBGROUPS = ("low", "medium", "high")
 KeyMasks = Mapping[str, "Mask | Mapping[str, Mask | None] | None"]
 """Mask of each key: one, one by risk subgroup, or None (off)."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Evidence:
-    """What W says about one key of n records. Confidential.
-
-    Attributes
-    ----------
-    centre, precision : ndarray, shape (n,), or None
-        Mean of the copies and K/s2, standardised scale, for a continuous key.
-    log_density : ndarray, shape (n, levels), or None
-        log p(W | x) of each level, for any other key.
-    """
-
-    centre: FloatArray | None = None
-    precision: FloatArray | None = None
-    log_density: FloatArray | None = None
 
 
 def check_masks(masks: Any, columns: Mapping[str, Column], *, subgroups: bool) -> None:
@@ -84,23 +58,13 @@ def draw_evidence(
         if not parts:
             continue
         n = len(truth[name])
-        centre, precision = np.zeros(n), np.zeros(n)
-        logs = np.zeros((n, column.n_levels))
+        found[name] = Evidence.none(n, column.n_levels)
         for group, mask in parts.items():
             rows = np.arange(n) if groups is None else np.flatnonzero(groups == group)
             if not rows.size:
                 continue
-            fitted = _fitted(mask, column)
-            w = fitted.draw(truth[name][rows], rng)
-            if isinstance(fitted, GaussianMask):
-                centre[rows], precision[rows] = w.mean(axis=1), fitted.copies / fitted.variance
-            else:
-                logs[rows] = level_log_density(fitted, w, column.n_levels)
-        found[name] = (
-            Evidence(centre=centre, precision=precision)
-            if column.kind == "continuous"
-            else Evidence(log_density=logs)
-        )
+            fitted = mask.fitted(column.kind, column.n_levels)
+            fitted.tell(fitted.draw(truth[name][rows], rng), rows, found[name])
     return found
 
 
@@ -114,38 +78,34 @@ def weakened(masks: KeyMasks, factor: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def described(given: Any) -> str:
+    """What `masks` hold for one key, in words."""
+    if given is None:
+        return "mask off: drawn from the association model alone"
+    if isinstance(given, Mapping):
+        return "by risk subgroup: " + "; ".join(f"{g}, {described(m)}" for g, m in given.items())
+    return str(given.describe())
+
+
 def _by_subgroup(given: Any) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else dict.fromkeys(SUBGROUPS, given)
 
 
 def _check_mask(mask: Any, column: Column) -> None:
-    kinds: dict[type, tuple[str, ...]] = {
-        GaussianMask: ("continuous",),
-        MixtureMask: ("binary", "ordered", "nominal"),
-        MisclassificationMask: ("binary", "ordered", "nominal"),
-    }
     if mask is None:
         return
-    if type(mask) not in kinds:
-        names = ", ".join(kind.__name__ for kind in kinds)
+    if not isinstance(mask, MASKS):
+        names = ", ".join(kind.__name__ for kind in MASKS)
         raise InvalidInput(
             f"the mask of {column.name!r} must be one of {names}, or None: "
             f"found {type(mask).__name__}"
         )
-    if column.kind not in kinds[type(mask)]:
+    if column.kind not in mask.kinds:
         raise InvalidInput(
             f"{type(mask).__name__} does not fit {column.name!r}, which is {column.kind}: it is "
-            f"for {', '.join(kinds[type(mask)])} keys"
+            f"for {', '.join(mask.kinds)} keys"
         )
-    levels = getattr(mask, "n_levels", None)
-    if levels is not None and levels != column.n_levels:
+    if mask.n_levels not in (None, column.n_levels):
         raise InvalidInput(
-            f"the mask of {column.name!r} must have {column.n_levels} levels: found {levels}"
+            f"the mask of {column.name!r} must have {column.n_levels} levels: found {mask.n_levels}"
         )
-
-
-def _fitted(mask: Any, column: Column) -> Any:
-    """A mixture mask of a nominal key treats its levels alike."""
-    if isinstance(mask, MixtureMask) and column.kind == "nominal" and mask.n_levels is None:
-        return replace(mask, n_levels=column.n_levels)
-    return mask

@@ -1,33 +1,95 @@
-r"""Conditional models of keys with levels: probit, ordered probit, multinomial logit.
+r"""Conditional models of keys: normal regression; probit, ordered probit, multinomial logit.
 
-Each maps linear predictors eta of shape (n, C) to log probabilities of the levels, with gradients:
+A normal regression has a conjugate posterior: slopes N(0, variance / 0.01) on standardized columns,
+variance inverse gamma (1, 0.01). The models of levels map linear predictors eta of shape (n, C) to
+log probabilities of the levels, with gradients:
 
 - binary, C = 1: P(x = 1) = Phi(eta);
 - ordered, C = 1: P(x <= l) = Phi(c_l - eta), cutpoints c rising, log differences free;
 - nominal, C = levels - 1: P(x = l) proportional to exp(eta_l), eta_0 = 0.
 
 Parameters are one vector: coefficients (p, C) row by row, then the free cutpoints. Priors are
-normal: coefficients sd 2.5 (standardised or 0/1 columns), intercepts and first cutpoint sd 5, log
+normal: coefficients sd 2.5 (standardized or 0/1 columns), intercepts and first cutpoint sd 5, log
 differences of cutpoints N(-1/2, 1.5^2). They are proper, so that separation does no harm.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
+from scipy.linalg import solve_triangular
+from scipy.special import log_ndtr, ndtr
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
-__all__ = ["LevelModel", "log_between"]
+__all__ = ["SLOPE_PRECISION", "LevelModel", "NormalPosterior", "Unknown", "log_between"]
 
+SLOPE_PRECISION = 0.01
+"""Prior precision of the slopes of a normal regression relative to the residual precision."""
+_SHAPE, _RATE = 1.0, 0.01
 _COEFFICIENT_SD, _INTERCEPT_SD = 2.5, 5.0
 _GAP_MEAN, _GAP_SD = -0.5, 1.5
+_SMALL = 1e-280  # below, probabilities lose digits and are computed as logarithms
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NormalPosterior:
+    """Posterior of a normal regression.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (p,)
+        Of the slopes.
+    factor : ndarray, shape (p, p)
+        Cholesky factor of their precision in units of the residual precision.
+    shape, rate : float
+        Of the inverse gamma distribution of the residual variance.
+    """
+
+    mean: FloatArray
+    factor: FloatArray
+    shape: float
+    rate: float
+
+    @classmethod
+    def of(cls, design: FloatArray, x: FloatArray) -> NormalPosterior:
+        """Given a design (n, p) and values (n,)."""
+        factor = np.linalg.cholesky(design.T @ design + SLOPE_PRECISION * np.eye(design.shape[1]))
+        half = solve_triangular(factor, design.T @ x, lower=True)
+        rate = max(_RATE + 0.5 * float(x @ x - half @ half), _RATE)
+        mean = solve_triangular(factor.T, half)
+        return cls(mean=mean, factor=factor, shape=_SHAPE + 0.5 * x.size, rate=rate)
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """Slopes and residual variance, shape (p + 1,)."""
+        variance = self.rate / rng.gamma(self.shape)
+        return np.append(self.mean + self.noise(variance, rng), variance)
+
+    def noise(self, variance: float, rng: np.random.Generator) -> FloatArray:
+        """A draw of the slopes less their mean, shape (p,), given the residual variance."""
+        z = rng.standard_normal(self.mean.size)
+        return np.asarray(np.sqrt(variance) * solve_triangular(self.factor.T, z))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unknown:
+    """Records whose level is missing: they count with the sum over its levels.
+
+    Attributes
+    ----------
+    design : ndarray, shape (k, p)
+    log_weights : ndarray, shape (k, levels)
+        What else is known of each level.
+    """
+
+    design: FloatArray
+    log_weights: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +126,8 @@ class LevelModel:
 
     def coefficients(self, theta: FloatArray) -> FloatArray:
         """Coefficients, shape (p, C)."""
-        own = theta[: self.n_columns * self.n_outputs].reshape(self.n_columns, self.n_outputs)
+        own: FloatArray = theta[: self.n_columns * self.n_outputs]
+        own = own.reshape(self.n_columns, self.n_outputs)
         if self.kind == "ordered":
             own = own.copy()
             own[0] = 0.0
@@ -80,11 +143,9 @@ class LevelModel:
     def log_probabilities(self, eta: FloatArray, cuts: FloatArray) -> FloatArray:
         """log P of every level, shape (n, levels)."""
         if self.kind == "nominal":
-            full = np.hstack([np.zeros((len(eta), 1)), eta])
-            full -= full.max(axis=1, keepdims=True)
-            return np.asarray(full - np.log(np.exp(full).sum(axis=1, keepdims=True)))
+            return np.asarray(_log_softmax(eta).T)
         if self.kind == "binary":
-            return np.hstack([log_ndtr(-eta), log_ndtr(eta)])
+            return np.hstack([_log_below(-eta), _log_below(eta)])
         edges = np.concatenate(([-np.inf], cuts, [np.inf])) - eta
         return log_between(edges[:, :-1], edges[:, 1:])
 
@@ -93,55 +154,74 @@ class LevelModel:
         if self.kind == "nominal":
             return np.asarray(self.log_probabilities(eta, cuts)[np.arange(x.size), x])
         if self.kind == "binary":
-            return np.asarray(log_ndtr((2 * x - 1) * eta[:, 0]))
+            return _log_below((2 * x - 1) * eta[:, 0])
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
+    def shifted(self, theta: FloatArray, step: FloatArray) -> FloatArray:
+        """Parameters whose first coefficients moved by the step, of shape (k, C), k <= p."""
+        moved: FloatArray = theta.copy()
+        moved[: step.size] += step.ravel()
+        if self.kind == "ordered":  # the cutpoints stand for the intercept
+            moved[0] = theta[0]
+            moved[self.n_columns] -= step[0, 0]
+        return moved
+
+    def log_prior(self, theta: FloatArray) -> float:
+        """Log prior density, up to a constant."""
+        center, sd = self._prior
+        return -0.5 * float((((theta - center) / sd) ** 2).sum())
+
     def log_posterior(
-        self, theta: FloatArray, design: FloatArray, x: Codes
+        self, theta: FloatArray, design: FloatArray, x: Codes, unknown: Unknown | None = None
     ) -> tuple[float, FloatArray]:
         """Log posterior density (up to a constant) and its gradient, shape (size,)."""
-        cuts = self.cuts(theta)
-        eta = design @ self.coefficients(theta)
-        value, by_eta, by_cut = self._likelihood(eta, cuts, x)
+        cuts, coefficients = self.cuts(theta), self.coefficients(theta)
+        logs, by_eta, by_cut = self._likelihood(design @ coefficients, cuts, x)
+        value, slope = float(logs.sum()), design.T @ by_eta
+        if unknown is not None:
+            eta = unknown.design @ coefficients
+            more, by_eta, by_cut_too = self._summed(eta, cuts, unknown.log_weights)
+            value += more
+            slope += unknown.design.T @ by_eta
+            by_cut = by_cut + by_cut_too
         gradient = np.empty_like(theta)
         split = self.n_columns * self.n_outputs
-        slope = design.T @ by_eta
         if self.kind == "ordered":
             slope[0] = 0.0
             gaps = np.exp(theta[split + 1 :])
             tails = np.cumsum(by_cut[::-1])[::-1]
             gradient[split:] = np.concatenate(([tails[0]], tails[1:] * gaps))
         gradient[:split] = slope.ravel()
-        centre, sd = self._prior()
-        gradient -= (theta - centre) / sd**2
-        return value - 0.5 * float((((theta - centre) / sd) ** 2).sum()), gradient
+        center, sd = self._prior
+        gradient -= (theta - center) / sd**2
+        return value + self.log_prior(theta), gradient
 
+    @cached_property
     def _prior(self) -> tuple[FloatArray, FloatArray]:
         sd = np.full((self.n_columns, self.n_outputs), _COEFFICIENT_SD)
         sd[0] = _INTERCEPT_SD
-        centre = np.zeros(self.size)
+        center = np.zeros(self.size)
         if not self.n_cuts:
-            return centre, sd.ravel()
+            return center, sd.ravel()
         gaps = self.n_cuts - 1
-        centre[self.size - gaps :] = _GAP_MEAN
-        return centre, np.concatenate([sd.ravel(), [_INTERCEPT_SD], np.full(gaps, _GAP_SD)])
+        center[self.size - gaps :] = _GAP_MEAN
+        return center, np.concatenate([sd.ravel(), [_INTERCEPT_SD], np.full(gaps, _GAP_SD)])
 
     def _likelihood(
         self, eta: FloatArray, cuts: FloatArray, x: Codes
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """Sum of log P, its gradient by eta (n, C), and by the cutpoints."""
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """log P (n,); the gradient of their sum by eta (n, C), and by the cutpoints."""
         if self.kind == "nominal":
-            logs = self.log_probabilities(eta, cuts)
-            rows = np.arange(x.size)
-            by_eta: FloatArray = -np.exp(logs)
-            by_eta[rows, x] += 1
-            return float(logs[rows, x].sum()), np.asarray(by_eta[:, 1:]), cuts
+            by_level = _log_softmax(eta)
+            chosen = np.arange(self.n_levels)[:, None] == x
+            by_eta = chosen[1:] - np.exp(by_level[1:])
+            return np.where(chosen, by_level, 0.0).sum(axis=0), by_eta.T, cuts
         if self.kind == "binary":
             sign = 2.0 * x - 1
             signed = sign * eta[:, 0]
-            logs = log_ndtr(signed)
-            return float(logs.sum()), (sign * _ratio(signed, logs))[:, None], cuts
+            logs = _log_below(signed)
+            return logs, (sign * _ratio(signed, logs))[:, None], cuts
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         low, high = edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0]
         logs = log_between(low, high)
@@ -149,7 +229,34 @@ class LevelModel:
         by_cut: FloatArray = np.asarray(
             np.bincount(x, above, self.n_levels)[:-1] - np.bincount(x, below, self.n_levels)[1:]
         )
-        return float(logs.sum()), (below - above)[:, None], by_cut
+        return logs, (below - above)[:, None], by_cut
+
+    def _summed(
+        self, eta: FloatArray, cuts: FloatArray, log_weights: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Log of the sum over levels of weight times P, summed over records, and its gradients."""
+        logs = self.log_probabilities(eta, cuts)
+        joint = logs + log_weights
+        top = joint.max(axis=1, keepdims=True)
+        total = top + np.log(np.exp(joint - top).sum(axis=1, keepdims=True))
+        value = float(total.sum())
+        if self.kind == "nominal":
+            return value, np.asarray((np.exp(joint - total) - np.exp(logs))[:, 1:]), cuts
+        # By each P the gradient is weight / total; P changes at its edges with the density there.
+        each = np.exp(log_weights - total)
+        edges = -eta if self.kind == "binary" else cuts - eta
+        by_edge = np.exp(-0.5 * edges**2 - _HALF_LOG_2PI) * (each[:, :-1] - each[:, 1:])
+        by_cut = by_edge.sum(axis=0) if self.kind == "ordered" else cuts
+        return value, -by_edge.sum(axis=1, keepdims=True), by_cut
+
+
+def _log_softmax(eta: FloatArray) -> FloatArray:
+    """log P of the levels of a nominal key, shape (levels, n): sums run along the records."""
+    full = np.zeros((eta.shape[1] + 1, len(eta)))
+    full[1:] = eta.T
+    full -= full.max(axis=0)
+    full -= np.log(np.exp(full).sum(axis=0))
+    return full
 
 
 def _ratio(z: FloatArray, log_probability: FloatArray) -> FloatArray:
@@ -159,8 +266,24 @@ def _ratio(z: FloatArray, log_probability: FloatArray) -> FloatArray:
 
 def log_between(low: Any, high: Any) -> FloatArray:
     """log(Phi(high) - Phi(low)), low < high, without loss in either tail."""
-    turned = low > 0
+    turned = low > 0  # the mass lies to the right: mirror it, where probabilities keep their digits
     a, b = np.where(turned, -high, low), np.where(turned, -low, high)
+    mass: FloatArray = ndtr(b) - ndtr(a)
+    small = mass < _SMALL
+    if not small.any():
+        return np.asarray(np.log(mass))
+    logs = np.log(np.where(small, 1.0, mass))
+    a, b = a[small], b[small]
     top = log_ndtr(b)
     with np.errstate(divide="ignore"):
-        return np.asarray(top + np.log1p(-np.exp(np.minimum(log_ndtr(a) - top, 0.0))))
+        logs[small] = top + np.log1p(-np.exp(np.minimum(log_ndtr(a) - top, 0.0)))
+    return np.asarray(logs)
+
+
+def _log_below(z: FloatArray) -> FloatArray:
+    """log Phi(z): by the logarithm where that loses nothing, which is many times faster."""
+    mass: FloatArray = ndtr(z)
+    small = mass < _SMALL
+    if not small.any():
+        return np.asarray(np.log(mass))
+    return np.asarray(np.where(small, log_ndtr(z), np.log(np.where(small, 1.0, mass))))

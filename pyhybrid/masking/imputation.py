@@ -10,36 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import check_choice, check_count
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.association import AssociationModel, BoundKeys, Snapshot
-from pyhybrid.masking.binding import Roles, bind_keys, checked_names
-from pyhybrid.masking.chains import Chains, GibbsSettings, run_chains
+from pyhybrid.masking.association import AssociationModel, Snapshot
+from pyhybrid.masking.chains import Chains, GibbsSettings, Progress, run_chains
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.evidence import KeyMasks, check_masks, draw_evidence
-from pyhybrid.masking.masks import GaussianMask, MixtureMask
-from pyhybrid.masking.release import (
-    NESTED,
-    PARTIAL,
-    MaskedConfidential,
-    MaskedRelease,
-    RiskStatement,
-)
+from pyhybrid.masking.evidence import KeyMasks, check_masks, described, draw_evidence
+from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
+from pyhybrid.masking.release import MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
+from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.masking.subgroups import RiskSubgroups
+from pyhybrid.masking.tuning import TunedMask, tune_mask
 from pyhybrid.randomness import Streams, streams
-from pyhybrid.validation import check_choice, check_count
 
-if TYPE_CHECKING:
-    from pyhybrid.masking.tuning import TunedMask
-
-__all__ = ["MaskedFit", "MaskedImputation", "masks_by_type"]
+__all__ = ["MaskedFit", "MaskedImputation"]
 
 ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
     "sequential": SequentialModel,
@@ -47,7 +39,6 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 }
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,34 +197,21 @@ class MaskedImputation:
             tables.append(self._table(fit, snapshot, rng))
             if progress is not None:
                 progress("synthetic sets", place, total)
-        statement = RiskStatement(
+        return masked_release(
+            tables,
+            fit.data,
             method=f"masking by data augmentation, {self.association} association model",
-            keys=tuple(self.keys),
-            masks={key: _in_words(self.masks.get(key)) for key in self.keys},
-            n_records=fit.bound.n_records,
-            n_sets=total,
-            n_imputations=nests or 1,
+            masks={key: described(self.masks.get(key)) for key in self.keys},
             rule=PARTIAL if nests is None else NESTED,
-        )
-        groups = None if self.subgroups is None else self.subgroups.by_record
-        return MaskedRelease(
-            synthetic=tables,
             n_imputations=nests or 1,
-            n_per_imputation=self.n_synthetic,
-            rule=statement.rule,
-            statement=statement,
             diagnostics=fit.chains.diagnostics,
             settings=self._public_settings(fit),
-            seeded=fit.streams.seeded,
-            confidential=MaskedConfidential(
-                labels=fit.data.index, subgroups=groups, entropy=fit.streams.entropy
-            ),
+            streams=fit.streams,
+            subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
 
     def tune(self, df: pd.DataFrame, *, target_risk: float, **options: Any) -> TunedMask:
         """The strength of these masks that meets a target; see `tune_mask` for the options."""
-        from pyhybrid.masking.tuning import tune_mask
-
         return tune_mask(self, df, target_risk=target_risk, **options)
 
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
@@ -302,7 +280,7 @@ class MaskedImputation:
             None if self.subgroups is None else self.subgroups.by_record
         )
         evidence = draw_evidence(self.masks, columns, snapshot.values, groups, rng)
-        drawn = fit.model.synthesise(snapshot, evidence, rng, sweeps=self._settings.sweeps)
+        drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=self._settings.sweeps)
         table: pd.DataFrame = fit.data.copy()
         table.attrs = {}
         for name, column in columns.items():
@@ -321,38 +299,3 @@ class MaskedImputation:
             "draws": s.draws,
             "sweeps": s.sweeps,
         }
-
-
-def masks_by_type(
-    df: pd.DataFrame,
-    keys: Sequence[str],
-    *,
-    copies: int = 20,
-    variance: float = 1.0,
-    separation: float = 6.0,
-    types: Mapping[str, str] | None = None,
-) -> dict[str, GaussianMask | MixtureMask]:
-    """A mask for each key by its type; the published strengths by default [J22].
-
-    Continuous keys get `GaussianMask(copies, variance)`, all others `MixtureMask(separation)`.
-    """
-    roles = Roles(
-        keys=checked_names(keys, "keys"), predictors=(), order=None, types=types or {}, limits={}
-    )
-    bound, _ = bind_keys(roles, df)
-    normal = GaussianMask(copies=copies, variance=variance)
-    mixture = MixtureMask(separation=separation)
-    kinds = {column.name: column.kind for column in bound.keys}
-    return {k: normal if kinds[k] == "continuous" else mixture for k in roles.keys}
-
-
-def _in_words(given: Any) -> str:
-    if given is None:
-        return "mask off: drawn from the association model alone"
-    if isinstance(given, Mapping):
-        return "by risk subgroup: " + "; ".join(f"{g}, {_in_words(m)}" for g, m in given.items())
-    if isinstance(given, GaussianMask):
-        return f"Gaussian mask, {given.copies} copies, variance {given.variance:g} of the key's own"
-    if isinstance(given, MixtureMask):
-        return f"mixture mask, separation {given.separation:g}"
-    return f"misclassification mask, {given.n_levels} levels"

@@ -1,10 +1,10 @@
-"""A masked release: synthetic sets, how to combine them, and what is NOT promised."""
+"""A masked release: synthetic sets and how to combine them; see `pyhybrid.masking.statement`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,84 +13,12 @@ import pandas as pd
 
 from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
-from pyhybrid.randomness import new_identifier
+from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
+from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
+from pyhybrid.randomness import Streams, new_identifier
+from pyhybrid.running.files import whole_only
 
-__all__ = ["NESTED", "PARTIAL", "MaskedConfidential", "MaskedRelease", "RiskStatement"]
-
-PARTIAL, NESTED = "partially_synthetic", "nested"
-_RULES = {
-    PARTIAL: "Reiter (2003), for partially synthetic data: `combine_partially_synthetic`",
-    NESTED: "Reiter (2004), for imputations that are synthesised: `combine_nested`",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RiskStatement:
-    """What stands where other releases have an epsilon. May be published.
-
-    Attributes
-    ----------
-    method : str
-        How the keys were synthesised.
-    keys : tuple of str
-        Columns that were replaced.
-    masks : mapping of str to str
-        Mask of each key in words.
-    n_records, n_sets, n_imputations : int
-        n; all sets; imputations they belong to (1 if no key had missing values).
-    rule : str
-        How to combine estimates of the sets.
-    differentially_private : bool
-        False, always.
-    """
-
-    method: str
-    keys: tuple[str, ...]
-    masks: Mapping[str, str]
-    n_records: int
-    n_sets: int
-    n_imputations: int
-    rule: str
-    differentially_private: bool = field(default=False, init=False)
-
-    def __repr__(self) -> str:
-        return f"<RiskStatement: NOT differentially private, {self.method}>"
-
-    @property
-    def text(self) -> str:
-        """The statement in plain words (Markdown)."""
-        masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
-        sets = f"{self.n_sets} synthetic data set(s)"
-        if self.rule == NESTED:
-            each = self.n_sets // self.n_imputations
-            sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
-        names = " ".join(", ".join(self.keys).split())
-        return f"""# Risk statement
-
-**NOT differentially private.** There is no epsilon. This release does not bound what anybody can
-learn about a record, whatever they know beside it; it makes it uncertain which record is whose.
-
-{sets} of {self.n_records} records. The column(s) {names} were replaced; **all other columns are the
-respondents' own values.** Method: {self.method}.
-
-## What was done
-
-{masks}
-
-## Not covered
-
-- Whoever knows values of the columns that were not replaced can recognise a record by them.
-- Several sets together tell more than one: the average of a key over the sets is nearer to its true
-  value than each of them.
-- Values of the other columns stay with their record: who is found is found with all of them.
-- Choices of keys, masks and models made by looking at the data.
-- Whoever knows the seed can recompute the release from guesses of the data: it must stay secret.
-
-## How to analyse it
-
-Fit the same model to each set and combine by the rule of {_RULES[self.rule]}. Do not stack the
-sets, and do not analyse one of them alone for its standard errors.
-"""
+__all__ = ["MaskedConfidential", "MaskedRelease", "masked_release"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,6 +81,13 @@ class MaskedRelease:
     confidential: MaskedConfidential
     identifier: str = field(default_factory=new_identifier)
 
+    def __post_init__(self) -> None:
+        # Notes on the confidential table (attrs) would be published with the files of some formats.
+        bare = [table.copy(deep=False) if table.attrs else table for table in self.synthetic]
+        for table in bare:
+            table.attrs = {}
+        object.__setattr__(self, "synthetic", bare)
+
     def __repr__(self) -> str:
         return (
             f"<MaskedRelease of {len(self.synthetic)} set(s) of {len(self.synthetic[0])} records, "
@@ -207,10 +142,8 @@ class MaskedRelease:
         SaveFailed
             On a disk error; nothing is left behind.
         """
-        from pyhybrid.masking.files import save_masked
-
         save_masked(
-            self, folder, overwrite=overwrite, file_format=file_format,
+            self._folder(), folder, overwrite=overwrite, file_format=file_format,
             attachments=attachments or {},
         )  # fmt: skip
 
@@ -223,6 +156,95 @@ class MaskedRelease:
         InvalidInput
             If the folder is no masked release, is incomplete, or was written by a later version.
         """
-        from pyhybrid.masking.files import load_masked
+        with whole_only(folder, "masked release"):
+            return _of_folder(load_masked(folder))
 
-        return load_masked(folder)
+    def _folder(self) -> MaskedFolder:
+        return MaskedFolder(
+            tables=self.synthetic,
+            statement=asdict(self.statement),
+            statement_text=self.statement.text,
+            settings=self.settings,
+            diagnostics=self.diagnostics,
+            seeded=self.seeded,
+            identifier=self.identifier,
+            labels=self.confidential.labels,
+            subgroups=self.confidential.subgroups,
+            entropy=self.confidential.entropy,
+        )
+
+
+def _of_folder(found: MaskedFolder) -> MaskedRelease:
+    statement = RiskStatement(**found.statement)
+    return MaskedRelease(
+        synthetic=found.tables,
+        n_imputations=statement.n_imputations,
+        n_per_imputation=statement.n_sets // statement.n_imputations,
+        rule=statement.rule,
+        statement=statement,
+        diagnostics=found.diagnostics,
+        settings=found.settings,
+        seeded=found.seeded,
+        identifier=found.identifier,
+        confidential=MaskedConfidential(
+            labels=found.labels, subgroups=found.subgroups, entropy=found.entropy
+        ),
+    )
+
+
+def masked_release(
+    synthetic: Sequence[pd.DataFrame],
+    df: pd.DataFrame,
+    *,
+    method: str,
+    masks: Mapping[str, str],
+    rule: str,
+    n_imputations: int,
+    diagnostics: Diagnostics | None,
+    settings: Mapping[str, Any],
+    streams: Streams,
+    subgroups: npt.NDArray[np.str_] | None = None,
+) -> MaskedRelease:
+    """The release of these sets of `df` with its statement, for every synthesizer of keys.
+
+    Parameters
+    ----------
+    synthetic : sequence of DataFrame
+        Imputation by imputation.
+    df : DataFrame
+        The confidential data.
+    method : str
+    masks : mapping of str to str
+        Mask of each key in words; its names are the keys.
+    rule : {"partially_synthetic", "nested"}
+    n_imputations : int
+    diagnostics : Diagnostics or None
+    settings : mapping
+        Public.
+    streams : Streams
+    subgroups : ndarray of str, shape (n,), or None
+    """
+    keys = tuple(masks)
+    statement = RiskStatement(
+        method=method,
+        keys=keys,
+        masks=dict(masks),
+        n_records=len(df),
+        n_sets=len(synthetic),
+        n_imputations=n_imputations,
+        rule=rule,
+        unchanged=stated_shares(unchanged_shares(df, synthetic, keys), len(df)),
+    )
+    return MaskedRelease(
+        synthetic=list(synthetic),
+        n_imputations=n_imputations,
+        n_per_imputation=len(synthetic) // n_imputations,
+        rule=rule,
+        statement=statement,
+        diagnostics=diagnostics,
+        settings=settings,
+        seeded=streams.seeded,
+        confidential=MaskedConfidential(
+            labels=df.index, subgroups=subgroups, entropy=streams.entropy
+        ),
+    )

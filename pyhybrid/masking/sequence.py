@@ -18,42 +18,39 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 
-from pyhybrid.masking.association import BoundKeys, Snapshot
-from pyhybrid.masking.evidence import Evidence
-from pyhybrid.masking.families import LevelModel
-from pyhybrid.masking.hamiltonian import LogPosterior, Metric, Walker, metric_at_mode
-from pyhybrid.masking.slices import draw_levels, elliptical_slice
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
+from pyhybrid.masking.association import Snapshot
+from pyhybrid.masking.draws import (
+    LogPosterior,
+    Metric,
+    Walker,
+    draw_levels,
+    elliptical_slice,
+    metric_at_mode,
+)
+from pyhybrid.masking.families import LevelModel, NormalPosterior, Unknown
+from pyhybrid.masking.incomplete import Later, draw_step
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence
 
 __all__ = ["SequentialModel"]
 
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
-_SLOPE_PRECISION = 0.01  # of coefficients relative to the residual precision; standardised columns
-_SHAPE, _RATE = 1.0, 0.01  # inverse gamma prior of the residual variance
 _PRELIMINARY = 15
 _ALL = slice(None)
 
 
 @dataclass(kw_only=True, eq=False)
 class _State:
-    """A chain: values (n,) by column, their design (n, P), parameters by column, walkers."""
+    """A chain: values (n,) of each column, the design (n, P); parameters, walkers, metrics."""
 
     values: list[Values]
     design: FloatArray
     thetas: list[FloatArray]
     walkers: list[Walker | None]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Conjugate:
-    """Normal regression: mean (p,) and factor of the precision (p, p) of the slopes, rate."""
-
-    mean: FloatArray
-    factor: FloatArray
-    rate: float
+    metrics: list[Metric | None]
 
 
 class SequentialModel:
@@ -76,7 +73,7 @@ class SequentialModel:
         self.gaps = [np.flatnonzero(c.missing) for c in self.columns]
         self._complete = not any(rows.size for rows in self.gaps)
         self._metrics: list[Metric | None] = []
-        self._conjugates: dict[int, _Conjugate] = {}
+        self._conjugates: dict[int, NormalPosterior] = {}
         self._prepare(rng)
 
     def start(self, rng: np.random.Generator) -> _State:
@@ -93,22 +90,38 @@ class SequentialModel:
             apart = 2 * metric.spread @ rng.standard_normal(metric.mode.size)
             walkers.append(Walker(theta=metric.mode + apart))
             thetas.append(metric.mode + apart)
-        return _State(values=values, design=design, thetas=thetas, walkers=walkers)
+        return _State(
+            values=values, design=design, thetas=thetas, walkers=walkers, metrics=self._metrics
+        )
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
-        """Parameters of each model given the true keys; then the missing values, given these."""
-        for j, walker in enumerate(state.walkers):
-            metric, model = self._metrics[j], self.models[j]
-            if walker is None or metric is None or model is None:
+        """Column by column its parameters given the true keys, then what is missing of it.
+
+        Where values are missing both are drawn together; see `pyhybrid.masking.incomplete`.
+        """
+        for j, (model, walker, metric) in enumerate(
+            zip(self.models, state.walkers, state.metrics, strict=True)
+        ):
+            rows = self.gaps[j] if impute else self.gaps[j][:0]
+            logs = None
+            if model is None or walker is None or metric is None:
                 state.thetas[j] = self._normal_draw(j, state.design, state.values[j], rng)
-                continue
-            target = _target(model, state.design[:, : self.starts[j]], state.values[j])
-            walker.move(target, metric, rng, adapt=adapt)
-            state.thetas[j] = walker.theta
-        if impute:
-            for j, rows in enumerate(self.gaps):
+            else:
+                if not self._complete:  # values of this or of other columns were drawn anew
+                    walker.known = None
+                target = self._target(state, j)
                 if rows.size:
-                    self._redraw(state, j, rows, None, rng, later=True)
+                    logs = self._logs_after(state, j, rows)
+                    target = self._summed_out(state, j, logs)
+                walker.move(target, metric, rng, adapt=adapt)
+                state.thetas[j] = walker.theta
+            if rows.size and logs is not None:
+                self._place(
+                    state, j, rows, draw_levels(self._level_logs(state, j, rows) + logs, rng)
+                )
+            elif rows.size:
+                self._redraw(state, j, rows, None, rng, later=True)
+                self._step(state, j, rng)
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Coefficients, cutpoints and log residual variances of each model."""
@@ -134,13 +147,15 @@ class SequentialModel:
     def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> _State:
         """A chain from a draw."""
         state = self._resumed(snapshot)
+        if not self._complete:  # imputed values count from here on
+            state.metrics = self._metrics_at(state, impute=False)
         state.walkers = [
             None if metric is None else Walker(theta=theta.copy())
-            for metric, theta in zip(self._metrics, state.thetas, strict=True)
+            for metric, theta in zip(state.metrics, state.thetas, strict=True)
         ]
         return state
 
-    def synthesise(
+    def synthesize(
         self,
         snapshot: Snapshot,
         evidence: Mapping[str, Evidence],
@@ -171,23 +186,68 @@ class SequentialModel:
     def _prepare(self, rng: np.random.Generator) -> None:
         """Metrics at the modes; once more after some sweeps if values had to be filled in."""
         values = [self._filled(j, rng) for j in range(len(self.columns))]
-        self._metrics = self._metrics_at(values)
+        design = self._design(values)
+        for j, model in enumerate(self.models):
+            there = ~self.columns[j].missing if self.gaps[j].size else _ALL
+            own = design[there, : self.starts[j]]
+            self._metrics.append(
+                None if model is None else _metric(model, _posterior(model, own, values[j][there]))
+            )
         if not self._complete:
             state = self.start(rng)
             for _ in range(_PRELIMINARY):
                 self.sweep(state, rng, adapt=True, impute=True)
-            self._metrics = self._metrics_at(state.values)
+            self._metrics = self._metrics_at(state, impute=True)
 
-    def _metrics_at(self, values: list[Values]) -> list[Metric | None]:
-        design = self._design(values)
+    def _metrics_at(self, state: _State, *, impute: bool) -> list[Metric | None]:
+        """At the modes given a state, with missing values summed out where they are imputed."""
         found: list[Metric | None] = []
-        for j, model in enumerate(self.models):
+        for j, (model, rows) in enumerate(zip(self.models, self.gaps, strict=True)):
             if model is None:
                 found.append(None)
-                continue
-            target = _target(model, design[:, : self.starts[j]], values[j])
-            found.append(metric_at_mode(target, np.zeros(model.size)))
+            elif impute and rows.size:
+                logs = self._logs_after(state, j, rows)
+                found.append(_metric(model, self._summed_out(state, j, logs)))
+            else:
+                found.append(_metric(model, self._target(state, j)))
         return found
+
+    def _target(self, state: _State, j: int) -> LogPosterior:
+        model = self.models[j]
+        assert model is not None
+        return _posterior(model, state.design[:, : self.starts[j]], state.values[j])
+
+    def _summed_out(self, state: _State, j: int, logs: FloatArray) -> LogPosterior:
+        """Posterior of column j's parameters, whatever its missing values are."""
+        model, rows, there = self.models[j], self.gaps[j], ~self.columns[j].missing
+        assert model is not None
+        design = state.design[:, : self.starts[j]]
+        unknown = Unknown(design=design[rows], log_weights=logs)
+        return _posterior(model, design[there], state.values[j][there], unknown)
+
+    def _step(self, state: _State, j: int, rng: np.random.Generator) -> None:
+        """Move coefficients and missing values of a continuous column and later coefficients."""
+        rows, there = self.gaps[j], ~self.columns[j].missing
+        design, place = state.design[there], self.starts[j]
+        later = []
+        for k in range(j + 1, len(self.columns)):
+            coefficients = self._coefficients(state, k)
+            later.append(
+                Later(
+                    model=self.models[k], theta=state.thetas[k], own=coefficients[place],
+                    eta=design[:, : self.starts[k]] @ coefficients, x=state.values[k][there],
+                )
+            )  # fmt: skip
+        theta = state.thetas[j]
+        step = draw_step(theta, design[:, :place], state.values[j][there], later, rng)
+        state.thetas[j] = np.append(theta[:-1] + step, theta[-1])
+        state.values[j][rows] += state.design[rows, :place] @ step
+        state.design[rows, place] = state.values[j][rows]
+        for k, each in enumerate(later, start=j + 1):
+            state.thetas[k] = each.moved(step)
+            walker = state.walkers[k]
+            if walker is not None:
+                walker.theta = state.thetas[k]
 
     def _filled(self, j: int, rng: np.random.Generator) -> Values:
         """Values with the missing ones drawn from those that are there."""
@@ -204,7 +264,10 @@ class SequentialModel:
     def _resumed(self, snapshot: Snapshot) -> _State:
         values = [snapshot.values[c.name].copy() for c in self.columns]
         thetas = list(snapshot.parameters)
-        return _State(values=values, design=self._design(values), thetas=thetas, walkers=[])
+        return _State(
+            values=values, design=self._design(values), thetas=thetas, walkers=[],
+            metrics=self._metrics,
+        )  # fmt: skip
 
     def _normal_draw(
         self, j: int, design: FloatArray, x: Values, rng: np.random.Generator
@@ -212,18 +275,10 @@ class SequentialModel:
         """Slopes and residual variance of a normal regression, conjugate; shape (p + 1,)."""
         found = self._conjugates.get(j)
         if found is None:
-            own = design[:, : self.starts[j]]
-            precision = own.T @ own + _SLOPE_PRECISION * np.eye(own.shape[1])
-            factor = np.linalg.cholesky(precision)
-            half = solve_triangular(factor, own.T @ x, lower=True)
-            rate = _RATE + 0.5 * float(x @ x - half @ half)
-            mean = solve_triangular(factor.T, half)
-            found = _Conjugate(mean=mean, factor=factor, rate=max(rate, _RATE))
+            found = NormalPosterior.of(design[:, : self.starts[j]], x)
             if self._complete:
                 self._conjugates[j] = found
-        variance = found.rate / rng.gamma(_SHAPE + 0.5 * x.size)
-        noise = solve_triangular(found.factor.T, rng.standard_normal(found.mean.size))
-        return np.append(found.mean + np.sqrt(variance) * noise, variance)
+        return found.draw(rng)
 
     def _redraw(
         self, state: _State, j: int, rows: Rows, evidence: Evidence | None,
@@ -231,33 +286,42 @@ class SequentialModel:
     ) -> None:  # fmt: skip
         """Draw column j in these rows given all other columns (the earlier ones only if not
         `later`) and its mask, in place."""
-        column = self.columns[j]
         design = state.design[rows]
         after = range(j + 1, len(self.columns)) if later else range(0)
-        draw = self._level_draw if self.models[j] is not None else self._value_draw
-        state.values[j][rows] = draw(state, j, rows, design, evidence, after, rng)
-        span = slice(self.starts[j], self.starts[j + 1])
-        state.design[rows, span] = column.encoded(state.values[j][rows])
+        if self.models[j] is None:
+            drawn = self._value_draw(state, j, rows, design, evidence, after, rng)
+        else:
+            logs = self._level_logs(state, j, rows)
+            if later:
+                logs = logs + self._logs_after(state, j, rows)
+            if evidence is not None and evidence.log_density is not None:
+                logs = logs + evidence.log_density[rows]
+            drawn = draw_levels(logs, rng)
+        self._place(state, j, rows, drawn)
 
-    def _level_draw(
-        self, state: _State, j: int, rows: Rows, design: FloatArray, evidence: Evidence | None,
-        after: range, rng: np.random.Generator,
-    ) -> Values:  # fmt: skip
-        model = self.models[j]
+    def _place(self, state: _State, j: int, rows: Rows, drawn: Values) -> None:
+        state.values[j][rows] = drawn
+        span = slice(self.starts[j], self.starts[j + 1])
+        state.design[rows, span] = self.columns[j].encoded(drawn)
+
+    def _level_logs(self, state: _State, j: int, rows: Rows) -> FloatArray:
+        """Log probability of each level of column j given the earlier ones, (rows, levels)."""
+        model, theta = self.models[j], state.thetas[j]
         assert model is not None
-        theta = state.thetas[j]
-        logs = model.log_probabilities(
-            design[:, : self.starts[j]] @ model.coefficients(theta), model.cuts(theta)
-        )
-        if evidence is not None and evidence.log_density is not None:
-            logs = logs + evidence.log_density[rows]
-        for k in after:
+        eta = state.design[rows, : self.starts[j]] @ model.coefficients(theta)
+        return model.log_probabilities(eta, model.cuts(theta))
+
+    def _logs_after(self, state: _State, j: int, rows: Rows) -> FloatArray:
+        """Log density of the later columns for each level of column j, shape (rows, levels)."""
+        design = state.design[rows]
+        logs = np.zeros((len(design), self.columns[j].n_levels))
+        for k in range(j + 1, len(self.columns)):
             rest, slopes = self._without(state, j, k, design)
             x = state.values[k][rows]
             shifts = np.vstack([np.zeros(slopes.shape[1]), slopes])
             for level, shift in enumerate(shifts):
                 logs[:, level] += self._log_density(k, rest + shift, x, state.thetas[k])
-        return draw_levels(logs, rng)
+        return logs
 
     def _value_draw(
         self, state: _State, j: int, rows: Rows, design: FloatArray, evidence: Evidence | None,
@@ -267,9 +331,9 @@ class SequentialModel:
         precision = np.full(len(design), 1 / theta[-1])
         total = (design[:, : self.starts[j]] @ theta[:-1]) / theta[-1]
         if evidence is not None and evidence.precision is not None:
-            assert evidence.centre is not None
+            assert evidence.center is not None
             precision = precision + evidence.precision[rows]
-            total = total + evidence.precision[rows] * evidence.centre[rows]
+            total = total + evidence.precision[rows] * evidence.center[rows]
         others = []
         for k in after:
             rest, slopes = self._without(state, j, k, design)
@@ -298,12 +362,15 @@ class SequentialModel:
         self, state: _State, j: int, k: int, design: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Linear predictor of column k less the part of column j, and j's coefficients in it."""
-        model, theta = self.models[k], state.thetas[k]
-        coefficients = theta[:-1, None] if model is None else model.coefficients(theta)
+        coefficients = self._coefficients(state, k)
         span = slice(self.starts[j], self.starts[j + 1])
         own = coefficients[span]
         rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ own
         return np.asarray(rest), own
+
+    def _coefficients(self, state: _State, k: int) -> FloatArray:
+        model, theta = self.models[k], state.thetas[k]
+        return theta[:-1, None] if model is None else model.coefficients(theta)
 
     def _log_density(self, k: int, eta: FloatArray, x: Values, theta: FloatArray) -> FloatArray:
         model = self.models[k]
@@ -312,5 +379,11 @@ class SequentialModel:
         return model.log_probability(eta, model.cuts(theta), x)
 
 
-def _target(model: LevelModel, design: FloatArray, x: Values) -> LogPosterior:
-    return lambda theta: model.log_posterior(theta, design, x)
+def _posterior(
+    model: LevelModel, design: FloatArray, x: Values, unknown: Unknown | None = None
+) -> LogPosterior:
+    return lambda theta: model.log_posterior(theta, design, x, unknown)
+
+
+def _metric(model: LevelModel, target: LogPosterior) -> Metric:
+    return metric_at_mode(target, np.zeros(model.size))

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.disclosure import match_counts
+from pyhybrid.checks import check_count, check_finite
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking.binding import check_keys, checked_names
 from pyhybrid.masking.columns import read_column
 from pyhybrid.masking.evidence import SUBGROUPS
-from pyhybrid.validation import check_count, check_finite
+from pyhybrid.masking.keys import check_keys, checked_names
+from pyhybrid.measures.arrays.matching import match_counts
 
 __all__ = ["RiskSubgroups", "risk_subgroups"]
 

@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from pyhybrid.checks import check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
-from pyhybrid.masking.evidence import weakened
-from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
+from pyhybrid.masking.chains import Progress
+from pyhybrid.masking.evidence import KeyMasks, weakened
 from pyhybrid.masking.release import MaskedRelease
-from pyhybrid.measures.inference import ModelUtility
-from pyhybrid.validation import check_count, check_fraction, check_positive
+from pyhybrid.measures.tables.intervals import ModelUtility
 
 __all__ = ["TunedMask", "coefficient_loss", "tune_mask"]
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 Loss = Callable[[pd.DataFrame, MaskedRelease], float]
+
+
+class Tunable(Protocol):
+    """What can be tuned: masks on keys, one fit for all of them, and releases from it."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Columns to replace."""
+
+    @property
+    def masks(self) -> KeyMasks:
+        """Mask of each key."""
+
+    def fit(
+        self, df: pd.DataFrame, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Any:
+        """What every mask can be applied to."""
+
+    def release_from(self, fit: Any, *, progress: Progress | None = None) -> MaskedRelease:
+        """A release with these masks."""
+
+    def with_masks(self, masks: KeyMasks) -> Tunable:
+        """The same with other masks."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,8 +53,8 @@ class TunedMask:
 
     Attributes
     ----------
-    imputation : MaskedImputation
-        With the masks chosen.
+    imputation : Tunable
+        The `MaskedImputation` with the masks chosen.
     factor : float
         Log densities of the given masks are divided by it: a Gaussian mask's variance is
         multiplied, a separation divided by its square root; inf is masks off.
@@ -44,14 +67,14 @@ class TunedMask:
         factor, risk, mean_match (mean of I_i, by whichever record), loss, meets_target; by factor.
     """
 
-    imputation: MaskedImputation
+    imputation: Tunable
     factor: float
     risk: float
     loss: float
     target_risk: float
     data_risk: float
     table: pd.DataFrame
-    _fit: MaskedFit = field(repr=False)
+    _fit: Any = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<TunedMask: factor {self.factor:g}, confidential>"
@@ -62,7 +85,7 @@ class TunedMask:
 
 
 def tune_mask(
-    imputation: MaskedImputation,
+    imputation: Tunable,
     df: pd.DataFrame,
     *,
     target_risk: float,
@@ -74,6 +97,7 @@ def tune_mask(
     factors: Sequence[float] = FACTORS,
     refinements: int = 3,
     seed: int | None = None,
+    progress: Progress | None = None,
 ) -> TunedMask:
     """Weaken or strengthen all masks together until the risk meets a target; keep the least loss.
 
@@ -83,8 +107,8 @@ def tune_mask(
 
     Parameters
     ----------
-    imputation : MaskedImputation
-        With masks to start from.
+    imputation : Tunable
+        A `MaskedImputation` with masks to start from.
     df : DataFrame
         The confidential data.
     target_risk : float
@@ -92,7 +116,7 @@ def tune_mask(
         correctly, in (0, 1]: expected match risk over n.
     formula, model, categorical
         Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
-        coefficients of the standardised difference, or of its own Monte Carlo error, sqrt(b/m)
+        coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
         in standard errors of the data's, where that is larger, so that luck is no merit. It
         falls with n_synthetic.
     loss : callable, optional
@@ -103,6 +127,8 @@ def tune_mask(
         Strengths to try, above 0, in rising order.
     refinements : int, default 3
     seed : int, optional
+    progress : callable, optional
+        As in `MaskedImputation.release`; of the fit.
 
     Raises
     ------
@@ -130,7 +156,7 @@ def tune_mask(
             masked_utility(release, data, formula, model=model, categorical=categorical)
         )
 
-    fit = imputation.fit(df, seed=seed)
+    fit = imputation.fit(df, seed=seed, progress=progress)
     keys = list(imputation.keys)
     data_risk = naming_share(release_risk(None, df, keys=keys, radius=radius))
     rows: dict[float, dict[str, Any]] = {}
@@ -172,7 +198,7 @@ def tune_mask(
 
 
 def coefficient_loss(found: ModelUtility) -> float:
-    """Mean over coefficients of the larger of standardised difference and Monte Carlo error."""
+    """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
     difference = found.table["standardised_difference"].to_numpy()
     if found.pooled is None:
         return float(difference.mean())
@@ -182,7 +208,7 @@ def coefficient_loss(found: ModelUtility) -> float:
     return float(np.maximum(difference, noise).mean())
 
 
-def _at(imputation: MaskedImputation, factor: float) -> MaskedImputation:
+def _at(imputation: Tunable, factor: float) -> Tunable:
     masks = {} if np.isinf(factor) else weakened(imputation.masks, factor)
     return imputation.with_masks(masks)
 

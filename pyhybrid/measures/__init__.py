@@ -7,25 +7,25 @@ functions of the data.
 
 from __future__ import annotations
 
-from pyhybrid.measures.columns import ColumnUtility, column_utility
 from pyhybrid.measures.definitions import MEASURES, Measure
-from pyhybrid.measures.inference import ModelUtility, model_utility
-from pyhybrid.measures.matching import (
-    AttributeRisk,
-    ReplicatedUniques,
-    attribute_risk,
-    matching_risk,
-    replicated_uniques,
-)
-from pyhybrid.measures.pooling import Pooled, pool
-from pyhybrid.measures.propensities import PropensityUtility, propensity_utility
 from pyhybrid.measures.summaries import (
     RiskSummary,
     UtilitySummary,
     risk_summary,
     utility_summary,
 )
-from pyhybrid.measures.tabulations import TableUtility, table_utility
+from pyhybrid.measures.tables.combining import Pooled, pool
+from pyhybrid.measures.tables.contingency import TableUtility, table_utility
+from pyhybrid.measures.tables.estimates import ColumnUtility, column_utility
+from pyhybrid.measures.tables.intervals import ModelUtility, model_utility
+from pyhybrid.measures.tables.matching import (
+    AttributeRisk,
+    ReplicatedUniques,
+    attribute_risk,
+    matching_risk,
+    replicated_uniques,
+)
+from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 
 __all__ = [
     "MEASURES",

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.disclosure import MatchingRisk
+from pyhybrid.checks import check_choice
 from pyhybrid.errors import InvalidInput
-from pyhybrid.measures.columns import ColumnUtility, columns_of_tables
-from pyhybrid.measures.inference import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
-from pyhybrid.measures.matching import (
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.contingency import TableUtility, tables_of_tables
+from pyhybrid.measures.tables.estimates import ColumnUtility, columns_of_tables
+from pyhybrid.measures.tables.intervals import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
+from pyhybrid.measures.tables.matching import (
     AttributeRisk,
     Radius,
     ReplicatedUniques,
@@ -21,11 +23,9 @@ from pyhybrid.measures.matching import (
     matching_risk,
     replicated_uniques,
 )
-from pyhybrid.measures.propensities import PropensityUtility, propensity_of_tables
-from pyhybrid.measures.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.measures.tabulations import TableUtility, tables_of_tables
+from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
+from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.randomness import generator_of
-from pyhybrid.validation import check_choice
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
 

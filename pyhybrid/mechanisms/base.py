@@ -11,20 +11,11 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from pyhybrid.accounting import RELATIONS, PrivacyCharge
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.charge import charge_of_fit
-from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.release import Confidential, Release
-from pyhybrid.reweighting import Reweighted, Reweighting, reweighted_fit
-from pyhybrid.synthesis import synthesize
-from pyhybrid.validation import (
+from pyhybrid.checks import (
     FloatArray,
     check_choice,
     check_count,
@@ -32,8 +23,28 @@ from pyhybrid.validation import (
     check_finite,
     check_fraction,
 )
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
+from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
-__all__ = ["PseudoPosteriorMechanism"]
+__all__ = ["Made", "PseudoPosteriorMechanism"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """Tables, and what a mechanism says of the column that it made of them. No release yet."""
+
+    record: ReleaseRecord
+    tables: list[pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -52,10 +63,13 @@ class PseudoPosteriorMechanism(ABC):
         s in epsilon = 2 s Delta [S22 sec. 4.5]: to turn a local bound into a global one, up to
         1.05 for n > 1000 and from 1.05 to 1.10 below.
     reweighting : bool or Reweighting, default False
-        Raise weights that leave slack below the overall bound; see `pyhybrid.reweighting`.
+        Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
     """
 
     model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
     _: KW_ONLY
     draw_quantile: float = 1.0
     relation: str = "remove"
@@ -120,7 +134,7 @@ class PseudoPosteriorMechanism(ABC):
             vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
             at the price of one: simulating from a released draw is post-processing).
         seed, engine, settings, rule, on_not_converged, progress
-            See `pyhybrid.fitting.open_session`.
+            See `pyhybrid.fitting.session.open_session`.
 
         Returns
         -------
@@ -154,41 +168,63 @@ class PseudoPosteriorMechanism(ABC):
         *,
         n_synthetic: int,
         n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None = None,
     ) -> Release:
         """Release from the data and fits of `session`; see `release`.
 
-        `given` are m tables in which other columns were synthesised before: the released tables
-        are these with the model's column replaced, and predictors are read from them.
+        Each release from one session takes draws of theta that none before it took, and random
+        numbers of its own: their charges add.
+        """
+        made = self.make_from(session, n_synthetic=n_synthetic, n_draws_released=n_draws_released)
+        return Release.of(made.record, made.tables)
+
+    def make_from(
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
+    ) -> Made:
+        """What `release_from` releases, or a step of a sequence, which is no release by itself.
+
+        `given` are m tables in which other columns were synthesised before: the tables made are
+        these with the model's column replaced, and predictors are read from them.
         """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         reweighted = self.fit(session)
-        return self._release_of(session, reweighted, n_synthetic, n_draws_released, given)
+        return self._made_of(session, reweighted, n_synthetic, n_draws_released, given)
+
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True if a release of `bound` would be strict, as far as can be told before a fit."""
+        return False
 
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
-        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile)
+        near = None
+        if self.starts_from_unweighted and not (alpha == 1).all():
+            near = session.unweighted(draw_quantile=self.draw_quantile).draws.warm_start()
+        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile, warm_start=near)
         if self.reweighting is False:
             return Reweighted(start=start, fit=start, steps=())
         plan = Reweighting() if self.reweighting is True else self.reweighting
         return reweighted_fit(session, start, plan)
 
-    def _release_of(
+    def _made_of(
         self,
         session: FitSession,
         path: Reweighted,
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None,
-    ) -> Release:
+    ) -> Made:
         bound, fit = session.bound, path.fit
         charge = self._charge(bound, fit, n_synthetic, n_draws_released)
-        report = session.progress
+        report, stream = session.progress, self.stream()
         tables = synthesize(
             bound,
             fit.draws,
@@ -196,18 +232,20 @@ class PseudoPosteriorMechanism(ABC):
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             streams=session.streams,
-            stream=self._stream(),
+            stream=stream,
+            earlier=session.releases_of(stream),
             given=given,
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
-        return Release(
-            synthetic=tables,
+        session.note_release(stream, n_draws_released)
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=fit.diagnostics,
             settings=self.describe(),
             synthesized=bound.synthesized,
             predictors=bound.predictors,
             provenance=fit.draws.provenance,
+            requested=session.settings,
             seeded=session.streams.seeded,
             confidential=Confidential(
                 labels=tables[0].index,
@@ -216,10 +254,12 @@ class PseudoPosteriorMechanism(ABC):
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
                 censored=fit.censored,
+                data=data_mark(bound.table) if given is None else None,
             ),
             fit=fit,
             reweighted=path if path.steps else None,
         )
+        return Made(record=record, tables=tables)
 
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
@@ -239,7 +279,7 @@ class PseudoPosteriorMechanism(ABC):
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
         return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
 
-    def _stream(self) -> str:
+    def stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""
         settings = [self.describe(), self.private_settings()]
         text = json.dumps(settings, sort_keys=True)

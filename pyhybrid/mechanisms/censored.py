@@ -6,18 +6,19 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
-from pyhybrid.calibration import Calibration
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
-from pyhybrid.fitting import FitSession, PosteriorFit
+from pyhybrid.fitting.modes import look_for_modes
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.charge import charge_of_censored_fit
+from pyhybrid.mechanisms.calibration import Calibration
+from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.modes import look_for_modes
-from pyhybrid.reweighting import Reweighted
-from pyhybrid.validation import FloatArray, check_positive
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["Censored"]
 
@@ -29,8 +30,11 @@ class Censored(PseudoPosteriorMechanism):
     r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i f_i))`.
 
     The bound never exceeds M, for any parameters and any n. The charge is strict if each weight is
-    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration`. Weights
-    from the same database depend weakly on all records; the charge then says so and stays local.
+    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration` of other
+    records. Weights from the same database depend weakly on all records; the charge then says so
+    and stays local. It falls back to local, too, if the calibration was made from the records
+    released (more of them coincide than chance explains), if the chains did not converge and the
+    release was made anyway, and if other modes were found: a strict ledger then refuses it.
 
     Parameters
     ----------
@@ -114,6 +118,11 @@ class Censored(PseudoPosteriorMechanism):
             fit = self._with_modes(session, fit)
         return Reweighted(start=fit, fit=fit, steps=())
 
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True unless weights or predictors are computed from the records of `bound` together."""
+        by_record = self.record_indexed and not bound.data_dependent
+        return by_record and self._shared(bound) is False
+
     @property
     def record_indexed(self) -> bool:
         """True if each weight is a function of its own record alone."""
@@ -151,6 +160,14 @@ class Censored(PseudoPosteriorMechanism):
     def _charge(
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
+        shared = self._shared(bound)
+        if shared is not False:
+            told = "was made from" if shared else "has no digests to tell whether it was made from"
+            warnings.warn(
+                f"the calibration {told} records that are released here: the charge is asymptotic "
+                "local, and a strict ledger refuses it; calibrate on other records",
+                stacklevel=2,
+            )
         return charge_of_censored_fit(
             self.name,
             fit,
@@ -161,7 +178,12 @@ class Censored(PseudoPosteriorMechanism):
             safety_factor=self.safety_factor,
             record_indexed=self.record_indexed,
             calibrated=self.calibration is not None,
+            shared=shared,
         )
+
+    def _shared(self, bound: BoundModel) -> bool | None:
+        """Whether the calibration was made from the records of `bound`; None if it cannot tell."""
+        return False if self.calibration is None else self.calibration.shared_with(bound)
 
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(self.model)

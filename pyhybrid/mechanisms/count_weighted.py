@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitSession
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.risk import pairwise_risk, radius_risk
-from pyhybrid.validation import FloatArray, check_choice, check_finite, check_positive
-from pyhybrid.weights import count_weights
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWeighted"]
 

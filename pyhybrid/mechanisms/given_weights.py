@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.fitting import FitSession
+from pyhybrid.checks import FloatArray, check_alpha, check_vector
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray, check_alpha, check_vector
 
 __all__ = ["GivenWeights"]
 

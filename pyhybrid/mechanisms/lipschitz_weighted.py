@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from pyhybrid.fitting import FitSession
+from pyhybrid.checks import FloatArray
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray
-from pyhybrid.weights import weights_from_lipschitz
+from pyhybrid.privacy.weights import weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
 
@@ -34,6 +34,7 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3; [V25] alg. 2.
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     scale: float = 1.0
     shift: float = 0.0
     transform: str = "linear"

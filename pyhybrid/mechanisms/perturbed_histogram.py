@@ -9,18 +9,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.accounting import PrivacyCharge, epsilon_text
+from pyhybrid.checks import FloatArray, check_count, check_draws_released, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitProgress
-from pyhybrid.histogram import perturbed_probabilities
+from pyhybrid.fitting.session import FitProgress
 from pyhybrid.models.design import row_label
 from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.randomness import Streams, streams
-from pyhybrid.release import Confidential, Release
-from pyhybrid.validation import FloatArray, check_count, check_draws_released, check_positive
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
 
 __all__ = ["PerturbedHistogram"]
 
@@ -133,7 +136,7 @@ class PerturbedHistogram:
             OpenDP takes its noise from the operating system and cannot be seeded: a seed is
             refused.
         progress : callable, optional
-            See `pyhybrid.fitting.open_session`.
+            See `pyhybrid.fitting.session.open_session`.
 
         Returns
         -------
@@ -229,10 +232,11 @@ class PerturbedHistogram:
                 "Choices made by looking at the confidential data: range, bins, epsilon, and "
                 "which of several releases was kept.",
                 "Other releases from the same data: their epsilons add up.",
+                "Whether anything was released is itself an answer: values out of range are "
+                "refused.",
             ),
         )
-        return Release(
-            synthetic=tables,
+        record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
@@ -251,8 +255,10 @@ class PerturbedHistogram:
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
                 entropy=random.entropy,
+                data=data_mark(df),
             ),
         )
+        return Release.of(record, tables)
 
 
 class _Bins:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pyhybrid.accounting import bound_of_epsilon
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.fitting import FitSession
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray, check_positive
-from pyhybrid.weights import scalar_weights
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.weights import scalar_weights
 
 __all__ = ["ScalarWeighted"]
 
@@ -38,6 +38,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     [S22] sec. 3.1; [MT07].
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     target_epsilon: float | None = None
     target_bound: float | None = None
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from pyhybrid.accounting import PrivacyCharge, bound_of_epsilon
+from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
-from pyhybrid.validation import FloatArray, check_positive
-from pyhybrid.weights import truncate_weights
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.weights import truncate_weights
 
 __all__ = ["Truncated"]
 
@@ -40,6 +41,7 @@ class Truncated(PseudoPosteriorMechanism):
     [S22] sec. 4.4; [C25] sec. 2.2.
     """
 
+    starts_from_unweighted: ClassVar[bool] = True
     _: KW_ONLY
     cap: float | None = None
     epsilon: float | None = None
@@ -73,7 +75,7 @@ class Truncated(PseudoPosteriorMechanism):
         self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         charge = super()._charge(bound, fit, n_synthetic, n_draws_released)
-        return replace(charge, cap=self._cap(bound))
+        return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:
         if self.cap is not None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyhybrid.fitting import FitSession
+from pyhybrid.checks import FloatArray
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Unweighted"]
 

@@ -8,7 +8,8 @@ from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.negative_binomial import NegativeBinomial
-from pyhybrid.models.normal_mixture import MixtureRegression, NormalRegression
+from pyhybrid.models.normal_mixture import MixtureRegression
+from pyhybrid.models.normal_regression import NormalRegression
 from pyhybrid.models.poisson import Poisson
 from pyhybrid.models.stan_model import StanModel
 

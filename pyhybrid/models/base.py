@@ -5,15 +5,16 @@ A `Model` is a description; `bind` joins it to a table. The bound model is confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundModel", "Model"]
 
@@ -79,20 +80,17 @@ class BoundModel(Protocol):
     def assumptions(self) -> tuple[str, ...]:
         """Sentences on this model that a charge must state among what it assumes."""
 
-    @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Column of the log-likelihood blocks that holds record i, shape (n,)."""
-
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
         """Data block of the program under weights `alpha` (n,), censored at `cap` if given.
 
-        `dispersion` spreads the sampler's starting points; it does not change the posterior.
+        A number stands for `Cap` [-M, M] without center and units. `dispersion` spreads the
+        sampler's starting points; it does not change the posterior.
         """
 
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood in blocks of shape (S, b), nats, one column per row."""
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood of the records at `draws`, computed when it is asked for."""
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """What must have converged, shape (chains, draws, *dims) each: all that the likelihood

@@ -10,16 +10,17 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, polygamma
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import cholesky_or_diagonal
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Beta"]
 
 _RIDGE = 0.01
+_BY_ROW = ("y", "frequency", "weights", "reference")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,6 @@ class Beta(ProportionModel):
 
     program_name: ClassVar[str] = "beta"
     parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Within the bounds, and no predictors."""
@@ -95,7 +95,7 @@ class Beta(ProportionModel):
         """No design; and no rows where the sums stand for them."""
         del data["X"], data["K"]
         if not (data["use_cap"] or data["emit_log_lik"]):
-            data |= {"n": 0, **dict.fromkeys(("y", "frequency", "weights"), np.empty(0))}
+            data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data
 
 

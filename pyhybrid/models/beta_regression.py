@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betaln, expit
+from scipy.special import betaln, digamma, expit, logit, polygamma
 
+from pyhybrid.checks import FloatArray
+from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
-from pyhybrid.models.rough_fit import LOGIT, rough_fit
-from pyhybrid.validation import FloatArray
+from pyhybrid.models.rough_fit import LOGIT, SizedLikelihood, rough_fit, scored_fit
 
 __all__ = ["BetaRegression"]
 
+_SMALLEST = 0.1  # lambda is above it
+
 
 @dataclass(frozen=True)
-class BetaRegression(ProportionModel):
+class BetaRegression(LinearModel, ProportionModel):
     r"""An outcome in an interval with predictors: mean expit(x_i' beta), size lambda.
 
     Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`.
@@ -27,7 +30,8 @@ class BetaRegression(ProportionModel):
     formula : str
         Wilkinson formula, e.g. ``"salary ~ gender + age_group"``.
 
-    Other parameters as in `pyhybrid.models.proportions.ProportionModel`.
+    Other parameters as in `pyhybrid.models.proportions.ProportionModel` and, for the prior on beta,
+    `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -36,15 +40,10 @@ class BetaRegression(ProportionModel):
 
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda", "sigma_beta")
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
-        size, eta = parameters["lambda"][:, None], parameters["beta"] @ X.T
-        beta1, beta2 = size * expit(eta), size * expit(-eta)
-        return np.asarray(
-            (beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2)
-        )
+        return _log_density(y, parameters["beta"] @ X.T, parameters["lambda"][:, None])
 
     def draw_outcome(
         self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
@@ -57,13 +56,36 @@ class BetaRegression(ProportionModel):
         return np.asarray(rng.beta(beta1, beta2), dtype=np.float64)
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
-        """Quasi-binomial fit; var = mu (1 - mu) / (1 + lambda)."""
-        fit = rough_fit(y, X, weight, LOGIT)
-        size = float(np.clip(1 / max(fit.dispersion, 1e-8) - 1, 0.2, 1e8))
-        total = max(float(weight.sum()), 1.0)
+        """The mode of beta and lambda, roughly, from a quasi-binomial fit on."""
+        target = logit(y)
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: _log_density(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            slope=lambda eta, t: _slope(target, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            curvature=lambda eta, t: _curvature(np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
+            bounds=(-5.0, 18.0),  # of t = log(lambda - 0.1)
+        )
+        start = rough_fit(y, X, weight, LOGIT).center
+        fit = scored_fit(likelihood, X, weight, start)
         return {
-            "center": fit.center,
-            "factor": fit.factor,
-            "center_lambda": float(np.log(size - 0.1)),
-            "spread_lambda": float(np.clip(1.5 / np.sqrt(total), 1e-5, 2)),
+            **quadratic(X, fit.center, fit.slope, fit.curvature),
+            "center_lambda": fit.log_size,
+            "spread_lambda": fit.spread,
         }
+
+
+def _log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    """log Beta(y | size mu, size (1 - mu)), logit mu = eta, in nats."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray((beta1 - 1) * np.log(y) + (beta2 - 1) * np.log1p(-y) - betaln(beta1, beta2))
+
+
+def _slope(target: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+    """Derivative of the log density by eta; `target` is logit(y)."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray(beta1 * expit(-eta) * (target - digamma(beta1) + digamma(beta2)))
+
+
+def _curvature(eta: FloatArray, size: float) -> FloatArray:
+    """Minus the expected second derivative by eta."""
+    beta1, beta2 = size * expit(eta), size * expit(-eta)
+    return np.asarray((beta1 * expit(-eta)) ** 2 * (polygamma(1, beta1) + polygamma(1, beta2)))

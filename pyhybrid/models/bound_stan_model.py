@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
@@ -23,7 +24,8 @@ from pyhybrid.models.replicates import Replicates, one_draw
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 if TYPE_CHECKING:
     from pyhybrid.models.stan_model import StanModel
@@ -131,15 +133,22 @@ class BoundStanModel:
         return "cap" in declared_names(self.program, "data")
 
     def stan_data(
-        self, alpha: FloatArray, *, cap: float | None = None, dispersion: float = 1.0
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
         """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect.
 
         Raises
         ------
         InvalidInput
-            If a cap is given that the program does not take.
+            If a cap is given that the program does not take, or one with a center or units.
         """
+        if isinstance(cap, Cap):
+            if not cap.is_plain:
+                raise InvalidInput(
+                    "a user's program is censored at [-cap, cap], record by record: found a cap "
+                    "with a center, units or unequal ends; take a built-in model for those"
+                )
+            cap = cap.above
         if cap is not None and not self.takes_cap:
             raise InvalidInput(
                 f"censoring needs a program that takes a cap: {self.program.name!r} declares none; "
@@ -189,6 +198,10 @@ class BoundStanModel:
             self.model, table, self.design, predictors=self.predictors, alpha=alpha, cap=cap,
             replaced=replaced,
         )  # fmt: skip
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per record."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.

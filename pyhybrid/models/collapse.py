@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["Rows", "distinct_rows", "weighted_rows"]
 
@@ -47,13 +47,16 @@ def distinct_rows(columns: FloatArray) -> Rows:
     return _rows(code)
 
 
-def weighted_rows(rows: Rows, alpha: FloatArray) -> Rows:
-    """Rows split further by record weight; the rows themselves if weights agree within each."""
-    if np.array_equal(alpha[rows.first][rows.row_of], alpha):
-        return rows
-    own, levels = pd.factorize(alpha)
-    code, _ = pd.factorize(rows.row_of.astype(np.int64) * len(levels) + own)
-    return _rows(code)
+def weighted_rows(rows: Rows, alpha: FloatArray, unit: IntArray | None = None) -> Rows:
+    """Rows split further by record weight, and by unit if terms are summed by unit.
+
+    The rows themselves if weights and units agree within each.
+    """
+    for own in (alpha, unit):
+        if own is not None and not np.array_equal(own[rows.first][rows.row_of], own):
+            code, levels = pd.factorize(own)
+            rows = _rows(pd.factorize(rows.row_of.astype(np.int64) * len(levels) + code)[0])
+    return rows
 
 
 def _rows(code: npt.NDArray[np.int64]) -> Rows:

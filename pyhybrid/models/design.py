@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Design", "read_design", "row_label"]
 

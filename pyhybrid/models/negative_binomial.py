@@ -7,28 +7,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaln
+from scipy.special import betaln, expit
 
+from pyhybrid.checks import FloatArray
+from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
-from pyhybrid.models.regression import Parameters, RegressionModel
-from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
-from pyhybrid.validation import FloatArray
+from pyhybrid.models.regression import Parameters
+from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
 
 __all__ = ["NegativeBinomial"]
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(RegressionModel):
+class NegativeBinomial(LinearModel):
     r"""Counts with log link: mean :math:`\mu_i = \exp(x_i'\beta)`, variance mu + mu^2 / phi.
 
     Priors: 1/phi ~ half-Cauchy(0, 5); beta ~ MVN(0, diag(s) L L' diag(s)), L ~ LKJ-Cholesky(6),
-    s ~ half-t_3(0, 1).
+    s ~ half-t_3(0, 1), or independent normals.
 
     Parameters
     ----------
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
+
+    Other parameters (the prior on beta) as in `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -37,7 +40,6 @@ class NegativeBinomial(RegressionModel):
 
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "phi", "sigma_beta")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Counts: whole numbers from 0 to 2^31 - 1."""
@@ -45,14 +47,7 @@ class NegativeBinomial(RegressionModel):
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log NB(y | mu, phi), shape (S, b), in nats."""
-        phi = parameters["phi"][:, None]
-        log_odds = parameters["beta"] @ X.T - np.log(phi)  # log(mu / phi)
-        # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose
-        # all digits for large phi.
-        coefficient = -betaln(phi, y + 1) - np.log(phi + y)
-        return np.asarray(
-            coefficient - y * np.logaddexp(0, -log_odds) - phi * np.logaddexp(0, log_odds)
-        )
+        return _log_density(y, parameters["beta"] @ X.T, parameters["phi"][:, None])
 
     def draw_outcome(
         self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
@@ -67,17 +62,34 @@ class NegativeBinomial(RegressionModel):
             raise draw_counts_error(error) from None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
-        """Quasi-Poisson fit of beta, and 1/phi by the method of moments."""
-        fit = rough_fit(y, X, weight, LOG_LINEAR)
-        mu = fit.fitted
-        moment = weight @ ((y - mu) ** 2 - mu) / max(float(weight @ mu**2), 1e-300)
-        rphi = float(np.clip(moment, 1e-3, 1e3))
-        # Fisher information of 1/phi, roughly; on the log scale.
-        information = rphi**2 * float(weight @ (mu / (1 + rphi * mu)) ** 2) / 2
-        spread = float(np.clip(1 / np.sqrt(max(information, 1e-300)), 1e-4, 2.0))
+        """The mode of beta and 1/phi, roughly, from a Poisson fit on."""
+        likelihood = SizedLikelihood(
+            log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(-t)),
+            slope=lambda eta, t: (y - np.exp(_clipped(eta))) * expit(-t - eta),
+            curvature=lambda eta, t: (
+                (1 + np.exp(t) * y) * expit(t + eta) * expit(-t - eta) / np.exp(t)
+            ),
+            bounds=(-7.0, 7.0),  # of t = log(1/phi)
+        )
+        start = rough_fit(y, X, weight, LOG_LINEAR).center
+        fit = scored_fit(likelihood, X, weight, start)
         return {
-            "center": fit.center,
-            "factor": fit.factor,
-            "center_rphi": float(np.log(rphi)),
-            "spread_rphi": spread,
+            **quadratic(X, fit.center, fit.slope, fit.curvature),
+            "center_rphi": fit.log_size,
+            "spread_rphi": fit.spread,
         }
+
+
+def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
+    """log NB(y | exp(eta), phi) in nats."""
+    log_odds = eta - np.log(phi)  # log(mu / phi)
+    # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
+    # digits for large phi.
+    coefficient = -betaln(phi, y + 1) - np.log(phi + y)
+    return np.asarray(
+        coefficient - y * np.logaddexp(0, -log_odds) - phi * np.logaddexp(0, log_odds)
+    )
+
+
+def _clipped(eta: FloatArray) -> FloatArray:
+    return np.clip(eta, -50, 50)

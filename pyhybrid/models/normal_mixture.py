@@ -1,4 +1,4 @@
-"""Normal regression and finite mixtures of normal regressions; program stan/normal_mixture.stan."""
+"""Finite mixtures of normal regressions; program stan/normal_mixture.stan."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.engines.base import Draws
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.design import Design, row_label
-from pyhybrid.models.proportions import decimals_of
-from pyhybrid.models.regression import BoundRegression, Parameters, RegressionModel
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.design import Design
+from pyhybrid.models.regression import BoundRegression, Parameters
 from pyhybrid.models.rough_mixture import rough_mixture
-from pyhybrid.models.transforms import LARGEST, TRANSFORMS
-from pyhybrid.validation import (
-    FloatArray,
-    check_choice,
-    check_count,
-    check_finite,
-    check_positive,
-)
+from pyhybrid.models.transformed import TransformedModel
+from pyhybrid.privacy.cap import Cap
 
-__all__ = ["BoundMixture", "MixtureRegression", "NormalRegression"]
+__all__ = ["BoundMixture", "MixtureRegression"]
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start with less
@@ -33,57 +27,40 @@ _OUTCOMES_MONITORED = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
 
 
 @dataclass(frozen=True)
-class NormalRegression(RegressionModel):
-    r"""A continuous outcome, transformed, with mean :math:`x_i'\beta` and deviation sigma.
+class MixtureRegression(TransformedModel):
+    r"""A finite mixture of normal regressions of the transformed outcome.
 
-    Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
-    coefficient; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and of the columns as the
-    formula codes them: choose `unit`, and units of predictors, so that both are of the order of 1.
+    :math:`t(y_i) \sim \sum_k \pi_k N(x_i'\beta_k, \sigma_k^2)` with the component of a record
+    summed out: the log-likelihood of a record is that of the whole mixture. Priors: pi ~
+    Dirichlet(a/C, ..., a/C), a ~ Gamma(1, 1); beta_k and sigma_k as in `NormalRegression`, the
+    scales s and correlations Omega shared by the components. `n_components` may be more than
+    needed: the prior empties those that are not.
+
+    Chains start around one EM fit (`pyhybrid.models.rough_mixture`), which does not move the
+    posterior; convergence is judged by densities at fixed points, so that components that change
+    names are not taken for a failure. Partitions of the records that no start leads to are not
+    seen, as in any mixture fit: the diagnostics speak of the mode that the chains are in.
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-    transform : {"identity", "log", "signed_log", "asinh"}
-        t, see `pyhybrid.models.transforms`. The density, and with it the log-likelihood, Lipschitz
-        bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.
-    unit : float, default 1
-        Above 0, in the outcome's unit; given, never read from the data.
-    min_sd : float, default 0
-        Lower end of the prior of sigma, on the transformed scale. Many equal outcomes let the
-        likelihood of a mixture grow without end as a component narrows onto them: a floor, such as
-        0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
+    n_components : int, default 5
+        C, at least 1 and at most the number of records.
 
-    Notes
-    -----
-    Released values are transformed back and keep the decimals of the data. Values beyond 2^53 in
-    size are moved to it; under ``"log"`` values that would round to 0 become the smallest positive
-    one. Densities can exceed 1, so that relation "replace" costs twice as much.
+    Other parameters as in `pyhybrid.models.transformed.TransformedModel`. One component is
+    `NormalRegression`, which is faster there.
 
     References
     ----------
-    [S22] appendix B, with one component.
+    [S22] appendix B and sec. 5.
     """
 
     _: KW_ONLY
-    transform: str = "identity"
-    unit: float = 1.0
-    min_sd: float = 0.0
-    density_above_one: ClassVar[bool] = True
+    n_components: int = 5
     program_name: ClassVar[str] = "normal_mixture"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma", "log_proportion")
-    monitored_parameters: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def n_components(self) -> int:
-        """One."""
-        return 1
 
     def __post_init__(self) -> None:
-        check_choice(self.transform, "transform", TRANSFORMS)
-        check_positive(self.unit, "unit")
-        if check_finite(self.min_sd, "min_sd") < 0:
-            raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
+        super().__post_init__()
         check_count(self.n_components, "n_components")
 
     def bind(self, df: pd.DataFrame) -> BoundMixture:
@@ -91,47 +68,18 @@ class NormalRegression(RegressionModel):
         plain = super().bind(df)
         return BoundMixture(model=self, table=plain.table, design=plain.design)
 
-    def describe(self) -> dict[str, Any]:
-        """Public settings, with the scale that densities belong to."""
-        own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
-        scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        return {**super().describe(), **own, "density": scale}
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
-        rules = [(f"at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
-        if TRANSFORMS[self.transform].positive:
-            rules.append((
-                f"above 0 for transform={self.transform!r}: {{}} is not; take signed_log or asinh, "
-                "or leave such rows out",
-                design.y <= 0,
-            ))  # fmt: skip
-        for rule, broken in rules:
-            if broken.any():
-                label = row_label(index, int(np.flatnonzero(broken)[0]))
-                raise InvalidInput(f"outcome {design.outcome!r} must be {rule.format(label)}")
+        """As for any transformed outcome; and no more components than records."""
+        super().check_outcome(design, index)
         if self.n_components > design.y.size:
             raise InvalidInput(
                 f"n_components must be at most the number of records, {design.y.size}: "
                 f"found {self.n_components}"
             )
 
-    def to_support(self, y: FloatArray) -> FloatArray:
-        """t(y / unit)."""
-        return TRANSFORMS[self.transform].forward(y / self.unit)
-
-    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
-        """Transformed back, with as many decimals as `like` has."""
-        kind, decimals = TRANSFORMS[self.transform], decimals_of(like)
-        with np.errstate(over="ignore"):
-            own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
-        if np.isnan(own).any():
-            raise SamplingError("a replicate is not a number: the posterior draw is not finite")
-        rounded = own if decimals is None else np.round(own, decimals)
-        if kind.positive:
-            step = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
-            rounded = np.maximum(rounded, step)
-        return np.asarray(rounded)
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with the number of components."""
+        return {**super().describe(), "n_components": self.n_components}
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log of the mixture density of t(y), shape (S, b), in nats."""
@@ -175,46 +123,11 @@ class NormalRegression(RegressionModel):
         return {**data, "n_components": self.n_components, "min_sd": float(self.min_sd)}
 
 
-@dataclass(frozen=True)
-class MixtureRegression(NormalRegression):
-    r"""A finite mixture of normal regressions of the transformed outcome.
-
-    :math:`t(y_i) \sim \sum_k \pi_k N(x_i'\beta_k, \sigma_k^2)` with the component of a record
-    summed out: the log-likelihood of a record is that of the whole mixture. Priors: pi ~
-    Dirichlet(a/C, ..., a/C), a ~ Gamma(1, 1); beta_k and sigma_k as in `NormalRegression`, the
-    scales s and correlations Omega shared by the components. `n_components` may be more than
-    needed: the prior empties those that are not.
-
-    Chains start around one EM fit (`pyhybrid.models.rough_mixture`), which does not move the
-    posterior; convergence is judged by densities at fixed points, so that components that change
-    names are not taken for a failure. Partitions of the records that no start leads to are not
-    seen, as in any mixture fit: the diagnostics speak of the mode that the chains are in.
-
-    Parameters
-    ----------
-    n_components : int, default 5
-        C, at least 1 and at most the number of records.
-
-    Other parameters as in `NormalRegression`, which is the case n_components = 1.
-
-    References
-    ----------
-    [S22] appendix B and sec. 5.
-    """
-
-    _: KW_ONLY
-    n_components: int = 5
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings, with the number of components."""
-        return {**super().describe(), "n_components": self.n_components}
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundMixture(BoundRegression):
     """A mixture model joined to a table. Confidential."""
 
-    model: NormalRegression
+    model: MixtureRegression
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -230,7 +143,7 @@ class BoundMixture(BoundRegression):
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:

@@ -9,25 +9,28 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
+from pyhybrid.checks import FloatArray
+from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.counts import check_counts, draw_counts_error
 from pyhybrid.models.design import Design
-from pyhybrid.models.regression import Parameters, RegressionModel
+from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Poisson"]
 
 
 @dataclass(frozen=True)
-class Poisson(RegressionModel):
+class Poisson(LinearModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
 
-    Prior on beta as in `NegativeBinomial`.
+    Priors on beta as in `NegativeBinomial`.
 
     Parameters
     ----------
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
+
+    Other parameters (the prior on beta) as in `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -36,7 +39,6 @@ class Poisson(RegressionModel):
 
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    monitored_parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma_beta")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Counts: whole numbers from 0 to 2^31 - 1."""
@@ -57,6 +59,6 @@ class Poisson(RegressionModel):
             raise draw_counts_error(error) from None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
-        """Quasi-Poisson fit of beta."""
+        """The mode of beta, roughly."""
         fit = rough_fit(y, X, weight, LOG_LINEAR)
-        return {"center": fit.center, "factor": fit.factor}
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)

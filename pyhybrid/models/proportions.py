@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.validation import FloatArray, check_finite
 
 __all__ = ["ProportionModel", "decimals_of"]
 
@@ -47,6 +47,7 @@ class ProportionModel(RegressionModel):
     density_above_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("lower", "upper", "edge"):
             check_finite(getattr(self, name), name)
         if not self.lower < self.upper:

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray
 
 __all__ = ["check_follows_rows", "check_holds_no_records", "check_no_copy", "is_copy"]
 

@@ -16,17 +16,29 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.design import Design, read_design
-from pyhybrid.validation import FloatArray
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundRegression", "Parameters", "RegressionModel"]
 
 Parameters = Mapping[str, FloatArray]
 _BLOCK_ELEMENTS = 2_000_000
+# How hints change where starting points are spread: standard deviations grow, an information falls
+# by the square.
+_POWER_OF_DISPERSION = {
+    "factor": 1,
+    "spread_rphi": 1,
+    "spread_lambda": 1,
+    "spread_sigma": 1,
+    "information_root": -1,
+    "score": -2,
+}
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,10 @@ class RegressionModel(ABC):
     formula: str
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
-    monitored_parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:  # noqa: B027
+        """Check the settings; classes below check their own and call this."""
 
     @property
     def name(self) -> str:
@@ -53,6 +67,15 @@ class RegressionModel(ABC):
     def describe(self) -> dict[str, Any]:
         """Public settings of the model."""
         return {"model": self.name, "formula": self.formula}
+
+    @property
+    def monitored_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that must have converged."""
+        return self.parameters
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
+        return {}
 
     def bind(self, df: pd.DataFrame) -> BoundRegression:
         """Check `df` and join the model to it.
@@ -173,26 +196,27 @@ class BoundRegression:
         self,
         alpha: FloatArray,
         *,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
-        rows = weighted_rows(self.rows, alpha)
+        clip = None if cap is None else Cap.of(cap)
+        rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         hints = self._hints(y, X, rows.frequency * weights)
-        for name in hints.keys() & {"factor", "spread_rphi", "spread_lambda"}:
-            hints[name] = dispersion * hints[name]
+        for name in hints.keys() & _POWER_OF_DISPERSION.keys():
+            hints[name] = dispersion ** _POWER_OF_DISPERSION[name] * hints[name]
         data = {
             **hints,
+            **self.model.prior_data(self.design.columns),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),
             "frequency": rows.frequency,
             "weights": weights,
             "X": X,
-            "use_cap": int(cap is not None),
-            "cap": 0.0 if cap is None else cap,
+            **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
         return self.model.shape_data(data)
@@ -209,6 +233,10 @@ class BoundRegression:
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
 
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per distinct row."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
+
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
@@ -222,8 +250,7 @@ class BoundRegression:
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood and the prior scales of the coefficients.
 
-        Left out: what they are made of (z, shrink) and the prior correlations (L_beta), which the
-        likelihood does not read and of which there are K (K - 1) / 2.
+        Left out: what they are made of, and prior correlations, which the likelihood does not read.
         """
         return {name: draws.variables[name] for name in self.model.monitored_parameters}
 
@@ -251,6 +278,21 @@ class BoundRegression:
         if all(given[name].equals(self.table[name]) for name in self.predictors):
             return self.design.X
         return self.design.matrix_of(given)
+
+
+def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
+    none = np.zeros(chosen.size)
+    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
+    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
+    return {
+        "use_cap": int(cap is not None),
+        "cap_below": 0.0 if cap is None else cap.below,
+        "cap_above": 0.0 if cap is None else cap.above,
+        "reference": reference,
+        "n_units": 0 if cap is None else cap.n_units,
+        "unit": unit,
+    }
 
 
 def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:

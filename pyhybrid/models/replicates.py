@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.models.other_values import OtherValues
 from pyhybrid.models.stan_data import handed_over
-from pyhybrid.validation import FloatArray
 
 __all__ = ["Replicates", "one_draw"]
 

@@ -1,24 +1,37 @@
 """Rough fits that tell the sampler where to look first; they never move the posterior.
 
-A canonical generalised linear model, ridge-penalised so that it exists for any data, with
-quasi-likelihood dispersion.
+A canonical generalised linear model, ridge-penalised so that it exists for any data, and for models
+with a size parameter some steps of Fisher scoring from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
-__all__ = ["LOGIT", "LOG_LINEAR", "Family", "RoughFit", "cholesky_or_diagonal", "rough_fit"]
+__all__ = [
+    "LOGIT",
+    "LOG_LINEAR",
+    "Family",
+    "RoughFit",
+    "ScoredFit",
+    "SizedLikelihood",
+    "cholesky_or_diagonal",
+    "rough_fit",
+    "scored_fit",
+]
 
 _RIDGE = 0.1
+_SCORING_STEPS = 25
+_ENOUGH = 1e-4  # of a posterior standard deviation, or of the log size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,47 +62,133 @@ class RoughFit:
     Attributes
     ----------
     center : ndarray, shape (K,)
-    factor : ndarray, shape (K, K)
-        Lower Cholesky factor of the approximate covariance of beta.
-    fitted : ndarray, shape (d,)
-        Fitted means.
-    dispersion : float
-        Weighted mean of the squared Pearson residuals.
+    fitted, variance : ndarray, shape (d,)
+        Fitted means, and the family's variances there.
     """
 
     center: FloatArray
-    factor: FloatArray
     fitted: FloatArray
-    dispersion: float
+    variance: FloatArray
 
 
 def rough_fit(y: FloatArray, X: FloatArray, weight: FloatArray, family: Family) -> RoughFit:
     """Fit y (d,) on X (d, K) under frequency x record weights (d,)."""
-    ridge = _RIDGE * np.eye(X.shape[1])
+    size = _column_sizes(X)
+    scaled = X / size  # steps of the optimiser have one length for all coefficients
+    ridge = np.diag(_RIDGE / size**2)
 
     def loss(beta: FloatArray) -> float:
-        eta = X @ beta
+        eta = scaled @ beta
         return float(weight @ (family.partition(eta) - y * eta) + beta @ ridge @ beta / 2)
 
     def gradient(beta: FloatArray) -> FloatArray:
-        return np.asarray(X.T @ (weight * (family.mean(X @ beta) - y)) + ridge @ beta)
+        return np.asarray(scaled.T @ (weight * (family.mean(scaled @ beta) - y)) + ridge @ beta)
 
     def curvature(beta: FloatArray) -> FloatArray:
-        return np.asarray((X.T * (weight * family.variance(X @ beta))) @ X + ridge)
+        return np.asarray((scaled.T * (weight * family.variance(scaled @ beta))) @ scaled + ridge)
 
     start = np.zeros(X.shape[1])
     fit = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact")
-    center = fit.x if np.isfinite(fit.x).all() else start
-    fitted = family.mean(X @ center)
-    variance = np.maximum(family.variance(X @ center), 1e-300)
-    total = max(float(weight.sum()), 1.0)
-    dispersion = float(weight @ ((y - fitted) ** 2 / variance)) / total
-    return RoughFit(
-        center=center,
-        factor=cholesky_or_diagonal(np.linalg.inv(curvature(center)) * max(dispersion, 1e-8)),
-        fitted=fitted,
-        dispersion=dispersion,
+    center = (fit.x if np.isfinite(fit.x).all() else start) / size
+    eta = X @ center
+    return RoughFit(center=center, fitted=family.mean(eta), variance=family.variance(eta))
+
+
+def _column_sizes(X: FloatArray) -> FloatArray:
+    """Root mean squares of the columns, shape (K,); 1 for a column of zeros."""
+    with np.errstate(over="raise", under="ignore"):
+        try:
+            size = np.sqrt(np.mean(X**2, axis=0))
+        except FloatingPointError:
+            raise ValueError("values beyond 1e154") from None
+    return np.asarray(np.where(size > 0, size, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizedLikelihood:
+    """A likelihood of a linear predictor eta (d,) and the log t of a size parameter.
+
+    Attributes
+    ----------
+    log_lik : callable
+        (eta, t) to log-likelihoods, shape (d,), up to terms without eta and t.
+    slope, curvature : callable
+        (eta, t) to the derivative by eta, and to minus the second one or its expectation, which
+        must be at least 0, shape (d,) each.
+    bounds : tuple of float
+        Of t.
+    """
+
+    log_lik: Callable[[FloatArray, float], FloatArray]
+    slope: Callable[[FloatArray, float], FloatArray]
+    curvature: Callable[[FloatArray, float], FloatArray]
+    bounds: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoredFit:
+    """A mode, roughly.
+
+    Attributes
+    ----------
+    center : ndarray, shape (K,)
+    slope, curvature : ndarray, shape (d,)
+        Of the rows' weighted log-likelihoods by their linear predictors.
+    log_size, spread : float
+        t, and its standard deviation given the coefficients.
+    """
+
+    center: FloatArray
+    slope: FloatArray
+    curvature: FloatArray
+    log_size: float
+    spread: float
+
+
+def scored_fit(
+    likelihood: SizedLikelihood, X: FloatArray, weight: FloatArray, start: FloatArray
+) -> ScoredFit:
+    """Fisher scoring for the coefficients and, between its steps, a search for the size."""
+
+    def loss(t: float, beta: FloatArray) -> float:
+        value = -float(weight @ likelihood.log_lik(X @ beta, t)) + _RIDGE * float(beta @ beta) / 2
+        return value if np.isfinite(value) else np.inf
+
+    def best_size(beta: FloatArray) -> float:
+        found = minimize_scalar(loss, bounds=likelihood.bounds, args=(beta,), method="bounded")
+        return float(found.x)
+
+    beta, t = start, best_size(start)
+    for _ in range(_SCORING_STEPS):
+        eta = X @ beta
+        information = (X.T * (weight * likelihood.curvature(eta, t))) @ X
+        gradient = X.T @ (weight * likelihood.slope(eta, t)) - _RIDGE * beta
+        step = np.linalg.solve(information + _RIDGE * np.eye(beta.size), gradient)
+        length = _first_descent(partial(loss, t), beta, step)
+        beta, before = beta + length * step, t
+        t = best_size(beta)
+        if length * np.sqrt(abs(gradient @ step)) < _ENOUGH and abs(t - before) < _ENOUGH:
+            break
+    eta = X @ beta
+    width = 1e-2
+    around = [loss(t + shift, beta) for shift in (-width, 0.0, width)]
+    bend = (around[0] - 2 * around[1] + around[2]) / width**2
+    return ScoredFit(
+        center=beta,
+        slope=weight * likelihood.slope(eta, t),
+        curvature=weight * np.maximum(likelihood.curvature(eta, t), 0.0),
+        log_size=t,
+        spread=float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0)),
     )
+
+
+def _first_descent(
+    loss: Callable[[FloatArray], float], start: FloatArray, step: FloatArray
+) -> float:
+    """The largest of 1, 1/2, 1/4, ... steps that does not raise the loss; 0 if there is none."""
+    before = loss(start)
+    lengths = (0.5**k for k in range(12))
+    return next((length for length in lengths if loss(start + length * step) <= before), 0.0)
 
 
 def cholesky_or_diagonal(covariance: Any) -> FloatArray:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["RoughMixture", "rough_mixture"]
 

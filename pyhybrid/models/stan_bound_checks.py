@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.models.design import Design
@@ -21,7 +22,6 @@ from pyhybrid.models.python_parts import (
 from pyhybrid.models.stan_checks import check_weights_act, usable_points
 from pyhybrid.models.stan_data import Replaced, handed_over
 from pyhybrid.models.stan_reads import NotChecked, all_pairs, check_reads
-from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
     from pyhybrid.models.bound_stan_model import BoundStanModel

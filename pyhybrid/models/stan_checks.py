@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.errors import InvalidInput
-from pyhybrid.validation import FloatArray
 
 __all__ = [
     "check_declares",

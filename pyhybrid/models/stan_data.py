@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues
-from pyhybrid.validation import FloatArray
 
 if TYPE_CHECKING:
     from pyhybrid.models.stan_model import StanModel

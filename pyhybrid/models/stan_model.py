@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray, check_choice, check_flag
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
@@ -19,7 +20,6 @@ from pyhybrid.models.design import read_design
 from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
 from pyhybrid.models.stan_checks import check_declares
 from pyhybrid.models.stan_reads import NotChecked
-from pyhybrid.validation import FloatArray, check_choice, check_flag
 
 __all__ = ["StanModel"]
 

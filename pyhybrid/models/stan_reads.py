@@ -21,12 +21,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.errors import InvalidInput, PyhybridError, SamplingError
 from pyhybrid.models.other_values import OtherValues, like_the_data
-from pyhybrid.validation import FloatArray
 
 __all__ = ["NotChecked", "Readable", "all_pairs", "check_reads", "one_split"]
 

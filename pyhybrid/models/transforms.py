@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyhybrid.validation import FloatArray
+from pyhybrid.checks import FloatArray
 
 __all__ = ["LARGEST", "TRANSFORMS", "Transform"]
 

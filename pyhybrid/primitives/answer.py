@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.accounting import PrivacyCharge, epsilon_text, round_up
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text, round_up
 from pyhybrid.randomness import new_identifier
 
 __all__ = ["PrivateAnswer"]
@@ -20,8 +24,8 @@ __all__ = ["PrivateAnswer"]
 class PrivateAnswer(ABC):
     """An answer with noise and its charge; both may be published.
 
-    A charge below what the answer's own noise costs is refused, so that an answer cannot carry a
-    charge that was written by hand.
+    A charge that was written by hand, or is below what the answer's own noise costs, is refused;
+    an answer whose value, noise or charge was changed after it was made can be told by its seal.
 
     Attributes
     ----------
@@ -34,9 +38,12 @@ class PrivateAnswer(ABC):
     charge: PrivacyCharge
     identifier: str = field(default_factory=new_identifier)
     value: Any
+    seal: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         self.check_charge()
+        if not self.seal:
+            object.__setattr__(self, "seal", self._digest())
 
     def check_charge(self) -> None:
         """Raise InvalidInput unless the charge covers what the noise costs."""
@@ -47,6 +54,39 @@ class PrivateAnswer(ABC):
                 f"epsilon of the charge must be at least what the noise costs, {round_up(cost)}: "
                 f"found {self.charge.epsilon:g}"
             )
+        if not self.charge.is_sealed:
+            raise InvalidInput(
+                "the charge of an answer must be as its primitive made it: it was written or "
+                "changed by hand"
+            )
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless the answer is as its primitive made it."""
+        self.check_charge()
+        if not hmac.compare_digest(self.seal, self._digest()):
+            raise InvalidInput(
+                "an answer must be as its primitive made it: its value, noise or charge has "
+                "changed since; ask anew"
+            )
+
+    def content_digest(self) -> str:
+        """SHA-256 of charge and value, hexadecimal: tells a changed answer from the one charged."""
+        digest, value = hashlib.sha256(), np.ascontiguousarray(self.value)
+        for content in (self.charge.as_dict(), [str(value.dtype), value.shape]):
+            digest.update(json.dumps(content, sort_keys=True, default=str).encode())
+        plain = value.dtype.kind != "O"
+        digest.update(value.tobytes() if plain else repr(value.tolist()).encode())
+        return digest.hexdigest()
+
+    def _digest(self) -> str:
+        """Of all fields: the value and the charge by content, the others as they are written."""
+        others = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("charge", "value", "seal")
+        }
+        text = json.dumps([self.content_digest(), others], sort_keys=True, default=_plain)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @abstractmethod
     def cost(self) -> float:
@@ -57,3 +97,8 @@ class PrivateAnswer(ABC):
         shown = np.array2string(value, threshold=12, separator=", ")
         cost = f"epsilon = {epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)"
         return f"<{type(self).__name__} {shown}: {cost}>"
+
+
+def _plain(thing: Any) -> Any:
+    """An array by its content, anything else as text."""
+    return thing.tolist() if isinstance(thing, (np.ndarray, np.generic)) else str(thing)

@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.accounting import RELATIONS, PrivacyCharge
-from pyhybrid.errors import InvalidInput
-from pyhybrid.histogram import histogram_counts
-from pyhybrid.primitives.checks import check_bounds, check_within
-from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
-from pyhybrid.primitives.library import whole_number_noise
-from pyhybrid.validation import (
+from pyhybrid.checks import (
     FloatArray,
     check_choice,
     check_count,
     check_numeric,
     check_positive,
 )
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.checks import check_bounds, check_within
+from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
+from pyhybrid.primitives.library import whole_number_noise
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.histogram import histogram_counts
 
 __all__ = ["NoisyCounts", "laplace_counts", "laplace_histogram"]
 

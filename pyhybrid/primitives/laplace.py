@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.accounting import RELATIONS, PrivacyCharge
+from pyhybrid.checks import check_choice, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.library import calibrated, load_opendp, refusals
-from pyhybrid.validation import check_choice, check_fraction, check_positive
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
 
 __all__ = [
     "CHANGED",

@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.accounting import PrivacyCharge
+from pyhybrid.checks import check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import load_opendp
-from pyhybrid.validation import check_positive
+from pyhybrid.privacy.charge import PrivacyCharge
 
 __all__ = ["RandomizedResponse", "randomized_response"]
 

@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.accounting import RELATIONS, PrivacyCharge
+from pyhybrid.checks import check_choice, check_positive, check_vector
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import load_opendp, refusals
-from pyhybrid.validation import check_choice, check_positive, check_vector
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
 
 __all__ = ["NoisyChoice", "exponential_mechanism"]
 

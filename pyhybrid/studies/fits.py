@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.fitting import FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
 from pyhybrid.randomness import Streams

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.curve_points import scalar_fit
+from pyhybrid.comparing.curve_points import scalar_fit
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import LipschitzWeighted
 from pyhybrid.models import MixtureRegression

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import FloatArray
+from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import LipschitzWeighted, Truncated, Unweighted
 from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
-from pyhybrid.utility import STATISTICS, summaries
-from pyhybrid.validation import FloatArray
 
 __all__ = ["STUDY_A", "STUDY_B", "mixture_counts"]
 

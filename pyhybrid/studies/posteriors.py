@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.curve import risk_utility_curve
+from pyhybrid.comparing.curve import risk_utility_curve
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, Unweighted
 from pyhybrid.models import Beta, NegativeBinomial

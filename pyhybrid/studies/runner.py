@@ -19,7 +19,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -30,13 +29,14 @@ from typing import Any
 import pandas as pd
 
 import pyhybrid
+from pyhybrid.checks import check_count
 from pyhybrid.engines import resolve_engine
 from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.randomness import streams
-from pyhybrid.storage import whole_only
+from pyhybrid.running.files import file_aside, whole_only, write_files
+from pyhybrid.running.locks import lock
+from pyhybrid.running.tasks import run_tasks
 from pyhybrid.studies.study import Measured, Size, Study, summarize
-from pyhybrid.tasks import run_tasks
-from pyhybrid.validation import check_count
 
 __all__ = ["StudyResult", "load_study", "run_study"]
 
@@ -315,11 +315,12 @@ def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
-        lock = open(folder / ".lock", "w")  # noqa: SIM115
+        held = open(folder / ".lock", "w")  # noqa: SIM115
     except OSError as error:
         raise SaveFailed(f"{folder} cannot be written: {error}") from None
-    with lock:
-        _lock(lock, folder)
+    with held:
+        if not lock(held.fileno()):
+            raise SaveFailed(f"{folder} is in use by another run")
         found = _read_header(folder)
         if found is None:
             _write_json(folder / "study.json", header)
@@ -336,39 +337,10 @@ def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def _lock(file: Any, folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SaveFailed(f"{folder} is in use by another run") from None
-
-
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    with _renamed(path) as aside:
+    with file_aside(path, private=True) as aside:
         table.to_parquet(aside, index=False)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    with _renamed(path) as aside:
-        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    """A file to write that takes its place, on disk, only when it is whole."""
-    handle, name = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    aside = Path(name)
-    try:
-        yield aside
-        with open(aside, "rb") as written:
-            os.fsync(written.fileno())
-        aside.replace(path)
-    except OSError as error:
-        raise SaveFailed(f"{path} cannot be written: {error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
+    write_files({path: json.dumps(content, indent=2) + "\n"}, private=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.histogram import histogram_counts, perturbed_probabilities
+from pyhybrid.measures.arrays.estimates import max_ecdf
 from pyhybrid.mechanisms import (
     Censored,
     LipschitzWeighted,
@@ -17,10 +17,10 @@ from pyhybrid.mechanisms import (
     Unweighted,
 )
 from pyhybrid.models import Beta, BetaRegression
+from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
-from pyhybrid.utility import max_ecdf
 
 __all__ = ["EPSILONS", "STUDY_F", "STUDY_G", "beta_database"]
 

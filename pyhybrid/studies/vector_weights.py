@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.comparison import DATA, compare
+from pyhybrid.comparing.comparison import DATA, compare
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import CountWeighted, LipschitzWeighted, Unweighted
 from pyhybrid.models import NegativeBinomial
 from pyhybrid.randomness import Streams
-from pyhybrid.reweighting import Reweighting
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 

@@ -311,7 +311,7 @@ def _places(call: Call, folder: Path) -> dict[str, str]:
             call.data.table().to_csv(data, index=False)
     (folder / "full").mkdir()
     (folder / "full" / "file").write_text("mine")
-    from pyhybrid.ledger import Ledger
+    from pyhybrid.releases.ledger import Ledger
 
     Ledger(folder / "ledger", budget=100, kind="asymptotic local", relation="remove")
     return {
@@ -329,7 +329,7 @@ def _stand_in_engine() -> Iterator[None]:
     stand_in = {"embedded": "tests.fuzzing.engine:RandomDraws"}
     known = {**pyhybrid.engines.ENGINES, **stand_in, "cmdstan": stand_in["embedded"]}
     # Reports draw figures, and typer builds its parsers anew at each call: half a second of each.
-    report = mock.patch("pyhybrid.report.release_report", return_value="<html></html>")
+    report = mock.patch("pyhybrid.reports.release.release_report", return_value="<html></html>")
     parser = mock.patch("typer.main.get_command", _parser)
     with mock.patch.object(pyhybrid.engines, "ENGINES", known), report, parser:
         yield

@@ -98,6 +98,8 @@ def _variables(
     own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
     if program == "negative_binomial":
         return {**own, "phi": positive()}
+    if program == "normal_regression":
+        return {**own, "sigma": float(data["min_sd"]) + positive()}
     if program == "beta_regression":
         return {**own, "lambda": 0.1 + positive()}
     return own

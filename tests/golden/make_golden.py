@@ -11,11 +11,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+from cases_gaussian import GAUSSIAN_CASES
 from cases_risk import RISK_CASES
 from cases_rules import RULE_CASES
 from formulas import FORMULAS
+from gaussian_formulas import GAUSSIAN_FORMULAS
 
-CASES = {**RISK_CASES, **RULE_CASES}
+CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES}
+EXPECTED = {**FORMULAS, **GAUSSIAN_FORMULAS}
 
 
 def encoded(value: Any) -> Any:
@@ -33,7 +36,7 @@ def golden(function: str) -> str:
     cases = CASES[function](random.Random(f"pyhybrid {function}"))
     for case in cases:
         if "error" not in case:
-            case["expected"] = FORMULAS[function](**case["args"])
+            case["expected"] = EXPECTED[function](**case["args"])
     lines = [json.dumps(encoded(case), allow_nan=False) for case in cases]
     body = ",\n".join(lines)
     return f'{{"function": "{function}", "cases": [\n{body}\n]}}\n'

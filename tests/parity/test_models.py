@@ -16,7 +16,7 @@ from pyhybrid.agreement.generated import GENERATED, generated_table
 from pyhybrid.agreement.posterior import mean_rows, same_draws_rows, short_settings, table_rows
 from pyhybrid.agreement.rows import ARITHMETIC, MONTE_CARLO, Row
 from pyhybrid.engines import SamplerSettings, engine_by_name
-from pyhybrid.fitting import FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.models import MODELS
 from tests.conftest import require
 from tests.parity import test_rstan_engine

@@ -17,7 +17,7 @@ import pandas as pd
 import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import GibbsSettings
-from tests.test_studies import _study
+from tests.studies.test_studies import _study
 
 OPTIONS: dict[str, Any] = {
     "seed": 1,

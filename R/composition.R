@@ -1,0 +1,35 @@
+# Composition: what several charges cost together.
+
+#' Sequential composition
+#'
+#' The sum of the epsilons of charges of one kind and relation.
+#' @param charges List of charges; each is a list with `epsilon`, `kind` and `relation`, such as a
+#'   privacy charge of the Python package read from JSON.
+#' @param allow_unlike Add charges of unlike kind or relation all the same; the sum is then no
+#'   formal guarantee of any kind.
+#' @return Epsilon in nats; 0 for no charges.
+#' @examples
+#' charge <- list(epsilon = 5, kind = "asymptotic local", relation = "remove")
+#' compose(list(charge, charge))
+#' @export
+compose <- function(charges, allow_unlike = FALSE) {
+  check_flag(allow_unlike, "allow_unlike")
+  if (!is.list(charges) || !all(vapply(charges, is_charge, TRUE))) {
+    invalid_input("charges must be a list of charges, each with epsilon, kind and relation")
+  }
+  label <- function(charge) paste0(charge$kind, ", ", charge$relation)
+  labels <- sort(unique(vapply(charges, label, "")), method = "radix")
+  if (length(labels) > 1 && !allow_unlike) {
+    invalid_input(
+      "charges must be of one kind and relation: found ", paste(labels, collapse = "; "),
+      "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add all the same"
+    )
+  }
+  # Charges hold at most 6 decimals; 15 digits drop the binary noise of their sum.
+  signif(sum(vapply(charges, function(charge) charge$epsilon, 0)), 15)
+}
+
+is_charge <- function(charge) {
+  is.list(charge) && all(c("epsilon", "kind", "relation") %in% names(charge)) &&
+    is.numeric(charge$epsilon) && length(charge$epsilon) == 1 && is.finite(charge$epsilon)
+}

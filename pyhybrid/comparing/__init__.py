@@ -1,0 +1,1 @@
+"""Several mechanisms on one data set, and risk against utility."""

@@ -1,0 +1,1 @@
+"""Fits of one bound model: sessions, re-weighting, modes, replicates."""

@@ -1,0 +1,92 @@
+"""Synthetic data sets from posterior draws.
+
+m draws are chosen at random without replacement among those that may be released, and for each
+one every record's outcome is drawn anew from p(. | x_i, theta). Simulation from a released draw is
+post-processing: it costs nothing beyond the draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.engines import Draws
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.base import BoundModel
+from pyhybrid.randomness import Streams
+
+__all__ = ["choose_draws", "synthesize"]
+
+
+def choose_draws(
+    kept_draws: npt.NDArray[np.bool_],
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    released: npt.NDArray[np.intp] | None = None,
+) -> npt.NDArray[np.intp]:
+    """Positions of `n_draws` distinct kept draws, at random, shape (n_draws,).
+
+    None of those in `released`, which an earlier release took.
+    """
+    available = np.flatnonzero(kept_draws)
+    if released is not None:
+        available = np.setdiff1d(available, released, assume_unique=True)
+    if n_draws > available.size:
+        before = "" if released is None or not released.size else " that were not released before"
+        raise InvalidInput(
+            f"n_synthetic must be at most the number of kept draws{before}, {available.size}: "
+            f"found {n_draws}"
+        )
+    return rng.choice(available, size=n_draws, replace=False)
+
+
+def synthesize(
+    bound: BoundModel,
+    draws: Draws,
+    kept_draws: npt.NDArray[np.bool_],
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    streams: Streams,
+    stream: str,
+    earlier: Sequence[int] = (),
+    given: Sequence[pd.DataFrame] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[pd.DataFrame]:
+    """Return `n_synthetic` tables simulated from `n_draws_released` draws.
+
+    Parameters
+    ----------
+    bound : BoundModel
+        The model and the records whose predictors are kept.
+    draws : Draws
+    kept_draws : ndarray of bool, shape (S,)
+        Draws that may be released.
+    n_synthetic, n_draws_released : int
+        m data sets, from m draws or from one.
+    streams, stream : Streams, str
+        Source and name of the random numbers; each data set has a stream of its own.
+    earlier : sequence of int
+        Numbers of draws of the releases that were made before under the same name: this one takes
+        other draws of theta and other random numbers.
+    given : sequence of DataFrame, optional
+        m tables in which other columns were synthesised before; the data themselves if omitted.
+    """
+    released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+    for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
+        own = stream if number == 1 else f"{stream}/release {number}"
+        rng = streams.generator(f"{own}/draws")
+        chosen = choose_draws(kept_draws, n_draws, rng, released=released)
+        released = np.concatenate([released, chosen])
+    tables = []
+    for place in range(n_synthetic):
+        rng = streams.generator(f"{own}/replicate {place + 1}")
+        draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
+        tables.append(bound.replicate(draws, draw, rng, table))
+        if progress is not None:
+            progress(place + 1, n_synthetic)
+    return tables

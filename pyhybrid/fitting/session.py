@@ -1,0 +1,244 @@
+"""Fits of one bound model under one set of choices, made once and shared.
+
+A `FitSession` holds what all fits of a release have in common: data, engine, sampler settings,
+random streams and the policy for chains that do not converge. Fits are kept by their weights, so
+that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
+seed, so that a bound changes smoothly with the weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.checks import FloatArray, check_alpha, check_choice
+from pyhybrid.engines import (
+    ConvergenceRule,
+    Diagnostics,
+    Draws,
+    Engine,
+    SamplerSettings,
+    WarmStart,
+    resolve_engine,
+)
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.sampling import Sampling
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
+from pyhybrid.randomness import Streams, streams
+
+__all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
+
+_Key = tuple[bytes, "float | None"]  # weights, cap
+FitProgress = Callable[[str, int, int], None]
+"""Called with (what is being done, steps done, steps in all)."""
+
+_SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
+ON_NOT_CONVERGED = ("raise", "warn")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PosteriorFit:
+    """Draws from a weighted posterior with their bounds. Confidential, but for the draws.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (n,)
+        Record weights of the fit.
+    cap : float or None
+        M in nats if the likelihood was censored.
+    draws : Draws
+    bounds : LipschitzBounds
+        Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
+        the cap if there is one.
+    diagnostics : Diagnostics
+    censored : ndarray of bool, shape (n,), or None
+        Records whose weighted log-likelihood met the cap in some draw; None without a cap.
+    """
+
+    alpha: FloatArray
+    cap: float | None
+    draws: Draws
+    bounds: LipschitzBounds
+    diagnostics: Diagnostics
+    censored: npt.NDArray[np.bool_] | None = None
+
+    def __repr__(self) -> str:
+        return f"<PosteriorFit of {self.alpha.size} records, {self.draws.n_draws} draws>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitSession:
+    """What the fits of a release share; see `open_session`."""
+
+    bound: BoundModel
+    engine: Engine
+    settings: SamplerSettings
+    streams: Streams
+    rule: ConvergenceRule
+    on_not_converged: str
+    progress: FitProgress | None
+    _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
+    _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
+    _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def fit(
+        self,
+        alpha: FloatArray,
+        *,
+        label: str,
+        cap: float | None = None,
+        draw_quantile: float = 1.0,
+        warm_start: WarmStart | None = None,
+    ) -> PosteriorFit:
+        """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before.
+
+        Raises
+        ------
+        NotConverged
+            If the chains have not converged, also not with more draws and after one retry with a
+            longer warm-up and a higher adapt_delta, and the policy is "raise".
+        """
+        alpha = check_alpha(alpha, self.bound.n)
+        if not alpha.any():
+            raise InvalidInput(
+                f"weights must not all be 0: {label} would learn nothing from the data; raise "
+                "scale or shift"
+            )
+        key = (alpha.tobytes(), cap)
+        if key not in self._kept:
+            self._kept[key] = self._sample(alpha, cap, label, warm_start)
+        draws, diagnostics = self._kept[key]
+        if (key, draw_quantile) not in self._bounds:
+            self._bounds[key, draw_quantile] = bounds_of(
+                self.bound.log_lik(draws), alpha, draw_quantile=draw_quantile
+            )
+        bounds = self._bounds[key, draw_quantile]
+        censored = None
+        if cap is not None:
+            censored = bounds.by_record > cap
+            bounds = replace(
+                bounds,
+                by_record=np.minimum(bounds.by_record, cap),
+                overall=min(bounds.overall, cap),
+            )
+        return PosteriorFit(
+            alpha=alpha,
+            cap=cap,
+            draws=draws,
+            bounds=bounds,
+            diagnostics=diagnostics,
+            censored=censored,
+        )
+
+    def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
+        """The fit with all weights 1."""
+        ones = np.ones(self.bound.n)
+        return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
+
+    def take_fits(self, other: FitSession) -> None:
+        """Take over the fits that a copy of this session has made, in another process perhaps."""
+        self._kept.update(other._kept)
+        self._bounds.update(other._bounds)
+        for stream, draws in other._released.items():
+            self._released[stream] = max(draws, self.releases_of(stream), key=len)
+
+    def releases_of(self, stream: str) -> tuple[int, ...]:
+        """Draws of each release made from this session under one name of streams, in order.
+
+        The next one takes other draws and other random numbers: two releases that are the same
+        would tell no more than one and cost as two.
+        """
+        return self._released.get(stream, ())
+
+    def note_release(self, stream: str, n_draws: int) -> None:
+        """Count a release of `n_draws` draws."""
+        self._released[stream] = (*self.releases_of(stream), n_draws)
+
+    @property
+    def n_fits(self) -> int:
+        """Distinct fits made so far."""
+        return len(self._kept)
+
+    def _sample(
+        self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
+    ) -> tuple[Draws, Diagnostics]:
+        data = self.bound.stan_data(alpha, cap=cap)
+        settings = self.settings
+        if warm_start is not None:  # metric and step size are nearly right already
+            settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
+        sampling = Sampling(
+            bound=self.bound,
+            engine=self.engine,
+            streams=self.streams,
+            rule=self.rule,
+            steps=self._steps_of,
+        )
+        draws, diagnostics = sampling.converged(
+            data, settings, self.settings.longer(), warm_start, label
+        )
+        if not diagnostics.converged:
+            self._report_not_converged(label, diagnostics)
+        return draws, diagnostics
+
+    def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
+        message = (
+            f"{label} did not converge, also not with more draws and a longer warm-up: "
+            f"{'; '.join(diagnostics.problems)}"
+        )
+        if self.on_not_converged == "raise":
+            raise NotConverged(
+                f"{message}. Give more warm-up and draws, or on_not_converged='warn' to release "
+                "all the same with that written into the charge"
+            )
+        warnings.warn(message, stacklevel=2)
+
+    def _steps_of(self, label: str) -> Callable[[int, int], None] | None:
+        report = self.progress
+        if report is None:
+            return None
+        return lambda done, total: report(label, done, total)
+
+
+def open_session(
+    bound: BoundModel,
+    *,
+    seed: int | None = None,
+    engine: str | Engine = "auto",
+    settings: SamplerSettings | None = None,
+    rule: ConvergenceRule | None = None,
+    on_not_converged: str = "raise",
+    progress: FitProgress | None = None,
+) -> FitSession:
+    """Choose the engine and the random streams for the fits of `bound`.
+
+    Parameters
+    ----------
+    bound : BoundModel
+        A model bound to confidential data.
+    seed : int, optional
+        For tests and papers. Without it the operating system's entropy is used.
+    engine : str or Engine, default "auto"
+        See `pyhybrid.engines.resolve_engine`.
+    settings : SamplerSettings, optional
+    rule : ConvergenceRule, optional
+    on_not_converged : {"raise", "warn"}
+        After more draws and one retry with a longer warm-up. "warn" goes on and is recorded in
+        the charge.
+    progress : callable, optional
+        Called with (label, done, total).
+    """
+    check_choice(on_not_converged, "on_not_converged", ON_NOT_CONVERGED)
+    return FitSession(
+        bound=bound,
+        streams=streams(seed),
+        engine=resolve_engine(engine),
+        settings=settings or SamplerSettings(),
+        rule=rule or ConvergenceRule(),
+        on_not_converged=on_not_converged,
+        progress=progress,
+    )

@@ -1,0 +1,1 @@
+"""Measures of utility and disclosure risk on arrays: numpy and scipy only."""

@@ -1,0 +1,279 @@
+r"""Utility of synthetic data: summaries with resampling intervals, distances of distributions.
+
+Arrays in, records out. Everything here also takes synthetic data that were made elsewhere.
+Estimates on the data are confidential; those on synthetic sets are post-processing.
+
+References
+----------
+[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 5.2: estimates from m synthetic sets by
+the Wasserstein barycenter of their resampling distributions.
+[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 4.3: max- and avg-ECDF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.errors import InvalidInput
+from pyhybrid.randomness import generator_of
+
+__all__ = ["STATISTICS", "Estimates", "avg_ecdf", "estimates", "max_ecdf", "summaries"]
+
+STATISTICS = ("mean", "median", "q15", "q90")
+"""The papers' estimands: mean, median, 15th and 90th percentile."""
+
+_BLOCK_ELEMENTS = 2_000_000
+_FEWEST_RESAMPLES = 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates:
+    """Estimates of k statistics with intervals, from one vector or from m synthetic sets.
+
+    Attributes
+    ----------
+    statistics : tuple of str, length k
+        Names: "mean", "median" or "q" and a percentage.
+    estimate : ndarray, shape (k,)
+        The statistic; of m sets, its average over the sets.
+    lower, upper : ndarray, shape (k,)
+        Ends of the percentile interval, with the estimate between them.
+    resampled : ndarray, shape (k, B)
+        Resampled statistics in rising order: the quantile function from which the intervals are
+        read; of m sets, their Wasserstein barycenter.
+    level : float
+        Of the intervals, in (0, 1).
+    n_sets : int
+        m; 1 for one vector.
+    """
+
+    statistics: tuple[str, ...]
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    resampled: FloatArray
+    level: float
+    n_sets: int
+
+    def __repr__(self) -> str:
+        return f"<Estimates of {', '.join(self.statistics)} from {self.n_sets} set(s)>"
+
+
+def estimates(
+    values: Any,
+    *,
+    statistics: Sequence[str] = STATISTICS,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> Estimates:
+    r"""Estimates with percentile intervals by resampling, of a vector or of m synthetic sets.
+
+    Each set is resampled with replacement B times. For m sets, the sets' resampling distributions
+    are combined by their Wasserstein barycenter, whose quantile function is the average of the
+    sets' quantile functions: the b-th smallest resampled statistics are averaged over the sets.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,), or sequence of m such
+        Finite values; sets may differ in length.
+    statistics : sequence of str
+        "mean", "median", or "q" and a percentage above 0 and below 100, such as "q15" or "q2.5".
+        Quantiles are R's type 7.
+    n_resamples : int, default 1000
+        B, at least 100.
+    level : float, default 0.95
+        Of the intervals, in (0, 1).
+    rng : Generator or int, optional
+        Source of the resamples, or its seed.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    InvalidInput
+        For values that are not finite, an unknown statistic, too few resamples or a wrong level.
+
+    Notes
+    -----
+    The resamples are exact draws, but none is stored. The order statistics that a quantile needs
+    are those of n uniform numbers, which are beta variables: O(B) whatever n is. Means are drawn
+    by multinomial counts of the distinct values where they are few, else record by record, in
+    blocks of bounded size. Unlike statistics are resampled independently of each other.
+
+    References
+    ----------
+    [S22] sec. 5.2.
+
+    Examples
+    --------
+    >>> estimates([1.0, 2.0, 6.0], rng=1).estimate
+    array([3. , 2. , 1.3, 5.2])
+    """
+    sets = _checked_sets(values)
+    probabilities = [_probability(name) for name in statistics]
+    n_resamples = check_count(n_resamples, "n_resamples", at_least=_FEWEST_RESAMPLES)
+    if not 0 < check_finite(level, "level") < 1:
+        raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
+    tail = (1 - level) / 2
+    generator = generator_of(rng)
+    estimate = np.zeros(len(probabilities))
+    resampled = np.zeros((len(probabilities), n_resamples))
+    for ordered in sets:
+        for place, p in enumerate(probabilities):
+            estimate[place] += _statistic(ordered, p) / len(sets)
+            resampled[place] += np.sort(_resampled(ordered, p, n_resamples, generator)) / len(sets)
+    lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=1)
+    return Estimates(
+        statistics=tuple(statistics),
+        estimate=estimate,
+        lower=np.minimum(lower, estimate),  # sums of equal values may differ in their last digit
+        upper=np.maximum(upper, estimate),
+        resampled=resampled,
+        level=float(level),
+        n_sets=len(sets),
+    )
+
+
+def summaries(values: Any, *, statistics: Sequence[str] = STATISTICS) -> FloatArray:
+    """The statistics of one vector or their averages over m sets, shape (k,).
+
+    The point estimates of `estimates`, without intervals.
+    """
+    sets = _checked_sets(values)
+    rows = [[_statistic(ordered, _probability(name)) for name in statistics] for ordered in sets]
+    return np.asarray(np.mean(rows, axis=0))
+
+
+def max_ecdf(data: Any, synthetic: Any) -> float:
+    """Largest absolute difference of two empirical distribution functions, in [0, 1].
+
+    Parameters
+    ----------
+    data, synthetic : array_like, shape (n,) and (n_syn,)
+        Finite values.
+
+    References
+    ----------
+    [C25] sec. 4.3.
+
+    Examples
+    --------
+    >>> max_ecdf([1, 2, 3, 4], [1, 2, 3, 9])
+    0.25
+    """
+    return float(np.abs(_ecdf_differences(data, synthetic)).max())
+
+
+def avg_ecdf(data: Any, synthetic: Any) -> float:
+    """Mean squared difference of two empirical distribution functions, in [0, 1].
+
+    The mean is over all values of both vectors pooled, each as often as it occurs. Parameters and
+    reference as in `max_ecdf`.
+    """
+    return float(np.mean(_ecdf_differences(data, synthetic) ** 2))
+
+
+def _ecdf_differences(data: Any, synthetic: Any) -> FloatArray:
+    """F_data - F_syn at every pooled value, shape (n + n_syn,)."""
+    first, second = (
+        np.sort(_finite(values, name))
+        for values, name in ((data, "data"), (synthetic, "synthetic"))
+    )
+    pooled = np.concatenate([first, second])
+    pooled.sort()
+    heights = [np.searchsorted(v, pooled, side="right") / v.size for v in (first, second)]
+    return np.asarray(heights[0] - heights[1])
+
+
+def _statistic(ordered: FloatArray, p: float | None) -> float:
+    """Mean (p is None) or quantile of values in rising order."""
+    if p is None:
+        return float(ordered.mean())
+    place = (ordered.size - 1) * p
+    low = int(place)
+    high = min(low + 1, ordered.size - 1)
+    return float(_between(ordered[low], ordered[high], place - low))
+
+
+def _resampled(
+    ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
+) -> FloatArray:
+    """Statistic of `n_resamples` resamples of values in rising order, shape (n_resamples,)."""
+    if p is None:
+        return np.concatenate(list(_mean_blocks(ordered, n_resamples, rng)))
+    # A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U.
+    n, place = ordered.size, (ordered.size - 1) * p
+    rank = int(place) + 1
+    low = rng.beta(rank, n - rank + 1, n_resamples)
+    if rank == n:
+        return _at(ordered, low)
+    high = low + (1 - low) * rng.beta(1, n - rank, n_resamples)
+    return np.asarray(_between(_at(ordered, low), _at(ordered, high), place - int(place)))
+
+
+def _at(ordered: FloatArray, uniform: FloatArray) -> FloatArray:
+    return ordered[np.minimum((uniform * ordered.size).astype(np.intp), ordered.size - 1)]
+
+
+def _between(low: Any, high: Any, part: float) -> Any:
+    return low + part * (high - low)
+
+
+def _mean_blocks(
+    ordered: FloatArray, n_resamples: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Means of resamples, some at a time."""
+    n = ordered.size
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] > ordered[:-1])))
+    distinct, counts = ordered[first], np.diff(np.append(first, n))
+    by_value = 12 * distinct.size < n  # a multinomial count takes as long as 12 random indices
+    size = max(1, _BLOCK_ELEMENTS // (distinct.size if by_value else n))
+    for start in range(0, n_resamples, size):
+        rows = min(size, n_resamples - start)
+        if by_value:
+            yield rng.multinomial(n, counts / n, size=rows) @ distinct / n
+        else:
+            yield ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
+
+
+def _checked_sets(values: Any) -> list[FloatArray]:
+    """Sets of finite values, each in rising order; one vector is one set."""
+    nested = isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)
+    if isinstance(values, (list, tuple)) and not values:
+        raise InvalidInput("values must be a vector or at least one set: found none")
+    if not nested:
+        return [np.sort(_finite(values, "values"))]
+    return [np.sort(_finite(each, f"set {place}")) for place, each in enumerate(values, start=1)]
+
+
+def _finite(values: Any, name: str) -> FloatArray:
+    vector = check_vector(values, name)
+    wrong = np.flatnonzero(~np.isfinite(vector))
+    if wrong.size:
+        raise InvalidInput(
+            f"{name} must be finite: element {wrong[0]} is {vector[wrong[0]]:g}; leave it out"
+        )
+    return vector
+
+
+def _probability(name: str) -> float | None:
+    """Probability of a quantile; None for the mean."""
+    if name in ("mean", "median"):
+        return None if name == "mean" else 0.5
+    try:
+        percent = float(name[1:]) if name[:1] == "q" else float("nan")
+    except (TypeError, ValueError):
+        percent = float("nan")
+    if not 0 < percent < 100:
+        raise InvalidInput(
+            f"a statistic must be mean, median, or q and a percentage such as q15: found {name!r}"
+        )
+    return percent / 100

@@ -1,0 +1,1 @@
+"""The same measures on data frames, reconciled first."""

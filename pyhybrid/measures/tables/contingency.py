@@ -1,0 +1,141 @@
+"""One- and two-way tables of data frames: which columns and which pairs a synthesis distorts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import check_choice, check_count
+from pyhybrid.measures.arrays.contingency import STATISTICS, TableDistance, table_distance
+from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+
+__all__ = ["TableUtility", "table_utility", "tables_of_tables"]
+
+_MOST_LEVELS = 50
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableUtility:
+    """Distances of one- and two-way tables, averages over m sets. Confidential.
+
+    Attributes
+    ----------
+    one_way : DataFrame
+        column, statistic, ratio, total_variation, n_cells; in the order of the columns.
+    two_way : DataFrame
+        first, second, and the same; worst ratio first. Empty for one column.
+    statistic : {"voas_williamson", "freeman_tukey"}
+    """
+
+    one_way: pd.DataFrame
+    two_way: pd.DataFrame
+    statistic: str
+
+    def matrix(self) -> pd.DataFrame:
+        """Ratios of pairs as a symmetric table, those of single columns on its diagonal."""
+        names = list(self.one_way["column"])
+        square = np.diag(self.one_way["ratio"].to_numpy(dtype=np.float64))
+        for first, second, ratio in self.two_way[["first", "second", "ratio"]].to_numpy().tolist():
+            own = names.index(first), names.index(second)
+            square[own] = square[own[::-1]] = ratio
+        ratios: pd.DataFrame = pd.DataFrame(square, index=names, columns=names)
+        return ratios
+
+
+def table_utility(
+    real: pd.DataFrame,
+    synthetic: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    statistic: str = "voas_williamson",
+    n_bins: int = 5,
+) -> TableUtility:
+    """Compare the tables of every column and every pair of columns.
+
+    Parameters
+    ----------
+    real, synthetic, columns, categorical
+        As in `pyhybrid.propensity_utility`.
+    statistic : {"voas_williamson", "freeman_tukey"}
+        See `pyhybrid.measures.arrays.contingency`.
+    n_bins : int, default 5
+        Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
+        records share keep a cell of their own. Missing values are a cell, too; of categories the
+        49 most frequent keep theirs and the others share one.
+    """
+    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    return tables_of_tables(tables, statistic=statistic, n_bins=n_bins)
+
+
+def tables_of_tables(
+    tables: Tables, *, statistic: str = "voas_williamson", n_bins: int = 5
+) -> TableUtility:
+    """`table_utility` on tables that are reconciled already."""
+    check_choice(statistic, "statistic", STATISTICS)
+    bins = check_count(n_bins, "n_bins", at_least=2)
+    names = list(tables.real.columns)
+    cells = {name: _cells(tables, name, bins) for name in names}
+    one = [{"column": a, **_distance([cells[a]], statistic)} for a in names]
+    two = [
+        {"first": a, "second": b, **_distance([cells[a], cells[b]], statistic)}
+        for a, b in combinations(names, 2)
+    ]
+    shown = ["first", "second", "statistic", "ratio", "total_variation", "n_cells"]
+    pairs = pd.DataFrame(two, columns=shown)
+    return TableUtility(
+        one_way=pd.DataFrame(one),
+        two_way=pairs.sort_values("ratio", ascending=False, kind="stable", ignore_index=True),
+        statistic=statistic,
+    )
+
+
+def _distance(parts: Sequence[Sequence[IntArray]], statistic: str) -> dict[str, float]:
+    """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables."""
+    sizes = [1 + max(int(each.max()) for each in part) for part in parts]
+    crossed = [
+        np.bincount(np.ravel_multi_index(own, sizes), minlength=int(np.prod(sizes)))
+        for own in zip(*parts, strict=True)
+    ]
+    found: list[TableDistance] = [
+        table_distance(crossed[0], counts, statistic=statistic) for counts in crossed[1:]
+    ]
+    return {
+        name: float(np.mean([getattr(each, name) for each in found]))
+        for name in ("statistic", "ratio", "total_variation", "n_cells")
+    }
+
+
+def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
+    """Cell of each record of the data and of each set; cell 0 holds missing values."""
+    everything = [table[column] for table in (tables.real, *tables.synthetic)]
+    if not tables.is_number(column):
+        codes = [values.cat.codes.to_numpy(dtype=np.intp) + 1 for values in everything]
+        counts = np.bincount(codes[0], minlength=1 + len(everything[0].cat.categories))
+        order = np.argsort(-counts[1:], kind="stable")
+        place = np.zeros(counts.size, dtype=np.intp)
+        place[1 + order] = np.minimum(np.arange(1, counts.size), _MOST_LEVELS)
+        return [place[each] for each in codes]
+    edges = _edges(everything[0].dropna().to_numpy(), n_bins)
+    return [
+        np.where(values.isna(), 0, 1 + np.searchsorted(edges, values.to_numpy())).astype(np.intp)
+        for values in everything
+    ]
+
+
+def _edges(values: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
+    """Inner edges of cells closed to the right; a value that fills one has it alone."""
+    quantiles = np.quantile(values, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
+    distinct, counts = np.unique(values, return_counts=True)
+    heavy = distinct[counts * n_bins >= values.size]
+    below = distinct[np.maximum(np.searchsorted(distinct, heavy) - 1, 0)]
+    edges = np.unique(np.concatenate([quantiles, heavy, below[below < heavy]]))
+    return np.asarray(edges[edges < distinct[-1]])

@@ -1,0 +1,287 @@
+"""pMSE and SPECKS of data frames: by logistic regression or CART, with their null expectation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_flag
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.propensity import (
+    NULLS,
+    NullPmse,
+    logistic_propensities,
+    null_pmse,
+    orthonormal_design,
+    pmse,
+    specks,
+)
+from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
+from pyhybrid.randomness import generator_of
+
+__all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
+
+CLASSIFIERS = ("logistic", "cart")
+
+_SMALLEST_LEAF, _MOST_LEAVES = 20, 500
+_MOST_THREADS = 4
+_MOST_ELEMENTS = 60_000_000
+_MOST_LEVELS = 50
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PropensityUtility:
+    """How well a classifier tells m synthetic sets from the data. Confidential.
+
+    Attributes
+    ----------
+    pmse, ratio, standardised, specks : float
+        Averages over the sets. The ratio is pMSE over its null mean, `standardised` its distance
+        from the null mean in null standard deviations (0 for a null without spread).
+    by_set : DataFrame, m rows
+        pmse, null_mean, null_sd, ratio, standardised, specks, null of each set.
+    classifier : {"logistic", "cart"}
+    interactions : bool
+        Whether the logistic regression has products of pairs of columns.
+    columns : tuple of str
+        What the classifier saw.
+    propensities : tuple of ndarray, shape (n,) and (n_syn,)
+        Probabilities of being synthetic, of the data and of the first set, for figures.
+    """
+
+    pmse: float
+    ratio: float
+    standardised: float
+    specks: float
+    by_set: pd.DataFrame
+    classifier: str
+    interactions: bool
+    columns: tuple[str, ...]
+    propensities: tuple[FloatArray, FloatArray]
+
+    def __repr__(self) -> str:
+        return f"<PropensityUtility by {self.classifier}: pMSE {self.pmse:.4g}>"
+
+
+def propensity_utility(
+    real: pd.DataFrame,
+    synthetic: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    classifier: str = "logistic",
+    interactions: bool = False,
+    null: str = "auto",
+    n_permutations: int = 20,
+    rng: np.random.Generator | int | None = None,
+) -> PropensityUtility:
+    """Let a classifier tell synthetic records from the data; each set by itself.
+
+    Parameters
+    ----------
+    real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
+        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`.
+    columns : sequence of str, optional
+        What the classifier sees; all columns if omitted.
+    categorical : sequence of str
+        Columns of numbers that are codes.
+    classifier : {"logistic", "cart"}
+        Unpenalised logistic regression on main effects, or scikit-learn's classification tree
+        with leaves of at least 20 rows and 1/500 of all, which sees any shape of difference.
+    interactions : bool, default False
+        With "logistic": products of all pairs of columns, too.
+    null : {"auto", "population", "data", "paired"}
+        What pMSE is set against, see `pyhybrid.measures.arrays.propensity.null_pmse`.
+        "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
+        by row, as partial synthesis leaves it; else "population". CART has no "data".
+    n_permutations : int, default 20
+        Refits that give the null mean and sd of CART, at least 2: labels are permuted, within
+        pairs of rows if paired.
+    rng : Generator or int, optional
+        Of the permutations, or its seed.
+
+    Returns
+    -------
+    PropensityUtility
+
+    Raises
+    ------
+    InvalidInput
+        As `reconcile_tables`; for unknown options; for a design that would not fit in memory.
+
+    Notes
+    -----
+    Missing values: a category of their own; a number's is set to the mean beside an indicator
+    column (logistic), or is an own branch (CART). Categories enter CART as codes; of more than 50
+    the logistic regression takes the most frequent, the others being its reference.
+
+    References
+    ----------
+    Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688; SPECKS:
+    Bowen, Liu, Su (2021), Statistical Journal of the IAOS 37:231-248.
+    """
+    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    return propensity_of_tables(
+        tables,
+        classifier=classifier,
+        interactions=interactions,
+        null=null,
+        n_permutations=n_permutations,
+        rng=rng,
+    )
+
+
+def propensity_of_tables(
+    tables: Tables,
+    *,
+    classifier: str = "logistic",
+    interactions: bool = False,
+    null: str = "auto",
+    n_permutations: int = 20,
+    rng: np.random.Generator | int | None = None,
+) -> PropensityUtility:
+    """`propensity_utility` on tables that are reconciled already."""
+    check_choice(classifier, "classifier", CLASSIFIERS)
+    check_choice(null, "null", ("auto", *NULLS))
+    check_flag(interactions, "interactions")
+    check_count(n_permutations, "n_permutations", at_least=2)
+    if classifier == "cart" and (interactions or null == "data"):
+        wrong = "interactions" if interactions else "null='data'"
+        raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
+    generator = generator_of(rng)
+    rows, shown = [], None
+    for table, name in zip(tables.synthetic, tables.names, strict=True):
+        own = _null_of(tables.real, table, null, name)
+        stacked = pd.concat([tables.real, table], ignore_index=True)
+        label = np.arange(len(stacked)) >= len(tables.real)
+        if classifier == "cart":
+            p, expected = _by_cart(stacked, label, own, n_permutations, generator)
+        else:
+            p, expected = _by_logistic(stacked, label, own, interactions)
+        shown = shown or (p[~label], p[label])
+        rows.append({**_compared(p, label, expected), "null": own})
+    by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
+    assert shown is not None
+    return PropensityUtility(
+        pmse=float(by_set["pmse"].mean()),
+        ratio=float(by_set["ratio"].mean()),
+        standardised=float(by_set["standardised"].mean()),
+        specks=float(by_set["specks"].mean()),
+        by_set=by_set,
+        classifier=classifier,
+        interactions=interactions,
+        columns=tuple(tables.real.columns),
+        propensities=shown,
+    )
+
+
+def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
+    if null == "auto":
+        return "paired" if keeps_rows(real, table) else "population"
+    if null == "paired" and len(real) != len(table):
+        raise InvalidInput(f"null='paired' needs sets with the rows of the data: {name} has not")
+    return null
+
+
+def _compared(p: FloatArray, label: BoolArray, expected: NullPmse) -> dict[str, float]:
+    found = pmse(p, label)
+    apart = found - expected.mean
+    return {
+        "pmse": found,
+        "null_mean": expected.mean,
+        "null_sd": expected.sd,
+        "ratio": found / expected.mean if expected.mean > 1e-15 else 0.0,
+        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
+        "specks": specks(p, label),
+    }
+
+
+def _by_logistic(
+    stacked: pd.DataFrame, label: BoolArray, null: str, interactions: bool
+) -> tuple[FloatArray, NullPmse]:
+    parts = [_main_effects(stacked[column]) for column in stacked.columns]
+    width = sum(part.shape[1] for part in parts)
+    wide = width + (width * width // 2 if interactions else 0)
+    if len(stacked) * wide > _MOST_ELEMENTS:
+        raise InvalidInput(
+            f"the propensity model must fit in memory: {len(stacked)} rows and up to {wide} "
+            "columns do not; leave out columns or interactions, or use classifier='cart'"
+        )
+    basis = orthonormal_design(np.hstack([*parts, *(_products(parts) if interactions else [])]))
+    return logistic_propensities(basis, label), null_pmse(basis, label, null=null)
+
+
+def _main_effects(column: pd.Series) -> FloatArray:
+    """Standardised numbers, or indicators of all levels but the first, and of missing values."""
+    missing = column.isna().to_numpy(dtype=np.float64)[:, None]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy()
+        frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:_MOST_LEVELS]
+        levels = np.sort(frequent)[1 if frequent.size == len(column.cat.categories) else 0 :]
+        own = (codes[:, None] == levels).astype(np.float64)
+    else:
+        values = column.to_numpy(dtype=np.float64)
+        values = values / (np.nanmax(np.abs(values)) or 1.0)  # squares of 1e300 overflow
+        mean = np.nanmean(values)
+        spread = np.nanstd(values) or 1.0
+        own = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
+    return np.hstack([own, missing]) if missing.any() else own
+
+
+def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
+    for place, first in enumerate(parts):
+        for second in parts[place + 1 :]:
+            yield (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+
+
+def _by_cart(
+    stacked: pd.DataFrame,
+    label: BoolArray,
+    null: str,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, NullPmse]:
+    inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
+    seed = int(rng.integers(2**31))
+    permuted = _within_pairs if null == "paired" else _anywhere
+    shuffled = [permuted(label, rng) for _ in range(n_permutations)]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
+        chance = list(threads.map(lambda own: pmse(_cart(inputs, own, seed), own), shuffled))
+    expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
+    return _cart(inputs, label, seed), expected
+
+
+def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy(dtype=np.float32)
+    # Trees see the order of values only: ranks keep it where single precision would not.
+    values = column.to_numpy(dtype=np.float64)
+    rank = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.float32)
+    return np.where(np.isnan(values), np.float32(np.nan), rank)
+
+
+def _cart(inputs: npt.NDArray[np.float32], label: BoolArray, seed: int) -> FloatArray:
+    from sklearn.tree import DecisionTreeClassifier
+
+    leaf = max(_SMALLEST_LEAF, label.size // _MOST_LEAVES)
+    tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=seed)
+    return np.asarray(tree.fit(inputs, label).predict_proba(inputs)[:, 1])
+
+
+def _anywhere(label: BoolArray, rng: np.random.Generator) -> BoolArray:
+    return rng.permutation(label)
+
+
+def _within_pairs(label: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """Row i of the data and row i of the set change places with probability 1/2."""
+    swapped = rng.random(label.size // 2) < 0.5
+    return np.concatenate([swapped, ~swapped])

@@ -1,0 +1,303 @@
+"""Data and synthetic sets brought to one form: columns, dtypes, category levels, missing values.
+
+What can be read in one way only is read so: columns in another order, 3.0 for 3, "3" for 3, True
+for "True", a category without its unused levels. What cannot is refused, by the names of column
+and set. Values of the data are never part of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+
+__all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
+
+_MISSING_TEXT = ("", "NA", "NaN", "nan")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """Data and m synthetic sets with the same columns in the same order.
+
+    Attributes
+    ----------
+    real : DataFrame
+        Confidential. Numbers are float64 with NaN for missing (dates: days since 1970-01-01),
+        everything else is categorical with text levels.
+    synthetic : tuple of DataFrame, length m
+        The same, with the category levels of `real`.
+    names : tuple of str, length m
+        How messages call the sets: "synthetic set 1", ...
+    """
+
+    real: pd.DataFrame
+    synthetic: tuple[pd.DataFrame, ...]
+    names: tuple[str, ...]
+
+    def is_number(self, column: str) -> bool:
+        """Whether the column holds numbers or dates."""
+        return not isinstance(self.real[column].dtype, pd.CategoricalDtype)
+
+    def numeric_keys(self, columns: Sequence[str], table: pd.DataFrame) -> FloatArray:
+        """Columns as numbers for matching, shape (n, k or more).
+
+        Values or level codes, then for each column with missing values in some table whether the
+        value is missing: one equals every other missing value of its column and nothing else.
+        """
+        values, missing = [], []
+        for column in columns:
+            own = table[column] if self.is_number(column) else table[column].cat.codes
+            gone = table[column].isna().to_numpy()
+            values.append(np.where(gone, 0.0, own.to_numpy(dtype=np.float64)))
+            if any(each[column].isna().any() for each in (self.real, *self.synthetic)):
+                missing.append(gone.astype(np.float64))
+        return np.column_stack([*values, *missing])
+
+
+def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
+    """The sets of one table or a sequence of tables.
+
+    Raises
+    ------
+    InvalidInput
+        For no set, or one that is not a DataFrame.
+    """
+    if isinstance(synthetic, pd.DataFrame):
+        return [synthetic]
+    if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
+        raise InvalidInput(
+            "synthetic must be a DataFrame or a sequence of at least one: "
+            f"found {type(synthetic).__name__}"
+        )
+    return list(synthetic)
+
+
+def reconcile_tables(
+    real: pd.DataFrame,
+    synthetic: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    what: str = "column",
+) -> Tables:
+    """Bring data and synthetic sets to the same columns, kinds and levels.
+
+    Parameters
+    ----------
+    real : DataFrame
+        The data, of at least 2 rows. Not modified.
+    synthetic : DataFrame or sequence of DataFrame
+        m sets, each of at least 2 rows.
+    columns : sequence of str, optional
+        Columns to keep; if omitted, all, and the sets must have the same ones.
+    categorical : sequence of str
+        Columns of numbers that are codes.
+    what : str
+        How messages call the columns.
+
+    Raises
+    ------
+    InvalidInput
+        For other than tables, too few rows, names that occur twice, a column that is absent or
+        surplus, all missing, numeric in one table and text in another, infinite, or with a
+        category that the data do not have.
+    """
+    sets = synthetic_sets(synthetic)
+    names = tuple(f"synthetic set {place}" for place in range(1, len(sets) + 1))
+    for table, name in zip([real, *sets], ["the data", *names], strict=True):
+        _check_table(table, name)
+    wanted = [str(c) for c in real.columns] if columns is None else list(dict.fromkeys(columns))
+    if columns is None:
+        _check_no_surplus(real, sets, names)
+    _check_present(wanted, real, sets, names, what)
+    codes = set(categorical)
+    unknown = sorted(codes - {str(c) for c in real.columns})
+    if unknown:
+        raise InvalidInput(f"categorical must name columns of the data: {unknown[0]!r} is not one")
+    done: list[dict[str, pd.Series]] = [{} for _ in range(1 + len(sets))]
+    for column in wanted:
+        series = [table[column].reset_index(drop=True) for table in (real, *sets)]
+        read = _read_column(column, series, names, as_codes=column in codes)
+        for part, values in zip(done, read, strict=True):
+            part[column] = values
+    tables = [pd.DataFrame(part) for part in done]
+    return Tables(real=tables[0], synthetic=tuple(tables[1:]), names=names)
+
+
+def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
+    """Whether row i of a set looks like a version of row i of the data.
+
+    True if both have as many rows and some column that varies is the same in every row, as partial
+    synthesis leaves those that it keeps.
+    """
+    if len(real) != len(synthetic):
+        return False
+    for column in real.columns.intersection(synthetic.columns):
+        own, other = (table[column].astype(str).to_numpy() for table in (real, synthetic))
+        if (own == other).all() and (own != own[0]).any():
+            return True
+    return False
+
+
+def _check_table(table: Any, name: str) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidInput(f"{name} must be a pandas DataFrame: found {type(table).__name__}")
+    if len(table) < 2 or table.shape[1] == 0:
+        raise InvalidInput(
+            f"{name} must have columns and at least 2 rows: found {len(table)} rows and "
+            f"{table.shape[1]} columns"
+        )
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} is twice in {name}")
+
+
+def _check_no_surplus(
+    real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str]
+) -> None:
+    for table, name in zip(sets, names, strict=True):
+        surplus = [column for column in table.columns if column not in real.columns]
+        if surplus:
+            raise InvalidInput(
+                f"{name} must have the columns of the data: {surplus[0]!r} is not among them; "
+                "drop it or name the columns to use"
+            )
+
+
+def _check_present(
+    wanted: Sequence[str],
+    real: pd.DataFrame,
+    sets: Sequence[pd.DataFrame],
+    names: Sequence[str],
+    what: str,
+) -> None:
+    if not wanted:
+        raise InvalidInput(f"at least one {what} must be named: found none")
+    for column in wanted:
+        for table, name in zip([real, *sets], ["the data", *names], strict=True):
+            if column not in table.columns:
+                known = ", ".join(map(str, table.columns[:20]))
+                raise InvalidInput(f"{what} {column!r} must be in {name}, which has {known}")
+
+
+def _read_column(
+    column: str, series: Sequence[pd.Series], names: Sequence[str], *, as_codes: bool
+) -> list[pd.Series]:
+    """The column of the data and of each set, numbers or categories alike in all."""
+    called = ["the data", *names]
+    for values, name in zip(series, called, strict=True):
+        if _blank(values).isna().all():
+            raise InvalidInput(f"column {column!r} must have values: all are missing in {name}")
+    if as_codes or not is_numeric(series[0]):
+        return _read_categories(column, series, called)
+    read = _days if pd.api.types.is_datetime64_any_dtype(series[0]) else _numbers
+    return [read(column, values, name) for values, name in zip(series, called, strict=True)]
+
+
+def is_numeric(values: pd.Series) -> bool:
+    """Whether a column holds numbers or dates, rather than categories."""
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return True
+    if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(values):
+        return False
+    if pd.api.types.is_numeric_dtype(values):
+        return not pd.api.types.is_complex_dtype(values)
+    present = values.dropna()  # objects: Decimal, Python numbers
+    return not any(isinstance(v, (str, bool)) for v in present) and _parsed(present) is not None
+
+
+def _days(column: str, values: pd.Series, name: str) -> pd.Series:
+    """Dates, or text in ISO 8601, as days since 1970-01-01."""
+    try:
+        if pd.api.types.is_numeric_dtype(values):
+            raise TypeError
+        naive = pd.to_datetime(_blank(values), utc=True, format="ISO8601").dt.tz_localize(None)
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            f"column {column!r} must hold dates in {name}, as it does in the data"
+        ) from None
+    days = (naive - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    from_days: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
+    return from_days
+
+
+def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
+    parsed = _parsed(values)
+    if parsed is None or pd.api.types.is_datetime64_any_dtype(values):
+        raise InvalidInput(
+            f"column {column!r} must be numeric in {name}, as it is in the data: found other; "
+            "convert it, or declare the column categorical"
+        )
+    infinite = np.flatnonzero(np.isinf(parsed.to_numpy()))
+    if infinite.size:
+        raise InvalidInput(f"column {column!r} must be finite: row {infinite[0]} of {name} is not")
+    return parsed
+
+
+def _parsed(values: pd.Series) -> pd.Series | None:
+    """Values as float64, or None if one of them is no number."""
+    try:
+        numbers = pd.to_numeric(_blank(values)).to_numpy(dtype=np.float64, na_value=np.nan)
+    except (ValueError, TypeError, OverflowError):  # Python integers beyond any float, too
+        return None
+    parsed: pd.Series = pd.Series(numbers)
+    return parsed
+
+
+def _blank(values: pd.Series) -> pd.Series:
+    """The values, with text that stands for a missing one as missing."""
+    if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values):
+        return values
+    plain: pd.Series = values.astype(object)
+    blank: pd.Series = plain.where(~plain.isin(_MISSING_TEXT))
+    return blank
+
+
+def _read_categories(
+    column: str, series: Sequence[pd.Series], called: Sequence[str]
+) -> list[pd.Series]:
+    try:
+        levels = _levels(series[0])
+    except TypeError:  # lists and the like
+        raise InvalidInput(
+            f"column {column!r} must hold numbers, text, dates or categories: found other objects"
+        ) from None
+    kind = pd.CategoricalDtype(levels)
+    read = []
+    for values, name in zip(series, called, strict=True):
+        text = _blank(values).map(_label, na_action="ignore")
+        unseen = sorted(set(text.dropna()) - set(levels))
+        if unseen:
+            raise InvalidInput(
+                f"column {column!r} must have the categories of the data: {unseen[0]!r} of {name} "
+                "is not one of them"
+            )
+        read.append(text.astype(kind))
+    return read
+
+
+def _levels(values: pd.Series) -> list[str]:
+    """Levels that occur in the data, in their order: as declared, by size of numbers, by text."""
+    present = _blank(values).dropna()
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        used = set(present)
+        return [_label(level) for level in values.dtype.categories if level in used]
+    distinct = list(dict.fromkeys(present))
+    try:
+        distinct = sorted(distinct)
+    except TypeError:
+        distinct = sorted(distinct, key=str)
+    return list(dict.fromkeys(map(_label, distinct)))
+
+
+def _label(value: Any) -> str:
+    """Text of a level: 3 for 3.0, True for numpy's True."""
+    number = isinstance(value, (float, np.floating))
+    return str(int(value)) if number and float(value).is_integer() else str(value)

@@ -1,0 +1,286 @@
+"""Frozen calibration: what turns a record into its weight without looking at other records.
+
+From a reference database (an earlier year, a public file) it keeps posterior draws theta_s of the
+unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
+f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
+r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
+is strict. The reference database itself is not protected by releases of the new one. Keyed digests
+of its records show where both are the same, in whole or in part: then the weights of a record are
+functions of the others, and nothing is strict.
+
+References
+----------
+[C25] sec. 4.5.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite, check_positive
+from pyhybrid.engines import Draws
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, save_fields
+from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.privacy.bounds import bounds_of
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+
+__all__ = ["Calibration", "Drift", "calibrate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """How a new database differs from the reference. Confidential.
+
+    Attributes
+    ----------
+    share_outside : float
+        Share of records whose f lies outside the reference's extremes.
+    censored_then, censored_now : float
+        Share of records that meet the cap under the frozen draws, in the reference and now.
+    """
+
+    share_outside: float
+    censored_then: float
+    censored_now: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """Frozen reference of a censored mechanism; made by `calibrate`.
+
+    Attributes
+    ----------
+    model : Model
+    draws : Draws
+        Parameters of the likelihood only, shape (1, S, *dims) each.
+    lowest, highest : float
+        Extremes of f over the reference database, nats.
+    scale, shift : float
+        c and g.
+    cap : float
+        M, nats.
+    relation : {"remove", "replace"}
+    censored : float
+        Share of the reference's records that meet the cap under the draws.
+    levels : mapping of str to list
+        Levels of categorical predictors, in the order they are coded.
+    columns : tuple of str
+        Names of the columns of the design, in order.
+    program_sha256 : str
+        Hash of the Stan program the draws came from.
+    reference : ReferenceRecords or None
+        Keyed digests of the reference's records; None in a calibration of an earlier version,
+        whose releases are not strict.
+    """
+
+    model: Model
+    draws: Draws
+    lowest: float
+    highest: float
+    scale: float
+    shift: float
+    cap: float
+    relation: str
+    censored: float
+    levels: Mapping[str, list[Any]]
+    columns: tuple[str, ...]
+    program_sha256: str
+    reference: ReferenceRecords | None = None
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
+
+    def describe(self) -> dict[str, Any]:
+        """What of it may be published: the weight map and the cap, no draws and no extremes."""
+        return {"scale": self.scale, "shift": self.shift, "cap": self.cap,
+                "n_draws": self.draws.n_draws}  # fmt: skip
+
+    def shared_with(self, bound: BoundModel) -> bool | None:
+        """True if more records of `bound` are in the reference than chance explains.
+
+        None if the calibration holds no digests, so that it cannot be told. See
+        `pyhybrid.mechanisms.reference_records`.
+        """
+        return None if self.reference is None else self.reference.shared_with(bound)
+
+    def lipschitz(self, bound: BoundModel) -> FloatArray:
+        """f_i of the records of `bound` under the frozen draws, shape (n,), nats.
+
+        Raises
+        ------
+        InvalidInput
+            If the program has changed, or a categorical predictor has other levels.
+        """
+        if bound.program.sha256 != self.program_sha256:
+            raise InvalidInput(
+                f"calibration must be of the program that is run: stan/{bound.program.name}.stan "
+                "has another hash; calibrate again"
+            )
+        levels = categorical_levels(bound)
+        for column, own in self.levels.items():
+            if levels.get(column) != own:
+                raise InvalidInput(
+                    f"predictor {column!r} must have the levels of the calibration, {own}: found "
+                    f"{levels.get(column)}; make it categorical with those levels"
+                )
+        if bound.design_columns != self.columns:
+            raise InvalidInput(
+                f"predictors must be coded as in the calibration, {', '.join(self.columns)}: found "
+                f"{', '.join(bound.design_columns)}"
+            )
+        try:
+            return bounds_of(bound.log_lik(self.draws), np.ones(bound.n)).by_record
+        except InvalidInput:  # a ValueError, too: what the model itself has to say
+            raise
+        except (ValueError, IndexError):
+            raise InvalidInput(
+                "the calibration's draws must have the shapes of the model's parameters: they have "
+                "others; calibrate again"
+            ) from None
+
+    def weights(self, bound: BoundModel) -> FloatArray:
+        """Weights of the records of `bound`, each a function of its own record, shape (n,)."""
+        return self._weights_of(self.lipschitz(bound))
+
+    def _weights_of(self, f: FloatArray) -> FloatArray:
+        spread = self.highest - self.lowest
+        risk = np.clip((f - self.lowest) / spread, 0, 1) if spread > 0 else np.zeros(f.size)
+        return np.where(np.isfinite(f), np.clip(self.scale * (1 - risk) + self.shift, 0, 1), 0.0)
+
+    def drift(self, bound: BoundModel) -> Drift:
+        """Compare the records of `bound` with the reference."""
+        f = self.lipschitz(bound)
+        alpha = self._weights_of(f)
+        met = np.zeros(f.size, dtype=bool)
+        np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
+        return Drift(
+            share_outside=float(np.mean((f < self.lowest) | (f > self.highest))),
+            censored_then=self.censored,
+            censored_now=float(met.mean()),
+        )
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the calibration as a folder of readable files (confidential, mode 0700)."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_fields(own, folder, overwrite=overwrite)
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str], *, model: Model | None = None) -> Calibration:
+        """Read a calibration.
+
+        Parameters
+        ----------
+        folder : str or path
+        model : Model, optional
+            The model it was made with, for models that are not built in, such as `StanModel`: a
+            program and Python functions are not stored.
+
+        Raises
+        ------
+        InvalidInput
+            If it is damaged, or of another program or model than the one given.
+        """
+        return Calibration(**load_fields(folder, model))
+
+
+def calibrate(
+    model: Model,
+    reference_data: pd.DataFrame,
+    *,
+    epsilon: float | None = None,
+    cap: float | None = None,
+    relation: str = "remove",
+    scale: float = 1.0,
+    shift: float = 0.0,
+    n_draws: int = 1000,
+    **options: Any,
+) -> Calibration:
+    """Fit the unweighted model to a reference database and freeze what weights need.
+
+    Parameters
+    ----------
+    model : Model
+        A model without data-dependent transforms: of a `StanModel`, the user says so
+        (``by_record``), and hands it to `Calibration.load` again.
+    reference_data : DataFrame
+        Historical or public records, not those to be released: of those no release is strict.
+        They are not protected by releases of the new database.
+    epsilon, cap : float
+        Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
+    relation : {"remove", "replace"}
+    scale, shift : float
+    n_draws : int, default 1000
+        Reference draws kept, at most the draws of the fit.
+    **options
+        seed, engine, settings, rule, on_not_converged, progress of
+        `pyhybrid.fitting.session.open_session`.
+
+    Returns
+    -------
+    Calibration
+    """
+    if (cap is None) == (epsilon is None):
+        raise InvalidInput("exactly one of cap and epsilon must be given")
+    check_choice(relation, "relation", ("remove", "replace"))
+    bound = model.bind(reference_data)
+    if epsilon is not None:
+        cap = bound_of_epsilon(
+            epsilon, relation=relation, density_above_one=bound.density_above_one
+        )
+    levels = categorical_levels(bound)
+    if bound.data_dependent:
+        raise InvalidInput(
+            f"a calibration needs predictors coded record by record: {bound.data_dependent[0]} "
+            "depends on all records; compute it beforehand with fixed constants"
+        )
+    session = open_session(bound, **options)
+    fit = session.unweighted()
+    kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
+    f = bounds_of(bound.log_lik(kept), np.ones(bound.n)).by_record
+    finite = f[np.isfinite(f)]
+    if not finite.size:
+        raise InvalidInput("the reference must have records with a finite log-likelihood")
+    made = Calibration(
+        model=model,
+        draws=kept,
+        lowest=float(finite.min()),
+        highest=float(finite.max()),
+        scale=check_finite(scale, "scale"),
+        shift=check_finite(shift, "shift"),
+        cap=check_positive(cap, "cap"),
+        relation=relation,
+        censored=0.0,
+        levels=levels,
+        columns=bound.design_columns,
+        program_sha256=bound.program.sha256,
+        reference=reference_records(bound),
+    )
+    return replace(made, censored=made.drift(bound).censored_now)
+
+
+def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
+    """Evenly spaced draws of the likelihood's parameters, as one chain."""
+    chosen = np.unique(np.linspace(0, draws.n_draws - 1, min(n_draws, draws.n_draws)).astype(int))
+    names = bound.likelihood_parameters
+    return frozen_draws({name: draws.flat(name)[chosen] for name in names}, draws.provenance)
+
+
+def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
+    """Levels of each non-numeric predictor, in coding order."""
+    levels = {}
+    for column in bound.predictors:
+        values = bound.table[column]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            levels[column] = values.cat.categories.tolist()
+        elif not pd.api.types.is_numeric_dtype(values.dtype):
+            levels[column] = sorted(values.unique().tolist())
+    return levels

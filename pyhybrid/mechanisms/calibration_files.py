@@ -1,0 +1,173 @@
+"""Calibrations on disk: one folder of readable files.
+
+================= ===========================================================================
+calibration.json  model, extremes, scale, shift, cap, relation, levels, program hash, provenance
+draws.csv         reference draws of the likelihood's parameters, one column per scalar
+reference.csv     digests of the reference's records, under the key in calibration.json
+================= ===========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
+from pyhybrid.engines import Draws, Provenance, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.reference_records import ReferenceRecords
+from pyhybrid.models import MODELS, Model
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.releases.parts import read_names
+from pyhybrid.running.files import folder_aside, whole_only
+
+__all__ = ["frozen_draws", "load_fields", "save_fields"]
+
+_VERSION = 1
+_KEY_BYTES = 16
+_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
+
+
+def save_fields(
+    calibration: Mapping[str, Any], folder: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the fields of a `Calibration`; see `Calibration.save`."""
+    draws, reference = calibration["draws"], calibration["reference"]
+    content = {
+        "format": _VERSION,
+        "model": calibration["model"].describe(),
+        **{name: calibration[name] for name in _NUMBERS},
+        "levels": dict(calibration["levels"]),
+        "columns": calibration["columns"],
+        "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
+        "provenance": asdict(draws.provenance),
+        "reference": None
+        if reference is None
+        else {"key": reference.key, "columns": reference.columns},
+    }
+    columns = {
+        f"{name}.{place}": column
+        for name in draws.variables
+        for place, column in enumerate(_columns(draws.flat(name)))
+    }
+    with folder_aside(folder, overwrite=overwrite, private=True) as aside:
+        text = json.dumps(content, indent=2) + "\n"
+        (aside / "calibration.json").write_text(text, encoding="utf-8")
+        pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+        if reference is not None:
+            digests = {"of_model": reference.of_model, "of_row": reference.of_row}
+            pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
+
+
+def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> dict[str, Any]:
+    """Read the fields of a `Calibration`; see `Calibration.load`."""
+    root = Path(folder)
+    with whole_only(folder, "calibration"):
+        content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+        table = pd.read_csv(root / "draws.csv", dtype=str).astype(float)  # exact, unlike C parsing
+        if content["format"] != _VERSION:
+            raise InvalidInput(
+                f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"
+            )
+        made = content["provenance"]
+        provenance = Provenance(
+            **{
+                **made,
+                "settings": SamplerSettings(**made["settings"]),
+                "notes": tuple(made["notes"]),
+            }
+        )
+        draws = {
+            name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
+        }
+        scalars = sum(values[0].size for values in draws.values())  # no draw: IndexError
+        if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
+            raise ValueError("draws")
+        return {
+            "model": _model(content["model"], model),
+            "draws": frozen_draws(draws, provenance),
+            "levels": {name: list(own) for name, own in content["levels"].items()},
+            "columns": read_names(content, "columns"),
+            "reference": _reference(root / "reference.csv", content.get("reference")),
+            **_numbers(content),
+        }
+
+
+def _reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
+    """The digests of the reference, if the calibration has them."""
+    if fields is None:
+        return None
+    table = pd.read_csv(path, dtype=str)
+    digests = {name: np.array([int(each) for each in table[name]], dtype=np.uint64)
+               for name in ("of_model", "of_row")}  # fmt: skip
+    if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
+        raise ValueError("reference")
+    return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
+
+
+def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+    """What weights and charge are made of, checked as `calibrate` checks it."""
+    for name in ("lowest", "highest", "scale", "shift", "censored"):
+        check_finite(content[name], name)
+    check_positive(content["cap"], "cap")
+    check_choice(content["relation"], "relation", RELATIONS)
+    return {name: content[name] for name in _NUMBERS}
+
+
+def _columns(values: FloatArray) -> FloatArray:
+    return np.asarray(values.reshape(values.shape[0], -1).T)
+
+
+def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatArray:
+    width = math.prod(shape)
+    if not 0 < width <= table.shape[1]:
+        raise ValueError(name)
+    names = [f"{name}.{place}" for place in range(width)]
+    values = np.asarray(table[names], dtype=np.float64)
+    return np.asarray(values.reshape(len(table), *shape))
+
+
+def _model(settings: dict[str, Any], given: Model | None) -> Model:
+    """The model given, if it is the one that was stored, or the built-in one it names."""
+    if given is not None:
+        own = json.loads(json.dumps(given.describe()))
+        other = [name for name in {**settings, **own} if settings.get(name) != own.get(name)]
+        if other:
+            raise InvalidInput(
+                f"model must be the one that the calibration was made with: {other[0]} was "
+                f"{settings.get(other[0])!r}, found {own.get(other[0])!r}"
+            )
+        return given
+    classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
+    if settings["model"] not in classes:
+        raise InvalidInput(
+            f"the calibration's model must be built in or given (model=, or --formula and --model "
+            f"stan:...): {settings['model']!r} is not built in"
+        )
+    make: Any = classes[settings["model"]]
+    # A description may say more than the options that make the model, and leaves defaults out.
+    built: Model = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
+    return built
+
+
+def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
+    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
+    n_draws = len(next(iter(values.values())))
+    return Draws(
+        variables={name: own[None] for name, own in values.items()},
+        divergent=np.zeros((1, n_draws), dtype=bool),
+        treedepth=np.zeros((1, n_draws), dtype=np.int64),
+        energy=np.zeros((1, n_draws)),
+        step_size=np.ones(1),
+        inv_metric=None,
+        parameters=tuple(values),
+        provenance=provenance,
+    )

@@ -1,0 +1,250 @@
+"""The privacy charge of a fit: its epsilon, and in words what it assumes and leaves open."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pyhybrid.errors import SamplingError
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
+
+__all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
+
+
+_AN_ANSWER = (
+    "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
+    "that do not converge, another mode of the posterior or records shared with a calibration "
+    "change it, and all of them depend on the data."
+)
+_SHARED = (
+    "The calibration was made from records that are released here, or from more of them than "
+    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
+    "records would make the guarantee strict."
+)
+_UNKNOWN = (
+    "Whether the calibration was made from the records that are released here cannot be told, as "
+    "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "neighbours; another calibration, from other records, would make the guarantee strict."
+)
+
+
+def charge_of_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+) -> PrivacyCharge:
+    """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
+
+    Raises
+    ------
+    SamplingError
+        If the bound is not finite, so that no epsilon can be stated.
+    """
+    overall = fit.bounds.overall
+    if not math.isfinite(overall):
+        raise SamplingError(
+            "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
+            "of 0 under some draw; use a mechanism that gives such records weight 0"
+        )
+    return _charge(
+        fit,
+        bound,
+        mechanism=mechanism,
+        kind=ASYMPTOTIC_LOCAL,
+        lipschitz_bound=overall,
+        assumes=_assumes(fit, bound),
+        not_covered=_not_covered(bound),
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        relation=relation,
+        safety_factor=safety_factor,
+    )
+
+
+def charge_of_censored_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+    record_indexed: bool,
+    calibrated: bool,
+    shared: bool | None = False,
+) -> PrivacyCharge:
+    """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
+
+    Strict if weights and predictors are functions of single records. If they were computed from
+    the same database, those of a neighbour differ, which the cap does not bound: the charge stays
+    local. So it does if the draws are not known to come from the censored posterior: the chains
+    have not converged, or others ended in another mode.
+
+    Parameters
+    ----------
+    shared : bool or None
+        True if the records are among those that the calibration was made from, whose weights then
+        were computed from the same database; None if that cannot be told.
+    """
+    assert fit.cap is not None
+    by_record = record_indexed and not bound.data_dependent and shared is False
+    exact = fit.diagnostics.converged and not fit.diagnostics.n_elsewhere
+    kind = STRICT if by_record and exact else ASYMPTOTIC_LOCAL
+    return _charge(
+        fit,
+        bound,
+        mechanism=mechanism,
+        kind=kind,
+        lipschitz_bound=fit.cap,
+        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
+        not_covered=(
+            *_not_covered(bound, computed=False),
+            _AN_ANSWER,
+            *(("The records that the calibration was made from.",) if calibrated else ()),
+        ),
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        relation=relation,
+        safety_factor=safety_factor,
+    )
+
+
+def _charge(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    lipschitz_bound: float,
+    kind: str,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+    **fields: Any,
+) -> PrivacyCharge:
+    """A charge whose epsilon is what `lipschitz_bound` costs."""
+    return PrivacyCharge(
+        epsilon=epsilon_of_bound(
+            lipschitz_bound,
+            n_draws_released=n_draws_released,
+            relation=relation,
+            density_above_one=bound.density_above_one,
+            safety_factor=safety_factor,
+            kind=kind,
+        ),
+        kind=kind,
+        relation=relation,
+        n_draws_released=n_draws_released,
+        bound=lipschitz_bound,
+        # A strict bound was given; how many draws there were depends on whether a first try failed.
+        n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
+        draw_quantile=fit.bounds.draw_quantile,
+        cap=fit.cap,
+        safety_factor=safety_factor,
+        density_above_one=bound.density_above_one,
+        converged=fit.diagnostics.converged,
+        **fields,
+    ).sealed()
+
+
+def _assumes_of_censoring(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    record_indexed: bool,
+    calibrated: bool,
+    shared: bool | None,
+) -> tuple[str, ...]:
+    sentences = [
+        "Released draws come from the censored posterior exactly; a sampler that has converged "
+        "comes close to that.",
+        "The type of the synthesised column, its number of decimals and the levels of categorical "
+        "predictors are public and the same for every possible record.",
+    ]
+    if shared is not False:
+        sentences.append(_SHARED if shared else _UNKNOWN)
+    elif record_indexed:
+        sentences.append("Each record's weight is a function of that record alone.")
+    else:
+        sentences.append(
+            "Weights were computed from the same database and are assumed not to change for its "
+            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
+        )
+    if calibrated and shared is False:
+        sentences.append("The calibration was made from other records, or from public ones.")
+    if bound.data_dependent:
+        sentences.append(
+            f"{_coded(bound)}, assumed not to change for neighbours; constants given by hand would "
+            "make the guarantee strict."
+        )
+    if fit.diagnostics.n_elsewhere:
+        sentences.append(
+            "The censored posterior may have more than one mode, as some chains ended elsewhere; "
+            "modes that the release was not drawn from are assumed to have no weight, and the "
+            "guarantee is not strict for that."
+        )
+    return (*sentences, *bound.assumptions, _converged(fit))
+
+
+def _coded(bound: BoundModel) -> str:
+    terms = ", ".join(bound.data_dependent)
+    return f"Predictors are coded with values computed from all records ({terms})"
+
+
+def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
+    s = fit.bounds.kept_draws.size
+    sentences = [
+        f"The bound is the largest value over {s} posterior draws, an estimate from below of the "
+        "largest possible one.",
+        "The records are many enough for the local bound to be near the global one; the guarantee "
+        "holds for this database and extends to others only as their size grows.",
+        "Weights are tied to the record: taking one record out is assumed not to change the "
+        "weights of the others.",
+    ]
+    if bound.data_dependent:
+        sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
+    sentences += [*bound.assumptions, _converged(fit)]
+    if fit.bounds.draw_quantile < 1:
+        sentences.append(
+            f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
+            "log-likelihood were dropped: the bound may fail with a probability that this does "
+            "not state."
+        )
+    return tuple(sentences)
+
+
+def _converged(fit: PosteriorFit) -> str:
+    if fit.diagnostics.converged:
+        return "The sampler has converged, by the rule stated below."
+    return (
+        "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon stated "
+        "here may be too small. " + "; ".join(fit.diagnostics.problems) + "."
+    )
+
+
+def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
+    """That every column but those given is released as it is."""
+    columns = " ".join(", ".join(synthesized).split())
+    return (
+        f"Columns that were not synthesised: every column but {columns} is released as it is, and "
+        "who is in the data is not hidden."
+    )
+
+
+def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+    sentences = (
+        unsynthesized_sentence(bound.synthesized),
+        "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
+        "bound can be worked out from it.",
+        "Choices made by looking at the confidential data: the model and its formula, scale, "
+        "shift, k, and which of several releases was kept.",
+        "Other releases from the same data: their epsilons add up.",
+    )
+    # A cap was given beforehand: an epsilon made of it tells nothing.
+    return sentences if computed else (sentences[0], *sentences[2:])

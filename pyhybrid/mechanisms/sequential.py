@@ -1,0 +1,267 @@
+"""Several sensitive columns, one after the other: each given those before it and the predictors.
+
+The joint density of the sensitive columns is p(y_1 | x) p(y_2 | y_1, x) ...: each factor has a
+model and a mechanism of its own, fitted to the confidential data. A synthetic set draws y_1 first
+and reads the synthetic y_1 where the model of y_2 has it as a predictor. The fits use random
+numbers of their own, and their charges are composed.
+
+References
+----------
+[R03] for partial synthesis; [S22] sec. 2 for the charges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import check_count, check_draws_released, check_flag
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import FitProgress, FitSession, open_session
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.release import Release
+
+__all__ = ["SequentialSynthesis"]
+
+
+@dataclass(frozen=True)
+class SequentialSynthesis:
+    """Synthesise several columns in sequence.
+
+    Parameters
+    ----------
+    mechanisms : sequence of PseudoPosteriorMechanism
+        One per column, in the order of synthesis, all of one relation. A model may read columns
+        synthesised before its own; it must not read one that is synthesised later, whose true
+        values would shape what is released.
+    allow_unlike : bool, default False
+        Compose strict charges with local ones; the whole is then stated as asymptotic local.
+
+    Raises
+    ------
+    InvalidInput
+        For no mechanism, other than mechanisms, or unlike relations.
+
+    Examples
+    --------
+    >>> steps = [
+    ...     ph.LipschitzWeighted(ph.Poisson("doctor ~ age")),
+    ...     ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ doctor + age")),
+    ... ]
+    >>> release = ph.SequentialSynthesis(steps).release(df, n_synthetic=3)
+    >>> [part.charge.epsilon for part in release.parts], release.charge.epsilon
+    """
+
+    mechanisms: Sequence[PseudoPosteriorMechanism]
+    _: KW_ONLY
+    allow_unlike: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag(self.allow_unlike, "allow_unlike")
+        if not isinstance(self.mechanisms, (list, tuple)) or not self.mechanisms:
+            raise InvalidInput("mechanisms must be a list of at least one mechanism")
+        for place, mechanism in enumerate(self.mechanisms, start=1):
+            if not isinstance(mechanism, PseudoPosteriorMechanism):
+                raise InvalidInput(
+                    f"step {place} must be a mechanism over a model: found "
+                    f"{type(mechanism).__name__}"
+                )
+        relations = sorted({mechanism.relation for mechanism in self.mechanisms})
+        if len(relations) > 1:
+            raise InvalidInput(f"all steps must have one relation: found {' and '.join(relations)}")
+        object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of all steps."""
+        return {"mechanism": self.name, "steps": [step.describe() for step in self.mechanisms]}
+
+    def release(
+        self,
+        df: pd.DataFrame,
+        *,
+        n_synthetic: int = 1,
+        n_draws_released: int | None = None,
+        seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        progress: FitProgress | None = None,
+    ) -> Release:
+        """Fit, bound, charge and synthesise every column.
+
+        Parameters are those of `PseudoPosteriorMechanism.release`.
+
+        Returns
+        -------
+        Release
+            With all columns replaced, the composed charge, and the record of each step in `parts`:
+            its own charge and weights, without tables.
+
+        Raises
+        ------
+        InvalidInput
+            For what a step refuses (the step is named), a column synthesised twice, a model that
+            reads a column synthesised later, or strict steps beside local ones.
+        EngineUnavailable, SamplingError, NotConverged
+            As a release of any step would.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        drawn = check_draws_released(n_draws_released, m)
+        bounds = [
+            _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
+        ]
+        _check_order(bounds)
+        if not self.allow_unlike:
+            _check_kinds(self.mechanisms, bounds)
+        session = open_session(
+            bounds[0],
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        parts: list[ReleaseRecord] = []
+        tables = [df] * m
+        steps = zip(self.mechanisms, bounds, strict=True)
+        for place, (mechanism, bound) in enumerate(steps, start=1):
+            later = [column for each in bounds[place:] for column in each.synthesized]
+            made = mechanism.make_from(
+                _step(session, bound, place),
+                n_synthetic=m,
+                n_draws_released=drawn,
+                given=[_known(table, df, bound.synthesized, later) for table in tables],
+            )
+            parts.append(made.record)
+            tables = made.tables
+        return self._joined(parts, [table[list(df.columns)] for table in tables], session, df)
+
+    def _joined(
+        self,
+        parts: Sequence[ReleaseRecord],
+        tables: list[pd.DataFrame],
+        session: FitSession,
+        df: pd.DataFrame,
+    ) -> Release:
+        """The release of all columns; its parts say what each step did, and have no tables."""
+        last = parts[-1]
+        synthesized = tuple(column for part in parts for column in part.synthesized)
+        read = dict.fromkeys(column for part in parts for column in part.predictors)
+        charge = compose_charges(
+            [part.charge for part in parts], mechanism=self.name, allow_unlike=self.allow_unlike
+        )
+        single = {unsynthesized_sentence(part.synthesized) for part in parts}
+        others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
+        charge = replace(
+            charge, not_covered=(unsynthesized_sentence(synthesized), *others)
+        ).sealed()
+        record = ReleaseRecord(
+            charge=charge,
+            diagnostics=None,
+            settings=self.describe(),
+            synthesized=synthesized,
+            predictors=tuple(column for column in read if column not in synthesized),
+            provenance=last.provenance,
+            requested=last.requested,
+            seeded=last.seeded,
+            confidential=Confidential(
+                labels=last.confidential.labels,
+                alpha=np.empty(0),
+                lipschitz=np.empty(0),
+                lipschitz_bound=charge.bound,
+                entropy=session.streams.entropy,
+                data=data_mark(df),
+            ),
+        )
+        return Release.of(record, tables, parts=parts)
+
+
+def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) -> BoundModel:
+    try:
+        return mechanism.model.bind(df)
+    except InvalidInput as error:
+        raise InvalidInput(f"step {place}: {error}") from None
+
+
+def _known(
+    table: pd.DataFrame, df: pd.DataFrame, own: Sequence[str], later: Sequence[str]
+) -> pd.DataFrame:
+    """`table` for a step: its own column, for its model to replace, and none that is synthesised
+    later, whose true values no program of a user's must see."""
+    known: pd.DataFrame = table.drop(
+        columns=[column for column in later if column in table.columns]
+    )
+    for column in own:
+        known[column] = df[column]
+    return known
+
+
+def _check_order(bounds: Sequence[BoundModel]) -> None:
+    step_of: dict[str, int] = {}
+    for place, bound in enumerate(bounds, start=1):
+        for column in bound.synthesized:
+            if column in step_of:
+                raise InvalidInput(
+                    f"each column must be synthesised once: {column!r} is in steps "
+                    f"{step_of[column]} and {place}"
+                )
+            step_of[column] = place
+    for place, bound in enumerate(bounds, start=1):
+        for column in bound.predictors:
+            if step_of.get(column, 0) > place:
+                raise InvalidInput(
+                    f"step {place} must not read {column!r}, which is synthesised later (step "
+                    f"{step_of[column]}): its true values would shape what is released; change the "
+                    "order of the steps"
+                )
+
+
+def _check_kinds(
+    mechanisms: Sequence[PseudoPosteriorMechanism], bounds: Sequence[BoundModel]
+) -> None:
+    """Before anything is fitted: strict charges would not be composed with local ones."""
+    strict = [
+        mechanism.is_strict(bound) for mechanism, bound in zip(mechanisms, bounds, strict=True)
+    ]
+    if any(strict) and not all(strict):
+        raise InvalidInput(
+            f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
+            f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
+            "whole as asymptotic local, the weaker of the two"
+        )
+
+
+def _step(session: FitSession, bound: BoundModel, place: int) -> FitSession:
+    """A session over another model whose random numbers are its own: composition needs that."""
+    report = session.progress
+
+    def named(label: str, done: int, total: int) -> None:
+        assert report is not None
+        report(f"{', '.join(bound.synthesized)}: {label}", done, total)
+
+    return FitSession(
+        bound=bound,
+        engine=session.engine,
+        settings=session.settings,
+        streams=session.streams.child(f"step {place}"),
+        rule=session.rule,
+        on_not_converged=session.on_not_converged,
+        progress=None if report is None else named,
+    )

@@ -1,0 +1,120 @@
+"""Regression coefficients: their two priors, and where the sampler looks for them first.
+
+Every program of a regression samples standardized coefficients z instead of beta. Given the prior's
+scales D, beta = D u, and u is the affine function of z that makes z standard normal if the
+log-likelihood is the quadratic function that a rough fit gives:
+
+    u | z  =  m + C^-T z,   C C' = D I D + 1,   m = (C C')^-1 D s,
+
+with I the curvature (information) and s the gradient at beta = 0 of that quadratic. Location, scale
+and correlation of the design's columns drop out, coefficients that the data know well and those
+that only the prior knows have the same scale, and no funnel between scales and coefficients is
+left. The prior stays on the coefficients of the columns as they are: nothing that is read from the
+data enters the posterior, whatever I and s are.
+
+References
+----------
+Lewandowski, Kurowicka, Joe (2009), J. Multivariate Analysis 100:1989-2001, for the LKJ
+distribution; its matrices are integrated out, see the functions block of
+stan/negative_binomial.stan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.checks import FloatArray, check_choice, check_positive
+from pyhybrid.models.regression import RegressionModel
+
+__all__ = ["PRIORS", "LinearModel", "quadratic"]
+
+PRIORS = ("published", "normal")
+"""Priors on the coefficients, see `LinearModel`."""
+_INTERCEPT = "Intercept"
+
+
+@dataclass(frozen=True)
+class LinearModel(RegressionModel):
+    """A regression through a linear predictor, whose coefficients have one of two priors.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    prior : {"published", "normal"}, default "published"
+        "published": the papers' prior, beta ~ MVN(0, diag(s) Omega diag(s)) with an LKJ prior of
+        Omega and s ~ half-t_3(0, 1) for each coefficient. "normal": beta_j ~ N(0, prior_scale^2),
+        independent, the choice that users of rstanarm and brms know; it is the faster one.
+    prior_scale : float, default 2.5
+        Standard deviation of each coefficient under "normal", on the scale of the linear predictor
+        per unit of the column as the formula codes it. It is public and never read from the data
+        (rstanarm divides its 2.5 by the columns' deviations; that would be a function of the data
+        that no strict charge covers): give predictors units in which a change by one is moderate,
+        e.g. ``I((age - 50) / 10)``.
+    prior_scale_intercept : float, default 10
+        The same for the intercept, which is the linear predictor where all predictors are 0.
+    """
+
+    _: KW_ONLY
+    prior: str = "published"
+    prior_scale: float = 2.5
+    prior_scale_intercept: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.prior, "prior", PRIORS)
+        check_positive(self.prior_scale, "prior_scale")
+        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings; the prior's where it is not the published one."""
+        names = ("prior", "prior_scale", "prior_scale_intercept")
+        own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
+        return {**super().describe(), **own}
+
+    @property
+    def monitored_parameters(self) -> tuple[str, ...]:
+        """What the likelihood reads and, under the published prior, the coefficients' scales."""
+        return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """The prior as the programs take it, for the design's `columns`."""
+        scales = [
+            self.prior_scale_intercept if name == _INTERCEPT else self.prior_scale
+            for name in columns
+        ]
+        return {"normal_prior": int(self.prior == "normal"), "prior_scale": np.array(scales)}
+
+
+def quadratic(
+    X: FloatArray, center: FloatArray, slope: FloatArray, curvature: FloatArray
+) -> dict[str, Any]:
+    """Stan data of the log-likelihood's quadratic approximation about `center`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (d, K)
+    center : ndarray, shape (K,)
+        Coefficients.
+    slope, curvature : ndarray, shape (d,)
+        First derivative of each row's weighted log-likelihood by its linear predictor at `center`,
+        and minus the (expected) second one, at least 0.
+
+    Returns
+    -------
+    dict
+        ``information_root`` (K, K), a root R of the information R R' = X' diag(curvature) X, and
+        ``score`` (K,), the quadratic's gradient at 0.
+    """
+    K = X.shape[1]
+    # By the QR decomposition: its condition number is the root of that of the information.
+    triangle: FloatArray = np.asarray(np.linalg.qr(np.sqrt(curvature)[:, None] * X, mode="r"))
+    root = np.zeros((K, K))
+    root[:, : triangle.shape[0]] = triangle.T
+    score = root @ (root.T @ center) + X.T @ slope
+    if not (np.isfinite(root).all() and np.isfinite(score).all()):
+        raise ValueError("the rough fit is not finite")
+    return {"information_root": root, "score": score}

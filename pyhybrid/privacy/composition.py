@@ -1,0 +1,122 @@
+"""Composition: what several charges cost together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, add_epsilons, shown
+
+__all__ = [
+    "compose",
+    "compose_charges",
+]
+
+
+_PRICE_FIELDS = ("density_above_one", "safety_factor")
+
+
+def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:
+    """Sequential composition: the sum of the epsilons of charges of one kind and relation.
+
+    Parameters
+    ----------
+    charges : sequence of PrivacyCharge
+        Releases computed from the same confidential data.
+    allow_unlike : bool, default False
+        Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
+
+    Returns
+    -------
+    float
+        Epsilon in nats; 0 for no charges.
+
+    Raises
+    ------
+    InvalidInput
+        If kinds or relations differ and `allow_unlike` is False.
+    """
+    labels = sorted({f"{charge.kind}, {charge.relation}" for charge in charges})
+    if len(labels) > 1 and not allow_unlike:
+        raise InvalidInput(
+            f"charges must be of one kind and relation: found {'; '.join(labels)}; "
+            "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
+        )
+    return add_epsilons(charge.epsilon for charge in charges)
+
+
+def compose_charges(
+    charges: Sequence[PrivacyCharge], *, mechanism: str, allow_unlike: bool = False
+) -> PrivacyCharge:
+    """One charge for data sets whose columns were released one after the other.
+
+    Epsilons add (sequential composition). So do the bounds: the log-likelihood of a whole record
+    is the sum of those of its columns. Where only some densities can exceed 1, or safety factors
+    differ, bounds are first brought to the largest of both.
+
+    Parameters
+    ----------
+    charges : sequence of PrivacyCharge
+        Of one relation, number of sets and number of released draws.
+    mechanism : str
+        Name of what was made of them.
+    allow_unlike : bool, default False
+        Take strict charges beside local ones. What holds for every database holds for this one:
+        the whole is then asymptotic local, and says so.
+
+    Raises
+    ------
+    InvalidInput
+        For no charges, unlike relations or numbers, or unlike kinds that are not allowed.
+    """
+    if not charges:
+        raise InvalidInput("charges must hold at least one charge: found none")
+    for name in ("relation", "n_synthetic", "n_draws_released"):
+        found = sorted({str(getattr(charge, name)) for charge in charges})
+        if len(found) > 1:
+            raise InvalidInput(f"charges must agree in {name}: found {', '.join(found)}")
+    first, kinds = charges[0], {charge.kind for charge in charges}
+    if len(kinds) > 1 and not allow_unlike:
+        raise InvalidInput(
+            f"charges must be of one kind: found {' and '.join(sorted(kinds))}; allow_unlike=True "
+            "states the whole as asymptotic local, the weaker of the two"
+        )
+    kind = first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL
+    above, factor = (max(getattr(c, f) for c in charges) for f in _PRICE_FIELDS)
+    exact = sum(
+        shown(c.bound) * shown(c.safety_factor) * _price(c.density_above_one, c) for c in charges
+    ) / (_price(above, first) * shown(factor))
+    bound = float(exact)
+    if shown(bound) > exact:  # or the epsilon due for it would be rounded up once more
+        bound = math.nextafter(bound, 0)
+    draws = [c.n_draws for c in charges if c.n_draws is not None]
+    mixed = ("Strict charges of some columns were added to local ones of others.",)
+    whole = PrivacyCharge(
+        mechanism=mechanism,
+        epsilon=add_epsilons(c.epsilon for c in charges),
+        kind=kind,
+        relation=first.relation,
+        n_synthetic=first.n_synthetic,
+        n_draws_released=first.n_draws_released,
+        bound=bound,
+        n_draws=min(draws, default=None),
+        draw_quantile=min(c.draw_quantile for c in charges),
+        safety_factor=factor,
+        density_above_one=above,
+        converged=all(c.converged for c in charges),
+        assumes=_together(c.assumes for c in charges) + (mixed if len(kinds) > 1 else ()),
+        not_covered=_together(c.not_covered for c in charges),
+    )
+    return whole.sealed() if all(c.is_sealed for c in charges) else whole
+
+
+def _price(above_one: bool, charge: PrivacyCharge) -> int:
+    return 4 if charge.relation == "replace" and above_one else 2
+
+
+def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Each sentence once, in order of first appearance."""
+    return tuple(dict.fromkeys(itertools.chain(*sentences)))

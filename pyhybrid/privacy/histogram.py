@@ -1,0 +1,65 @@
+"""The perturbed histogram's arithmetic: counts in given bins, and probabilities from noisy counts.
+
+The noise itself comes from OpenDP (`primitives`); here it is an argument.
+
+References
+----------
+[C25] supplement 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.errors import InvalidInput
+
+__all__ = ["histogram_counts", "perturbed_probabilities"]
+
+
+def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.NDArray[np.int64]:
+    """Counts of y in `n_bins` equal bins of [lower, upper], shape (n_bins,).
+
+    Bins are closed on the left and open on the right; the last one is closed on both sides.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Finite values within [lower, upper].
+    lower, upper : float
+        Public bounds, part of the guarantee: given by the user, never read from the data.
+    n_bins : int
+        Number of bins B >= 2, public.
+
+    Raises
+    ------
+    InvalidInput
+        For a value outside the bounds (its record is named), lower >= upper, or n_bins < 2.
+    """
+    values = check_vector(y, "y")
+    low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
+    if low >= high:
+        raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
+    bins = check_count(n_bins, "n_bins", at_least=2)
+    outside = np.flatnonzero(~((values >= low) & (values <= high)))
+    if outside.size:
+        raise InvalidInput(f"y must lie in [lower, upper]: record {outside[0]} does not")
+    place = np.floor((values - low) / (high - low) * bins).astype(np.int64)
+    return np.bincount(np.minimum(place, bins - 1), minlength=bins)
+
+
+def perturbed_probabilities(counts: Any, noise: Any) -> FloatArray:
+    """Bin probabilities from counts + noise: negatives to 0, then normalised, shape (B,).
+
+    If nothing positive is left, the bins are equally likely.
+    """
+    noisy = check_vector(counts, "counts")
+    noisy = noisy + check_vector(noise, "noise", length=noisy.size)
+    if not np.isfinite(noisy).all():
+        raise InvalidInput("counts and noise must be finite")
+    kept = np.maximum(noisy, 0)
+    total = kept.sum()
+    return kept / total if total > 0 else np.full(kept.size, 1 / kept.size)

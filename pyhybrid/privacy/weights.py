@@ -1,0 +1,302 @@
+r"""Record weights alpha_i in [0, 1] from disclosure risk.
+
+Every function is one weight map of the papers. Weights are confidential: functions of the data.
+
+References
+----------
+[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1;
+[C25] sec. 2.2 and 4.4; [MT07] McSherry, Talwar (2007), the exponential mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from pyhybrid.checks import (
+    FloatArray,
+    check_alpha,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fraction,
+    check_log_lik,
+    check_nonnegative_vector,
+    check_positive,
+)
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
+
+__all__ = [
+    "TRANSFORMS",
+    "censor",
+    "count_weights",
+    "lipschitz_weights",
+    "reweight",
+    "scalar_weights",
+    "truncate_weights",
+    "weights_from_lipschitz",
+]
+
+
+def lipschitz_weights(
+    log_lik: Any,
+    *,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    transform: str = "linear",
+    draw_quantile: float = 1.0,
+    threshold: float | None = None,
+) -> FloatArray:
+    r"""Lipschitz weights (LW): records with large log-likelihoods are down-weighted.
+
+    With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
+    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        Log-likelihood in nats, draws from the UNWEIGHTED posterior.
+    scale, shift : float
+        c and g of [S22]; finite. With the defaults the riskiest record gets exactly 0.
+    transform : {"linear", "reciprocal", "threshold", "logistic", "softmax"}
+        ``linear``: 1 - r, r = (f - min f)/(max f - min f), r = 0 if all f are equal.
+        ``reciprocal``: 1/(f + 1). ``threshold``: 1 if f < threshold, else 0.
+        ``logistic``: 1 - r, r = 2/(1 + exp(-f/2)) - 1. ``softmax``: 1 - r,
+        r = 1/(1 + exp(-1.69897 (f - mean f)/sd f)), r = 1/2 if all f are equal.
+    draw_quantile : float, default 1
+        As in `lipschitz_bounds`: draws above this quantile of the row maxima are not used.
+    threshold : float, optional
+        f* in nats, above 0; required by, and only by, ``transform="threshold"``.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Weights in [0, 1]; exactly 0 where any log-likelihood of the record is not finite.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape, an unknown transform, or numbers that are not finite.
+
+    References
+    ----------
+    [S22] sec. 3 and assumption 2; [V25] alg. 2.
+
+    Examples
+    --------
+    >>> lipschitz_weights([[-1.0, -2.0, -3.0]])
+    array([1. , 0.5, 0. ])
+    """
+    matrix = check_log_lik(log_lik)
+    quantile = check_fraction(draw_quantile, "draw_quantile")
+    if quantile == 1:
+        by_record = largest_abs(matrix)
+    else:
+        by_record = lipschitz_bounds(matrix, draw_quantile=quantile).by_record
+    return weights_from_lipschitz(
+        by_record, scale=scale, shift=shift, transform=transform, threshold=threshold
+    )
+
+
+def weights_from_lipschitz(
+    lipschitz: Any,
+    *,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    transform: str = "linear",
+    threshold: float | None = None,
+) -> FloatArray:
+    """Weights from unweighted by-record bounds f_i, shape (n,); see `lipschitz_weights`."""
+    f = check_nonnegative_vector(lipschitz, "lipschitz")
+    scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
+    check_choice(transform, "transform", TRANSFORMS)
+    if (transform == "threshold") != (threshold is not None):
+        raise InvalidInput("threshold must be given with transform='threshold', and only then")
+    if threshold is not None:
+        check_positive(threshold, "threshold")
+    alpha = np.zeros(f.size)
+    finite = np.isfinite(f)
+    if finite.any():
+        m = TRANSFORMS[transform](f[finite], threshold)
+        alpha[finite] = np.clip(scale * m + shift, 0, 1)
+    return alpha
+
+
+def _linear(f: FloatArray, _: float | None) -> FloatArray:
+    spread = f.max() - f.min()
+    risk = (f - f.min()) / spread if spread > 0 else np.zeros(f.size)
+    return 1 - risk
+
+
+def _reciprocal(f: FloatArray, _: float | None) -> FloatArray:
+    return np.asarray(1 / (f + 1))
+
+
+def _threshold(f: FloatArray, limit: float | None) -> FloatArray:
+    assert limit is not None
+    return np.asarray(f < limit, dtype=np.float64)
+
+
+def _logistic(f: FloatArray, _: float | None) -> FloatArray:
+    return np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1))
+
+
+def _softmax(f: FloatArray, _: float | None) -> FloatArray:
+    # Equal values have a rounded mean and so a standard deviation just above 0: compare them.
+    spread = f.std(ddof=1) if f.max() > f.min() else 0.0
+    standard = (f - f.mean()) / spread if spread > 0 else np.zeros(f.size)
+    return np.asarray(1 - expit(1.69897 * standard))
+
+
+TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
+    "linear": _linear,
+    "reciprocal": _reciprocal,
+    "threshold": _threshold,
+    "logistic": _logistic,
+    "softmax": _softmax,
+}
+
+
+def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> FloatArray:
+    """Count weights (CW): clip(scale (1 - risk_i) + shift, 0, 1), shape (n,).
+
+    Parameters
+    ----------
+    risk : array_like, shape (n,)
+        `radius_risk` or `pairwise_risk`, in [0, 1].
+    scale, shift : float
+        c and g; finite.
+
+    Raises
+    ------
+    InvalidInput
+        For risks outside [0, 1] or numbers that are not finite.
+
+    References
+    ----------
+    [H22] sec. 2-3; [V25] alg. 3.
+    """
+    values = check_nonnegative_vector(risk, "risk")
+    if values.max() > 1:
+        where = int(np.argmax(values))
+        raise InvalidInput(f"risk must lie in [0, 1]: record {where} is {values[where]:g}")
+    scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
+    return np.clip(scale * (1 - values) + shift, 0, 1)
+
+
+def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
+    """One weight for all records: min(1, target / unweighted), shape (n,).
+
+    This is the exponential mechanism under a log-likelihood utility: alpha = epsilon / (2 Delta).
+
+    Parameters
+    ----------
+    n : int
+        Number of records, >= 1.
+    target_bound, unweighted_bound : float
+        Overall Lipschitz bounds in nats, above 0: wanted, and of the unweighted fit.
+
+    References
+    ----------
+    [S22] sec. 3.1; [MT07].
+    """
+    n = check_count(n, "n")
+    target = check_positive(target_bound, "target_bound")
+    unweighted = check_positive(unweighted_bound, "unweighted_bound")
+    return np.full(n, min(1.0, target / unweighted))
+
+
+def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:
+    """Set alpha_i to 0 where alpha_i f_i > cap (Weighted-M, Weighted-e), shape (n,).
+
+    Parameters
+    ----------
+    alpha : array_like, shape (n,)
+        Weights in [0, 1].
+    lipschitz : array_like, shape (n,)
+        f_i = max_s |f_si| of the UNWEIGHTED fit, in nats; infinity allowed.
+    cap : float
+        M in nats, above 0; M = epsilon / 2 for one released draw.
+
+    References
+    ----------
+    [S22] sec. 4.4; [C25] sec. 2.2.
+    """
+    f = check_nonnegative_vector(lipschitz, "lipschitz")
+    weights = check_alpha(alpha, f.size)
+    cap = check_positive(cap, "cap")
+    return np.where(scaled_maxima(f, weights) > cap, 0.0, weights)
+
+
+def reweight(
+    alpha: Any, by_record: Any, *, k: float = 0.95, bound: float | None = None
+) -> FloatArray:
+    r"""One re-weighting step: :math:`clip(k \alpha_i \Delta / \Delta_i, 0, 1)`, shape (n,).
+
+    Raises the weight of records whose by-record bound leaves slack below the overall bound.
+
+    Parameters
+    ----------
+    alpha : array_like, shape (n,)
+        Weights of the fit, in [0, 1]. A weight of 0 stays 0.
+    by_record : array_like, shape (n,)
+        Delta_i of the alpha-weighted fit, in nats, finite: per RECORD, not per draw.
+    k : float, default 0.95
+        In (0, 1]; holds the refitted bound down.
+    bound : float, optional
+        Overall bound of the same fit; the largest `by_record` if omitted.
+
+    Raises
+    ------
+    InvalidInput
+        For an infinite bound, k outside (0, 1], or vectors of unlike length.
+
+    References
+    ----------
+    [V25] eq. 2.1 and alg. 1.
+    """
+    lipschitz = check_nonnegative_vector(by_record, "by_record")
+    weights = check_alpha(alpha, lipschitz.size)
+    k = check_fraction(k, "k")
+    if not np.isfinite(lipschitz).all():
+        first = int(np.flatnonzero(~np.isfinite(lipschitz))[0])
+        raise InvalidInput(
+            f"by_record must be finite: record {first} has no bound; give it weight 0"
+        )
+    overall = float(lipschitz.max()) if bound is None else check_positive(bound, "bound")
+    raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes to 1
+    with np.errstate(over="ignore"):  # a bound next to 0 divides to infinity and is clipped to 1
+        where = (lipschitz > 0) & (weights > 0)
+        np.divide(k * weights * overall, lipschitz, out=raised, where=where)
+    return np.clip(raised, 0, 1)
+
+
+def censor(log_lik: Any, alpha: Any = None, *, cap: float) -> FloatArray:
+    """Censored weighted log-likelihood max(-M, min(M, alpha_i f_si)), shape (S, n).
+
+    A weight of 0 gives 0; an infinite f_si gives -M or M; NaN (a density that cannot be
+    evaluated) gives -M, as a likelihood of 0 would.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        Unweighted log-likelihood in nats.
+    alpha : array_like, shape (n,), optional
+        Weights in [0, 1]; all 1 if omitted.
+    cap : float
+        M in nats, above 0; the strict Lipschitz bound.
+
+    References
+    ----------
+    [C25] sec. 3.
+    """
+    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
+    weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
+    cap = check_positive(cap, "cap")
+    weighted = np.zeros_like(matrix)
+    np.multiply(matrix, weights, out=weighted, where=weights > 0)
+    return np.clip(np.nan_to_num(weighted, nan=-np.inf, posinf=np.inf, neginf=-np.inf), -cap, cap)

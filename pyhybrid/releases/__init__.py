@@ -1,0 +1,1 @@
+"""Releases: data with their charge and statement, the folder they live in, the ledger."""

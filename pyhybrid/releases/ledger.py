@@ -1,0 +1,365 @@
+"""A ledger: the budget of one confidential data set, and every release that drew on it.
+
+It takes charges from releases only: from a `Release` or from the answer of a primitive, each of
+which carries the charge that its mechanism wrote, under a seal that shows whether anything was
+changed since. The entry holds a hash of what was released, so that a release can be held against
+the ledger later, and the first one a keyed digest of the confidential table: a ledger is for one
+data set. The entry is on disk before the data are: a crash between the two costs budget, and never
+leaves a release without an entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
+from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import KINDS, RELATIONS, STRICT, add_epsilons, epsilon_text
+from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
+from pyhybrid.releases.data_mark import DataMark, keyed
+from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
+
+__all__ = ["Charged", "ChargedTables", "Ledger", "LedgerEntry"]
+
+_FORMAT = 1
+
+
+@runtime_checkable
+class Charged(Protocol):
+    """What a ledger takes: something released, with the charge that its maker gave it."""
+
+    @property
+    def charge(self) -> PrivacyCharge:
+        """What it costs."""
+
+    @property
+    def identifier(self) -> str:
+        """Its name, which nothing else has."""
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless it is as it was made, its charge among the rest."""
+
+    def content_digest(self) -> str:
+        """SHA-256 of what was released and of its charge."""
+
+
+@runtime_checkable
+class ChargedTables(Charged, Protocol):
+    """Synthetic tables, which say of which data and with which random numbers they were made."""
+
+    @property
+    def data(self) -> DataMark | None:
+        """Mark of the confidential table; None if it was not noted."""
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """Columns that were replaced."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of mechanism and model."""
+
+    @property
+    def entropy(self) -> int:
+        """Root of the random numbers. Confidential."""
+
+
+class Ledger:
+    """The privacy budget of one confidential data set, kept in a file.
+
+    Parameters
+    ----------
+    path : path
+        File of the ledger; created if it is not there and a budget is given.
+    budget : float, optional
+        Largest sum of epsilons, above 0, nats. Fixed when the ledger is created.
+    kind : {"strict", "asymptotic local"}, optional
+        Kind of the charges it takes; fixed when the ledger is created.
+    relation : {"remove", "replace"}, optional
+        Relation of the charges it takes; fixed when the ledger is created.
+    allow_unlike : bool, default False
+        Take charges of another kind or relation, too. The sum is then labelled: it is no
+        guarantee of either kind.
+    allow_other_data : bool, default False
+        Take releases of other tables than that of the first release, too: of a part of its
+        records, or of the same ones recoded. The sum is then labelled.
+    wait : float, default 10
+        Seconds to wait for another process that uses the file.
+
+    Notes
+    -----
+    The first release binds the ledger to its data: the entry keeps a digest of each column under a
+    key of the ledger's own (HMAC-SHA-256). Later releases must be of a table with as many records
+    in which the column that is synthesised, and most of the other columns that both have, hold the
+    same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
+    change; another year of a survey, or some of the records, are another data set. Answers of
+    primitives come without a table: whose data they are of is the owner's word.
+
+    Epsilons add where random numbers are independent. Another mechanism's release that shares its
+    seed with an entry (from one session, or with the same ``seed=``) is refused.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is missing and no budget is given, is damaged, or holds another budget, kind or
+        relation than those given.
+    SaveFailed
+        If the file is locked for longer than `wait`.
+
+    Examples
+    --------
+    >>> ledger = Ledger("survey.ledger", budget=10, kind="strict", relation="replace")
+    >>> release.save("out", ledger=ledger)      # refused, with nothing written, past the budget
+    >>> ledger.left
+    9.0
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        budget: float | None = None,
+        kind: str | None = None,
+        relation: str | None = None,
+        allow_unlike: bool = False,
+        allow_other_data: bool = False,
+        wait: float = 10.0,
+    ) -> None:
+        self.path = Path(path)
+        self.allow_other_data = check_flag(allow_other_data, "allow_other_data")
+        self.allow_unlike = check_flag(allow_unlike, "allow_unlike")
+        self._wait = check_finite(wait, "wait")
+        given = _checked_terms(budget, kind, relation)
+        with self._file(create=not self.path.exists() and self._may_create(given)) as file:
+            lines = file.lines()
+            if not lines:
+                self._may_create(given)
+                lines = [file.append({"format": _FORMAT, **given}, after=[])]
+        terms = _terms(lines[0], self.path)
+        self.budget: float = terms["budget"]
+        self.kind: str = terms["kind"]
+        self.relation: str = terms["relation"]
+        for name, value in given.items():
+            if value is not None and value != terms[name]:
+                raise InvalidInput(
+                    f"ledger {self.path} has {name} {terms[name]!r}, fixed when it was created: "
+                    f"found {value!r}; leave {name} out or start another file"
+                )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Ledger {self.path}: {epsilon_text(self.spent)} of {epsilon_text(self.budget)} "
+            f"spent ({self.label})>"
+        )
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """All entries, read from the file with its chain checked."""
+        with self._file() as file:
+            return entries_of(file.lines())
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line: note it elsewhere, and lines that go missing are found."""
+        with self._file() as file:
+            return file.lines()[-1].sha256
+
+    @property
+    def spent(self) -> float:
+        """Sum of the epsilons, nats; see `label` for what it means."""
+        return _spent(self.entries)
+
+    @property
+    def left(self) -> float:
+        """Budget less what is spent, nats, >= 0."""
+        return _left(self.budget, self.spent)
+
+    @property
+    def label(self) -> str:
+        """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
+        entries = self.entries
+        found = {f"{entry.kind}, {entry.relation}" for entry in entries}
+        data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
+        if found <= {f"{self.kind}, {self.relation}"}:
+            return f"{self.kind}, {self.relation} one record{data}"
+        unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
+        return f"sum of unlike charges, no guarantee of any kind: {unlike}{data}"
+
+    def add(self, release: Charged) -> LedgerEntry:
+        """Enter the charge of a release; one that is in the ledger already costs nothing more.
+
+        Parameters
+        ----------
+        release : Release or PrivateAnswer
+            What a mechanism or primitive returned. `Release.save` with ``ledger=`` calls this
+            before it writes.
+
+        Returns
+        -------
+        LedgerEntry
+
+        Raises
+        ------
+        BudgetExceeded
+            If the epsilon is more than what is left; nothing is entered.
+        InvalidInput
+            For a number, a bare charge, a step of a sequence or anything else that is no release;
+            for a release whose charge, tables or settings were changed since it was made; for one
+            of other data; for an unlike kind or relation; for a damaged file.
+        SaveFailed
+            If the file is locked or cannot be written.
+        """
+        if not isinstance(release, Charged):
+            raise InvalidInput(
+                "a ledger takes charges from releases only: give the whole Release, or the answer "
+                f"of a primitive, found {type(release).__name__}"
+            )
+        release.check_seal()
+        charge, content = release.charge, release.content_digest()
+        with self._file() as file:
+            lines = file.lines()
+            entries = entries_of(lines)
+            for entry in entries:
+                if entry.identifier == release.identifier:
+                    return _same(entry, content, self.path)
+            self._check(charge, entries)
+            line = file.append(
+                {
+                    "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                    "made_by": charge.mechanism,
+                    "identifier": release.identifier,
+                    "content_sha256": content,
+                    "charge": charge.public(),
+                    **(
+                        self._bindings(release, lines) if isinstance(release, ChargedTables) else {}
+                    ),
+                },
+                after=lines,
+            )
+        return entry_of(line)
+
+    def _bindings(self, release: ChargedTables, lines: list[Line]) -> dict[str, Any]:
+        """What ties an entry to the data, whose keyed mark the first one has, and to its seed."""
+        mark, bound = release.data, data_of(lines, self.path)
+        if mark is None:
+            raise InvalidInput(
+                "a release must say which data it is of: this one was saved by an earlier version "
+                "of pyhybrid, which did not note it; release anew"
+            )
+        key = secrets.token_hex(16) if bound is None else bound[0]
+        own = mark.keyed(key)
+        made_with = {
+            "seed": keyed(key, str(release.entropy)),
+            "settings": keyed(key, json.dumps(dict(release.settings), sort_keys=True, default=str)),
+        }
+        self._check_random_numbers(made_with, lines)
+        if bound is None:
+            return {"data": {"key": key, **own.as_dict()}, "made_with": made_with}
+        if own.is_of_the_data_of(bound[1], release.synthesized):
+            return {"made_with": made_with}
+        if not self.allow_other_data:
+            raise InvalidInput(
+                f"releases in ledger {self.path} must be of the data of its first release: this "
+                "one is of other records, of some of them, or of values that were recoded. Other "
+                "people's data have a ledger of their own; for the same people's, "
+                "allow_other_data=True adds it and labels the sum"
+            )
+        return {"other_data": True, "made_with": made_with}
+
+    def _check_random_numbers(self, made_with: Mapping[str, str], lines: list[Line]) -> None:
+        """Epsilons add for random numbers that are independent; fits of one seed share theirs."""
+        for line in lines[1:]:
+            earlier = line.content.get("made_with")
+            if not isinstance(earlier, Mapping) or earlier.get("seed") != made_with["seed"]:
+                continue
+            if earlier.get("settings") != made_with["settings"]:
+                raise InvalidInput(
+                    f"releases in ledger {self.path} must have random numbers of their own: this "
+                    f"one shares those of entry {line.number}, another mechanism's of the same "
+                    "session or seed, and epsilons add only where they are independent; release "
+                    "it anew, without a seed"
+                )
+
+    def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
+        found, own = (charge.kind, charge.relation), (self.kind, self.relation)
+        if found != own and not self.allow_unlike:
+            raise InvalidInput(
+                f"charges in ledger {self.path} must be {', '.join(own)}: found "
+                f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
+                "(--allow-unlike) adds it all the same and labels the sum"
+            )
+        if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
+            raise InvalidInput(
+                "a strict charge must be of chains that have converged, all of whose draws are "
+                f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
+            )
+        left = _left(self.budget, _spent(entries))
+        if Decimal(repr(charge.epsilon)) > Decimal(repr(left)):
+            raise BudgetExceeded(
+                f"the release must cost at most what is left in ledger {self.path}, "
+                f"{epsilon_text(left)} of {epsilon_text(self.budget)}: it costs "
+                f"{epsilon_text(charge.epsilon)}. Nothing was written; lower its epsilon, or do "
+                "not release it"
+            )
+
+    def _may_create(self, given: Mapping[str, Any]) -> bool:
+        missing = [name for name, value in given.items() if value is None]
+        if missing:
+            raise InvalidInput(
+                f"ledger {self.path} must exist, or be given budget, kind and relation to be "
+                f"created: found no {missing[0]}"
+            )
+        return True
+
+    @contextlib.contextmanager
+    def _file(self, *, create: bool = False) -> Iterator[ChainedFile]:
+        with locked_file(self.path, create=create, wait=self._wait) as file:
+            yield file
+
+
+def _checked_terms(budget: float | None, kind: str | None, relation: str | None) -> dict[str, Any]:
+    return {
+        "budget": None if budget is None else check_positive(budget, "budget"),
+        "kind": None if kind is None else check_choice(kind, "kind", KINDS),
+        "relation": None if relation is None else check_choice(relation, "relation", RELATIONS),
+    }
+
+
+def _terms(first: Line, path: Path) -> dict[str, Any]:
+    """Budget, kind and relation from the first line."""
+    terms = dict(first.content)
+    found = terms.pop("format", None)
+    if isinstance(found, int) and found > _FORMAT:
+        raise InvalidInput(
+            f"ledger {path} must be of format {_FORMAT}: found {found}, of a later pyhybrid"
+        )
+    known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
+    if not known or None in _checked_terms(**terms).values():
+        raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
+    return terms
+
+
+def _spent(entries: tuple[LedgerEntry, ...]) -> float:
+    return add_epsilons(entry.epsilon for entry in entries)
+
+
+def _left(budget: float, spent: float) -> float:
+    return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
+
+
+def _same(entry: LedgerEntry, content: str, path: Path) -> LedgerEntry:
+    if entry.content_sha256 != content:
+        raise InvalidInput(
+            f"the release must be as it was when entry {entry.number} of ledger {path} was made: "
+            "its values, settings or charge have changed; release anew"
+        )
+    return entry

@@ -1,0 +1,125 @@
+"""What a release says of itself, without its tables; and what of it stays with the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.data_mark import DataMark
+
+__all__ = ["Confidential", "ReleaseRecord"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Confidential:
+    """What must stay with the data owner: functions of the data, and the seed.
+
+    Attributes
+    ----------
+    labels : Index, length n
+        Row labels of the records.
+    alpha : ndarray, shape (n,)
+        Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
+    lipschitz : ndarray, shape (n,)
+        By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
+    lipschitz_bound : float
+        Overall bound, nats.
+    entropy : int
+        Root of all random streams: the seed.
+    censored : ndarray of bool, shape (n,), or None
+        Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
+    data : DataMark or None
+        Which data the release is of, for a ledger; None of a release of an earlier version.
+    """
+
+    labels: pd.Index
+    alpha: FloatArray
+    lipschitz: FloatArray
+    lipschitz_bound: float
+    entropy: int
+    censored: npt.NDArray[np.bool_] | None = None
+    data: DataMark | None = None
+
+    def __repr__(self) -> str:
+        return f"<Confidential record of {len(self.labels)} records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleaseRecord:
+    """A release without its tables: of a sequential synthesis, what one of its steps did.
+
+    The tables of a sequence hold all of its columns. A step has none of its own, so that they
+    cannot be written, or entered in a ledger, at the charge of one column.
+
+    Attributes
+    ----------
+    charge : PrivacyCharge
+        What the release, or the step, costs, all sets together.
+    diagnostics : Diagnostics or None
+        Convergence of the released fit; None for a mechanism without a sampler. Confidential where
+        the charge is strict, which does not cover it.
+    settings : mapping
+        Public settings of mechanism and model.
+    synthesized, predictors : tuple of str
+        Columns that were replaced; columns the model read and left as they are.
+    provenance : Provenance or NoiseProvenance
+        Engine, version, program hash, the settings that ran and (confidential) engine seed; or
+        what made the noise.
+    requested : SamplerSettings or None
+        The sampler settings that were asked for, which the statement gives: those that ran may be
+        a second try's, which the data have a say in. None without a sampler.
+    seeded : bool
+        True if the user gave a seed.
+    confidential : Confidential
+        Weights, bounds, seed. Never publish.
+    fit : PosteriorFit or None
+        The released fit; not saved.
+    reweighted : Reweighted or None
+        The fit before re-weighting and all steps, if there was one; only the steps are saved.
+    """
+
+    charge: PrivacyCharge
+    diagnostics: Diagnostics | None
+    settings: Mapping[str, Any]
+    synthesized: tuple[str, ...]
+    predictors: tuple[str, ...]
+    provenance: Provenance | NoiseProvenance
+    requested: SamplerSettings | None = None
+    seeded: bool
+    confidential: Confidential
+    fit: PosteriorFit | None = field(default=None, repr=False)
+    reweighted: Reweighted | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        c = self.charge
+        return (
+            f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
+            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)>"
+        )
+
+    def save(self, *_: Any, **__: Any) -> None:
+        """Refused: a step has no tables of its own.
+
+        Raises
+        ------
+        InvalidInput
+            Always.
+        """
+        raise InvalidInput(
+            f"what is saved must be a whole release: this is the step of "
+            f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "
+            "of the sequence; save the release that it is a part of"
+        )

@@ -1,0 +1,235 @@
+"""A release: synthetic data with their charge, and the private record of how they were made."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import pandas as pd
+
+from pyhybrid.checks import check_choice, check_output_folder
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.randomness import new_identifier
+from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.folder import FORMATS, load_release, save_release
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.seal import content_digest, record_digests, tables_digest
+from pyhybrid.releases.statement import privacy_statement
+
+__all__ = ["Confidential", "Release"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release(ReleaseRecord):
+    """Synthetic data sets and everything that belongs to them.
+
+    A release is sealed by the mechanism that made it. One whose tables, charge or settings were
+    changed since is neither saved nor entered in a ledger: use `with_unsynthesized` to bring back
+    the text of other columns, and release anew for anything else.
+
+    Attributes
+    ----------
+    synthetic : list of DataFrame
+        m tables with the columns, order, index, dtypes and category levels of the data.
+    identifier : str
+        Tells this release from every other one, also from one that came out the same.
+    parts : tuple of ReleaseRecord
+        What each step of a sequential synthesis did, in their order, with its own charge, weights
+        and bounds, and without tables. Empty otherwise.
+    seal : tuple of (str, str)
+        Digests of what it is made of, by name; set by `sealed`.
+
+    The others are those of `pyhybrid.releases.record.ReleaseRecord`.
+    """
+
+    synthetic: list[pd.DataFrame]
+    identifier: str = field(default_factory=new_identifier)
+    parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
+    seal: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        c = self.charge
+        return (
+            f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
+            f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
+            f"({c.kind}, {c.relation} one record)>"
+        )
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement in plain words (Markdown), fit to be published."""
+        return privacy_statement(self, n_records=len(self.synthetic[0]), parts=self.parts)
+
+    @property
+    def data(self) -> DataMark | None:
+        """Which data the release is of. Confidential."""
+        return self.confidential.data
+
+    @staticmethod
+    def of(
+        record: ReleaseRecord,
+        tables: list[pd.DataFrame],
+        *,
+        parts: Sequence[ReleaseRecord] = (),
+        identifier: str | None = None,
+    ) -> Release:
+        """The release of `tables` with its record, sealed; for mechanisms."""
+        own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
+        name = new_identifier() if identifier is None else identifier
+        return Release(**own, synthetic=tables, identifier=name, parts=tuple(parts)).sealed()
+
+    @property
+    def entropy(self) -> int:
+        """Root of its random numbers. Confidential."""
+        return self.confidential.entropy
+
+    def sealed(self) -> Release:
+        """The release with its seal; called by what makes releases, and by nothing else."""
+        return replace(self, seal=tuple(self._digests().items()))
+
+    def check_seal(self) -> None:
+        """Check that the release is as its mechanism made it.
+
+        Raises
+        ------
+        InvalidInput
+            If tables, charge, settings or parts have changed since; says which.
+        """
+        found, made = self._digests(), dict(self.seal)
+        if not made:
+            raise InvalidInput(
+                "a release must be one that a mechanism made: it was put together by hand"
+            )
+        changed = [n for n in found if not hmac.compare_digest(found[n], made.get(n, ""))]
+        if not changed and not self.charge.is_sealed:
+            changed = ["charge"]
+        if changed:
+            raise InvalidInput(
+                f"a release must be as its mechanism made it: its {changed[0]} changed since, and "
+                "its charge says nothing of what it is now; release anew (with_unsynthesized "
+                "brings back other columns)"
+            )
+
+    def content_digest(self) -> str:
+        """SHA-256 of charge, settings and synthesized values, hexadecimal."""
+        return content_digest(self.charge, self.settings, self.synthetic, self.synthesized)
+
+    def _digests(self) -> dict[str, str]:
+        of_parts = [sorted(record_digests(part).items()) for part in self.parts]
+        return {
+            **record_digests(self),
+            "parts": repr(of_parts),
+            "identifier": self.identifier,
+            "tables": tables_digest(self.synthetic),
+        }
+
+    def with_unsynthesized(self, table: pd.DataFrame) -> Release:
+        """The same release with every column that was not synthesised taken from `table`.
+
+        For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
+        left out of `table`; none may be added, and the synthesised ones stay as they are.
+        """
+        self.check_seal()
+        if not table.index.equals(self.synthetic[0].index):
+            raise InvalidInput("table must have the rows of the synthetic data, in their order")
+        added = [column for column in table.columns if column not in self.synthetic[0].columns]
+        if added:
+            raise InvalidInput(
+                f"table must have no columns but those of the release: {added[0]!r} is not in it"
+            )
+        restored = []
+        for synthetic in self.synthetic:
+            whole = table.copy()
+            whole.attrs = {}  # notes on the confidential table would be published with it
+            for column in self.synthesized:
+                whole[column] = synthetic[column]
+            restored.append(whole)
+        return replace(self, synthetic=restored).sealed()
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        file_format: str = "csv",
+        attachments: Mapping[str, str] | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """Write the release: ``public/`` to give away and ``confidential/`` to keep.
+
+        The folder is written aside and renamed, so that it is there whole or not at all;
+        ``confidential/`` can be read by its owner only.
+
+        Parameters
+        ----------
+        folder : path
+            New or empty, unless `overwrite`.
+        overwrite : bool, default False
+            Replace what is in `folder`.
+        file_format : {"csv", "parquet"}
+            Of the synthetic tables.
+        attachments : mapping of str to str, optional
+            Further text files for ``confidential/``, by file name.
+        ledger : Ledger, optional
+            Takes the charge before anything is written; the entry's number and hash are kept in
+            ``confidential/run.json``. Saving the same release again costs nothing more.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not empty, the format is unknown, or the release has changed since it
+            was made (`check_seal`); see also `Ledger.add`.
+        BudgetExceeded
+            If the charge is more than what is left in the ledger; nothing is written.
+        SaveFailed
+            On a disk error; nothing is left behind.
+        """
+        check_choice(file_format, "file_format", FORMATS)
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
+        check_output_folder(folder, overwrite=overwrite)
+        self.check_seal()
+        # First, so that nothing is written past the budget, and no data are without an entry.
+        entry = None if ledger is None else ledger.add(self)
+        save_release(
+            folder,
+            record=self,
+            tables=self.synthetic,
+            parts=self.parts,
+            statement=self.statement,
+            notes={
+                "identifier": self.identifier,
+                "content_sha256": self.content_digest(),
+                "ledger": None
+                if entry is None
+                else {"entry": entry.number, "sha256": entry.sha256},
+            },
+            overwrite=overwrite,
+            file_format=file_format,
+            attachments=attachments or {},
+        )
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> Release:
+        """Read a release that `save` wrote; `fit` is None.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is no release, is incomplete or changed, or was written by a later
+            version.
+        """
+        stored = load_release(folder)
+        loaded = Release.of(
+            stored.record, stored.tables, parts=stored.parts, identifier=stored.identifier
+        )
+        if stored.content_sha256 not in (None, loaded.content_digest()):
+            raise InvalidInput(
+                f"{os.fspath(folder)} must hold a release as it was saved: its charge, settings or "
+                "synthesised values have changed since"
+            )
+        return loaded

@@ -1,0 +1,91 @@
+"""Digests of what a release is made of, to tell whether it is as its mechanism made it.
+
+A seal shows carelessness: tables edited after the charge was worked out, a charge replaced by a
+cheaper one, a table added. It keeps nobody from writing a file of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.record import Confidential, ReleaseRecord
+
+__all__ = ["content_digest", "record_digests", "tables_digest"]
+
+
+def record_digests(record: ReleaseRecord) -> dict[str, str]:
+    """Digests of a record by what they are of."""
+    return {
+        "charge": _digest(record.charge.as_dict()),
+        "settings": _digest(
+            [
+                dict(record.settings),
+                record.synthesized,
+                record.predictors,
+                record.seeded,
+                None if record.requested is None else asdict(record.requested),
+                asdict(record.provenance),
+                None if record.diagnostics is None else asdict(record.diagnostics),
+            ]
+        ),
+        "confidential part": _digest(_kept(record.confidential)),
+    }
+
+
+def tables_digest(tables: Sequence[pd.DataFrame]) -> str:
+    """Of all values, labels, names and dtypes of the tables, in their order."""
+    digest = hashlib.sha256()
+    for table in tables:
+        names = [[str(name), str(dtype)] for name, dtype in table.dtypes.items()]
+        digest.update(json.dumps([len(table), names, list(map(str, table.index.names))]).encode())
+        digest.update(_values(pd.util.hash_pandas_object(table.index, index=False)))
+        for place in range(table.shape[1]):
+            digest.update(_values(pd.util.hash_pandas_object(table.iloc[:, place], index=False)))
+    return digest.hexdigest()
+
+
+def content_digest(
+    charge: PrivacyCharge,
+    settings: Mapping[str, Any],
+    tables: Iterable[pd.DataFrame],
+    columns: Iterable[str],
+) -> str:
+    """SHA-256 of charge, settings and synthesized values: the same after a release was saved.
+
+    Columns that were not synthesized are left out: their text may come back from a file in
+    another form, and no charge covers them.
+    """
+    digest, names = hashlib.sha256(), list(columns)
+    for content in (charge.as_dict(), dict(settings)):
+        digest.update(json.dumps(content, sort_keys=True, default=str).encode())
+    for table in tables:
+        for column in names:
+            hashed = pd.util.hash_pandas_object(table[column], index=False)
+            digest.update(column.encode() + hashed.to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _kept(kept: Confidential) -> list[Any]:
+    arrays = (kept.alpha, kept.lipschitz, kept.censored)
+    return [
+        *(None if each is None else hashlib.sha256(each.tobytes()).hexdigest() for each in arrays),
+        kept.lipschitz_bound,
+        str(kept.entropy),
+        None if kept.data is None else kept.data.as_dict(),
+    ]
+
+
+def _values(hashed: pd.Series) -> bytes:
+    return np.asarray(hashed, dtype=np.uint64).tobytes()
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

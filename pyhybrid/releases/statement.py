@@ -1,0 +1,178 @@
+"""The privacy statement: what a release protects and what it does not, in plain words.
+
+Made only of what may be published: no weight, no bound, no seed; of settings those that were asked
+for, as those that ran may depend on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyhybrid.engines import Provenance
+from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.releases.record import ReleaseRecord
+
+__all__ = ["privacy_statement"]
+
+_RELATION = {
+    "remove": "differ by one record left out",
+    "replace": "differ in the values of one record",
+}
+
+
+def privacy_statement(
+    release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
+) -> str:
+    """Return the statement as Markdown.
+
+    Parameters
+    ----------
+    release : ReleaseRecord
+    n_records : int
+        Records of each table.
+    parts : sequence of ReleaseRecord
+        Steps of a sequential synthesis.
+    """
+    charge = release.charge
+    blocks = [
+        "# Privacy statement",
+        _summary(release, n_records),
+        "## What the number means",
+        _meaning(charge),
+        "## Assumed",
+        _bullets(charge.assumes),
+        "## Not covered",
+        _bullets(charge.not_covered),
+        "## How it was made",
+        *_how_each(parts or (release,), numbered=bool(parts)),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _summary(release: ReleaseRecord, n_records: int) -> str:
+    charge = release.charge
+    sets = (
+        "1 synthetic data set"
+        if charge.n_synthetic == 1
+        else f"{charge.n_synthetic} synthetic data sets"
+    )
+    from_noise = isinstance(release.provenance, NoiseProvenance)
+    drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
+    # A line break in a name could forge a heading.
+    columns = " ".join(", ".join(release.synthesized).split())
+    together = "" if charge.n_synthetic == 1 else " together"
+    return (
+        f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
+        f"kind: **{charge.kind}**; "
+        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
+        f"The column(s) {columns} of {n_records} records were replaced by values "
+        f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
+    )
+
+
+def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
+    """Whether the sets share what they were simulated from, and what that costs."""
+    whole, varying = ("noisy histogram", "noise") if from_noise else ("posterior draw", "posterior")
+    part = "histogram" if from_noise else "draw"
+    if charge.n_draws_released == 1 and charge.n_synthetic > 1:
+        return (
+            f"All sets were simulated from one {whole}. Simulating from a released {part} is "
+            f"post-processing, so they cost no more than one; they do not show how the {varying} "
+            "varies."
+        )
+    return (
+        f"Each set was simulated from a {whole} of its own, and the cost is the sum over the sets."
+    )
+
+
+def _meaning(charge: PrivacyCharge) -> str:
+    difference = _RELATION[charge.relation]
+    if charge.kind == STRICT:
+        scope = "This holds for every pair of such databases, at any size."
+    else:
+        scope = (
+            "The guarantee is local and asymptotic: epsilon was computed for this database from "
+            "posterior draws, and it becomes a guarantee for all databases only as the number of "
+            "records grows."
+        )
+    doubled = (
+        " A density can exceed 1 here, so that replacing a record may change the log density in "
+        "both directions; the cost is doubled for it."
+        if charge.relation == "replace" and charge.density_above_one
+        else ""
+    )
+    return (
+        f"For two databases that {difference}, the probability (density) of releasing what was "
+        f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
+        f"that the release tells nothing about any record. {scope}{doubled}"
+    )
+
+
+def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
+    """How the release was made; of a sequence, each step with its own epsilon."""
+    lines = [_bullets(_how(step)) for step in steps]
+    for place, step in enumerate(steps if numbered else ()):
+        column = " ".join(", ".join(step.synthesized).split())
+        lines[place] = (
+            f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
+            f"epsilon = {epsilon_text(step.charge.epsilon)} ({step.charge.kind})\n\n{lines[place]}"
+        )
+    return lines
+
+
+def _how(release: ReleaseRecord) -> list[str]:
+    shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
+    settings = ", ".join(f"{name} = {_in_words(value)}" for name, value in shown.items())
+    lines = [f"Settings: {settings}.", *_made_by(release)]
+    if release.diagnostics is not None:
+        lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")
+    if release.charge.safety_factor > 1:
+        lines.append(f"A safety factor of {release.charge.safety_factor:g} is included in epsilon.")
+    if release.seeded:
+        lines.append(
+            "A seed was set by hand. Whoever knows it can recompute the release from guesses of "
+            "the data: it must stay secret, and seeds are for tests."
+        )
+    else:
+        lines.append("Random numbers came from the operating system's entropy.")
+    return lines
+
+
+def _in_words(value: Any) -> str:
+    """Settings of settings in brackets, as the outer ones are written."""
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{k} = {_in_words(v)}" for k, v in value.items()) + ")"
+    if isinstance(value, (list, tuple)):
+        return "; ".join(_in_words(each) for each in value)
+    return str(value)
+
+
+def _made_by(release: ReleaseRecord) -> list[str]:
+    p = release.provenance
+    if isinstance(p, NoiseProvenance):
+        return [f"Noise: {p.noise}, from the {p.library} library {p.version}."]
+    own = "program" in release.settings  # a StanModel's: not one of pyhybrid's
+    program = f"the user's own, {p.program}" if own else f"stan/{p.program}.stan"
+    return [f"Program: {program}, sha256 {p.program_sha256}.", _engine(release, p)]
+
+
+def _engine(release: ReleaseRecord, ran: Provenance) -> str:
+    asked = release.requested
+    if asked is None:  # a release of an earlier version
+        s = ran.settings
+        return (
+            f"Engine: {ran.engine} {ran.engine_version}; {s.chains} chains of {s.warmup} warm-up "
+            f"and {s.draws} kept iterations."
+        )
+    return (
+        f"Engine: {ran.engine} {ran.engine_version}; asked for: {asked.chains} chains of "
+        f"{asked.warmup} warm-up and {asked.draws} kept iterations, adapt_delta "
+        f"{asked.adapt_delta:g}."
+    )
+
+
+def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)

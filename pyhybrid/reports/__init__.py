@@ -1,0 +1,1 @@
+"""Pages for the data owner. All are confidential unless they say otherwise."""

@@ -1,0 +1,51 @@
+"""HTML report of a risk-utility curve. CONFIDENTIAL."""
+
+from __future__ import annotations
+
+from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.reports.figures.curve import plot_curve
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import Section, Table, picture_of, render_page
+
+__all__ = ["curve_report"]
+
+_COLUMNS = {
+    "mechanism": "",
+    "scale": "scale",
+    "shift": "shift",
+    "epsilon": "epsilon",
+    "bound_ratio": "ratio",
+    "max_ecdf": "max-ECDF",
+    "avg_ecdf": "avg-ECDF",
+    "error_mean": "mean",
+    "error_median": "median",
+    "error_q15": "15th",
+    "error_q90": "90th",
+}
+"""Columns of the table that are shown, with their headings; the last four are errors."""
+
+
+def curve_report(curve: RiskUtilityCurve) -> str:
+    """Return the report as one HTML file without scripts or references. Confidential."""
+    picture = picture_of(
+        plot_curve(curve.table),
+        alt="Utility measures against epsilon, Lipschitz weights and scalar weights.",
+        caption="Each point of one curve has its counterpart of the same bound on the other. Lower "
+        "is better; numbers at points are (scale, shift).",
+    )
+    caption = (
+        f"Means over {curve.n_synthetic} sets. Epsilon of one released draw, asymptotic local, "
+        "remove one record, nats; m draws cost m times that. Ratio: bound to the bound of LW at "
+        "the same point. The last four: absolute errors of mean and percentiles, unit of "
+        f"{curve.outcome}. From 0; smaller is better."
+    )
+    shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
+    rows = [[number_text(row[name]) for name in _COLUMNS] for _, row in shown.iterrows()]
+    table = Table(caption=caption, header=list(_COLUMNS.values()), rows=rows, numbers=True)
+    sections = [
+        Section(paragraphs=[[NOT_COVERED]], pictures=[picture]),
+        Section(heading="Points", tables=[table]),
+    ]
+    title = f"Risk and utility: {curve.outcome}"
+    return render_page(title, sections, confidential=True, advice="publish no part of this page")

@@ -1,0 +1,1 @@
+"""Figures of the reports; the one place that imports matplotlib."""

@@ -1,0 +1,169 @@
+"""Figures of utility and disclosure risk: distributions, propensities, pairs, matching risk.
+
+In the style of `pyhybrid.reports.figures.mechanisms`: arrays in, a `matplotlib.figure.Figure` out,
+no global state, equal input gives equal figures. All of them show the confidential data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.checks import check_vector
+from pyhybrid.errors import InvalidInput
+from pyhybrid.reports.figures.style import (
+    COLOURS,
+    INK,
+    NUMBER,
+    RULE,
+    STYLES,
+    TEXT,
+    finish,
+    finite_of,
+    named,
+    new_panels,
+    plain,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_ecdfs", "plot_matching_risk", "plot_pairs", "plot_propensities"]
+
+_MOST_STEPS = 400
+_CAP = 10.0
+
+
+def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
+    """Distribution functions of the data (black) and of each synthetic set, one panel per column.
+
+    Parameters
+    ----------
+    columns : mapping of str to (data, sets)
+        Values (n,) of the data, and m vectors of synthetic ones. The outermost 1 % of the values
+        of both may lie outside the panel.
+    """
+    k = len(named(columns))
+    across = min(k, 3)
+    rows = -(-k // across)
+    panels = new_panels(7.2 if across > 1 else 5, 0.5 + 2.2 * rows, rows, across, sharey=True)
+    for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=False):
+        truth = finite_of(data, name)
+        parts = [finite_of(values, f"set of {name}") for values in sets]
+        pooled = np.concatenate([truth, *parts])
+        low = np.quantile(pooled, 0.005, method="lower")
+        high = np.quantile(pooled, 0.995, method="higher")
+        grid = np.unique(pooled[(pooled >= low) & (pooled <= high)])
+        grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
+        style = {"drawstyle": "steps-post"}
+        ax.plot(grid, _heights(truth, grid), color=INK, linewidth=2.2, label="data", **style)
+        for values in parts:
+            colour = {"color": COLOURS[1], "linewidth": 1.1, "linestyle": STYLES[1]["linestyle"]}
+            ax.plot(grid, _heights(values, grid), label="synthetic sets", **colour, **style)
+        ax.set_title(plain(name), loc="left", fontsize=TEXT)
+        ax.set(ylim=(-0.02, 1.02))
+        ax.locator_params(axis="x", nbins=4)
+        ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
+    for ax in panels[k:]:
+        ax.set_visible(False)
+    panels[0].set_ylabel("share of records up to here")
+    return finish(panels[0])
+
+
+def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
+    """Histograms of the probability of being synthetic, data against a synthetic set.
+
+    Parameters
+    ----------
+    groups : mapping of str to (data, synthetic)
+        Propensities in [0, 1] of the rows of both, by the name of the classifier.
+    """
+    k = len(named(groups))
+    panels = new_panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
+    for ax, (name, (data, synthetic)) in zip(panels, groups.items(), strict=True):
+        parts = [check_vector(values, name) for values in (data, synthetic)]
+        edges = np.linspace(0, 1, 41)
+        styles: tuple[dict[str, Any], ...] = ({"color": INK, "linestyle": "-"}, STYLES[1])
+        for values, label, style in zip(parts, ("data", "synthetic"), styles, strict=True):
+            share = np.histogram(values, edges)[0] / values.size
+            ax.stairs(share, edges, linewidth=1.6, label=label, **style)
+        middle = parts[1].size / (parts[0].size + parts[1].size)
+        ax.axvline(middle, label="share of synthetic rows", **{**RULE, "linewidth": 1})
+        ax.set_title(plain(name), loc="left", fontsize=TEXT)
+        ax.set(xlim=(-0.02, 1.02), xlabel="probability of being synthetic")
+    panels[0].set_ylabel("share of rows")
+    return finish(panels[0])
+
+
+def plot_pairs(ratios: pd.DataFrame) -> Figure:
+    """Heat map of table ratios: pairs off the diagonal, single columns on it.
+
+    Parameters
+    ----------
+    ratios : DataFrame, square
+        Ratios >= 0 with the names of the columns; see `TableUtility.matrix`. Colours end at 10.
+    """
+    values = ratios.to_numpy(dtype=np.float64)
+    if values.size == 0 or values.shape[0] != values.shape[1] or not (values >= 0).all():
+        raise InvalidInput("ratios must be a square table of numbers >= 0")
+    k = len(values)
+    size = min(8.0, 2.6 + 0.36 * k)
+    ax = new_panels(size + 0.9, size)[0]
+    image = ax.imshow(np.minimum(values, _CAP), cmap="cividis", vmin=0, vmax=_CAP)
+    names = [plain(name) for name in ratios.columns]
+    ax.set_xticks(range(k), names, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(k), names)
+    ax.spines[:].set_visible(False)
+    if k <= 20:
+        for (i, j), value in np.ndenumerate(values):
+            colour = "black" if value > _CAP / 2 else "white"
+            text = f"{value:.1f}" if value < 99.95 else f"{value:.0f}" if value < 1e3 else ">999"
+            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, extend="max")
+    bar.set_label("table ratio (1: as a second sample)", fontsize=TEXT)
+    bar.ax.tick_params(labelsize=TEXT)
+    figure: Figure = ax.figure
+    return figure
+
+
+def plot_matching_risk(groups: Mapping[str, npt.ArrayLike]) -> Figure:
+    """Histograms of matching risk by record, with targets without risk set apart.
+
+    Parameters
+    ----------
+    groups : mapping of str to array_like, shape (n,)
+        T/c or 1/c in [0, 1] of every target; one panel each.
+    """
+    k = len(named(groups))
+    panels = new_panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
+    for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
+        risk = check_vector(values, name)
+        if not ((risk >= 0) & (risk <= 1)).all():
+            raise InvalidInput(f"matching risk of {name} must lie in [0, 1]")
+        counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
+        ax.stairs(counts, edges, fill=True, color=COLOURS[place % 6], alpha=0.6)
+        _count(ax, -0.06, int((risk == 0).sum()))
+        _count(ax, None, int((risk == 1).sum()))
+        ax.set_yscale("symlog", linthresh=10)
+        ax.set(ylabel="targets", ymargin=0.2)
+        ax.set_title(f"{plain(name)}, {risk.size:,} targets", loc="left", fontsize=TEXT)
+    panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    panels[-1].set_xlabel("probability of being matched, mean over the sets")
+    return finish(panels[0])
+
+
+def _count(ax: Any, x: float | None, number: int) -> None:
+    """A bar of its own at `x`, or for None a remark at 1, with the number of targets."""
+    if x is not None:
+        ax.bar(x, number, width=0.04, color=INK)
+        ax.text(x, number, f"{number:,}", ha="center", **NUMBER)
+    elif number:
+        ax.text(1.0, number, f"{number:,} at 1", ha="right", **NUMBER)
+
+
+def _heights(values: npt.NDArray[np.float64], grid: npt.NDArray[np.float64]) -> Any:
+    return np.searchsorted(np.sort(values), grid, side="right") / values.size

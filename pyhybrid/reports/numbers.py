@@ -1,0 +1,37 @@
+"""How numbers are written in reports and on the terminal: one way for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["interval_text", "number_text"]
+
+
+def number_text(value: Any) -> str:
+    """A value as people write it: 54,508, 0.0123, 1.2e-07, yes, none.
+
+    Not for an epsilon, which was rounded up and is shown in full: `privacy.epsilon.epsilon_text`.
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    if np.isnan(value):
+        return "–"
+    if value == 0 or abs(value) >= 1e-4:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:.1e}"
+
+
+def interval_text(row: pd.Series, prefix: str = "", *, gap: str = " ") -> str:
+    """Estimate and interval of a row with `estimate`, `lower` and `upper`, after `prefix`."""
+    ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
+    estimate, lower, upper = map(number_text, ends)
+    return f"{estimate}{gap}[{lower}, {upper}]"

@@ -1,0 +1,72 @@
+"""HTML pages of reports: sections of text, pictures and tables, in one file without references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from pyhybrid.reports.figures.mechanisms import figure_data_uri
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Picture", "Section", "Table", "picture_of", "render_page"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Cells are text; `numbers` aligns them to the right."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """An inlined image with its text alternative."""
+
+    source: str
+    width: int
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Heading, then paragraphs (odd runs of each are bold), bullets, pictures, tables."""
+
+    heading: str = ""
+    level: int = 2
+    paragraphs: Sequence[Sequence[str]] = ()
+    bullets: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+
+
+def picture_of(figure: Figure, *, alt: str, caption: str) -> Picture:
+    """The figure as an inlined picture of its own width."""
+    width = round(96 * figure.get_figwidth())
+    return Picture(source=figure_data_uri(figure), width=width, alt=alt, caption=caption)
+
+
+def render_page(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    confidential: bool,
+    advice: str = "publish only the folder public/",
+) -> str:
+    """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
+    import jinja2
+
+    text = files("pyhybrid").joinpath("report_template.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(text)
+    page = template.render(title=title, sections=sections, confidential=confidential, advice=advice)
+    return page + "\n"

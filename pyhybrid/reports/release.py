@@ -1,0 +1,354 @@
+"""HTML reports of a release: one for its owner, one that may be published.
+
+Both are single files without scripts or references to other files, and depend on nothing but
+their arguments. What the public one says comes from the privacy statement alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines import Provenance
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.convergence import convergence_section
+from pyhybrid.reports.figures.mechanisms import (
+    plot_bound_against_weight,
+    plot_bounds,
+    plot_distributions,
+    plot_weights,
+)
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
+from pyhybrid.reports.reweighting import reweighting_section
+from pyhybrid.reports.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["public_report", "release_report"]
+
+_CHARGE = {
+    "mechanism": "How the record weights come from the data.",
+    "epsilon": "Privacy loss of all released data sets together, nats, rounded up. From 0; smaller "
+    "is safer.",
+    "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
+    "number of records grows. Strict: holds for every database.",
+    "relation": "Neighbouring databases of the guarantee: one record removed, or one replaced.",
+    "n_synthetic": "Synthetic data sets released, m. From 1.",
+    "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
+    "proportion to it.",
+    "bound": "Confidential. Overall Lipschitz bound Δ of one draw, nats: the largest absolute "
+    "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
+    "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
+    "largest possible bound, from below.",
+    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with a "
+    "probability that is not stated.",
+    "cap": "Largest log-likelihood of a record, M, nats, if it was censored or truncated. Smaller "
+    "is safer.",
+    "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
+    "Larger is safer.",
+    "density_above_one": "Whether log-likelihoods above 0 can occur; the replace relation then "
+    "costs twice as much.",
+    "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
+}
+_WITHOUT_FIT = {
+    "mechanism": "What made the sets: no model, and no record weights.",
+    "n_draws_released": "Noisy histograms the sets were drawn from. Epsilon grows in proportion to "
+    "it.",
+    "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
+}
+_OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
+_STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
+
+
+def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | None = None) -> str:
+    """Return the owner's report as one HTML file. CONFIDENTIAL: shows weights, bounds and data.
+
+    Parameters
+    ----------
+    release : Release
+        What is reported on.
+    data : DataFrame
+        The confidential records, in the order of the release.
+    baseline : Release, optional
+        Another release from the same records, such as Unweighted, shown beside it.
+
+    Returns
+    -------
+    str
+        HTML without scripts or references; images are inlined. The seed is not in it.
+
+    Raises
+    ------
+    InvalidInput
+        If `data` or `baseline` have other records or lack a synthesised column.
+    """
+    _check_records(release, data, baseline)
+    releases = _by_name(release, baseline)
+    sections = [
+        Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
+        *_statement(release.statement, level=3),
+        side_by_side(dict(reversed(releases.items())), data),
+        _charge(releases),
+        *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
+        *_reweighting(release),
+        *(_outcome(column, data, releases) for column in release.synthesized),
+        *_convergence(release),
+        _provenance(release),
+    ]
+    return render_page("Release report", sections, confidential=True)
+
+
+def public_report(release: Release) -> str:
+    """Return the privacy statement as one HTML file, fit to be published.
+
+    It is made of ``release.statement`` and nothing else: no weight, no bound, no seed.
+    """
+    return render_page(
+        "Privacy statement", _statement(release.statement, level=2), confidential=False
+    )
+
+
+_STATEMENT_NOTE = (
+    "This part, and only this part, is also in public/privacy_statement.md and may be published."
+)
+
+
+def _check_records(release: Release, data: pd.DataFrame, baseline: Release | None) -> None:
+    n = len(release.synthetic[0])
+    if len(data) != n:
+        raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
+    missing = [column for column in release.synthesized if column not in data.columns]
+    if missing:
+        raise InvalidInput(f"data must have the synthesised columns: {missing[0]!r} is not in them")
+    if baseline is None:
+        return
+    if len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized:
+        raise InvalidInput("baseline must be a release of the same columns of the same records")
+    if _is_fitted(baseline) != _is_fitted(release):
+        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
+
+
+def _is_fitted(release: Release) -> bool:
+    """False for a mechanism without record weights and bounds."""
+    return release.confidential.alpha.size > 0
+
+
+def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
+    """Releases by the name of their mechanism, the baseline first."""
+    name = release.charge.mechanism
+    if baseline is None:
+        return {name: release}
+    other = baseline.charge.mechanism
+    return {f"{other} (baseline)" if other == name else other: baseline, name: release}
+
+
+def _statement(statement: str, *, level: int) -> list[Section]:
+    """Sections of the statement's Markdown: headings, paragraphs, one level of bullets."""
+    found: list[Section] = []
+    heading = ""
+    paragraphs: list[list[str]] = []
+    bullets: list[str] = []
+    for block in [*statement.strip().split("\n\n"), "## "]:
+        if block.startswith("# "):
+            continue
+        if block.startswith("## "):
+            found.append(
+                Section(heading=heading, level=level, paragraphs=paragraphs, bullets=bullets)
+            )
+            heading, paragraphs, bullets = block[3:], [], []
+        elif block.startswith("- "):
+            bullets = block[2:].split("\n- ")
+        else:
+            # Column names may hold asterisks: only the summary, which opens with them, has bold.
+            bold = block.startswith("**")
+            paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
+    return found
+
+
+def _charge(releases: Mapping[str, Release]) -> Section:
+    charges = [release.charge for release in releases.values()][::-1]
+    fitted = any(_is_fitted(release) for release in releases.values())
+    meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
+    show = {"epsilon": str}
+    rows = [
+        [
+            field,
+            *(show.get(field, number_text)(getattr(charge, field)) for charge in charges),
+            meaning,
+        ]
+        for field, meaning in meanings.items()
+        if fitted or field not in _OF_FITS
+    ]
+    table = Table(
+        caption="The privacy charge. Every number, its range and its direction.",
+        header=["Quantity", *list(releases)[::-1], "What it is"],
+        rows=rows,
+    )
+    return Section(heading="Privacy charge", tables=[table])
+
+
+def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
+    kept = {name: each.confidential for name, each in releases.items()}
+    bound = release.confidential.lipschitz_bound
+    finite = release.confidential.lipschitz[np.isfinite(release.confidential.lipschitz)]
+    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
+    overall = {name: each.lipschitz_bound for name, each in kept.items()}
+    marked = ", ".join(f"{name} {value:.2f}" for name, value in overall.items())
+    picture = picture_of(
+        plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall),
+        alt=f"Violin plot of by-record Lipschitz bounds. Overall bounds in nats: {marked}.",
+        caption="Width shows how many records have a bound of that size. The overall bound, and "
+        "with it epsilon, is set by the few records at the tip.",
+    )
+    text = (
+        f"The overall bound of one released draw is {number_text(bound)} nats. The mean by-record "
+        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves room to "
+        "give records of weight below 1 more of it at the same epsilon, as re-weighting does."
+    )
+    return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
+
+
+def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
+    kept = release.confidential
+    zero, one = int((kept.alpha == 0).sum()), int((kept.alpha == 1).sum())
+    masses = f"{zero:,} of weight exactly 0, {one:,} of weight exactly 1"
+    pictures = [
+        picture_of(
+            plot_weights({name: each.confidential.alpha for name, each in releases.items()}),
+            alt=f"Histogram of record weights of {release.charge.mechanism}: {masses}.",
+            caption=f"{kept.alpha.size:,} records, {masses}; the mean weight is "
+            f"{kept.alpha.mean():.3f}. A record of weight 0 does not inform the model at all, one "
+            "of weight 1 as fully as in an unweighted fit.",
+        )
+    ]
+    if np.ptp(kept.alpha) > 0:
+        pictures.append(
+            picture_of(
+                plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound),
+                alt="Scatter plot of by-record bound against record weight with the overall bound.",
+                caption="Records on the dashed line set epsilon. Those far below it, to the left "
+                "of weight 1, could carry more weight at the same epsilon.",
+            )
+        )
+    return Section(heading="Record weights", pictures=pictures)
+
+
+def _reweighting(release: Release) -> list[Section]:
+    path = release.reweighted
+    return [] if path is None else [reweighting_section("Re-weighting", path)]
+
+
+def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
+    """Figure and table of one synthesised column, data against synthetic sets."""
+    heading = f"Data against synthetic data: {column}"
+    truth = _numeric(data[column])
+    sets = {
+        name: [_numeric(table[column]) for table in each.synthetic]
+        for name, each in releases.items()
+    }
+    everything = [truth, *(values for each in sets.values() for values in each)]
+    if not all(values.size for values in everything):
+        return Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
+    whole = all((values == np.floor(values)).all() for values in everything)
+    pictures = []
+    if whole or all(np.ptp(values) > 0 for values in everything):
+        scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
+        figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
+        pictures = [_distribution_picture(figure, column, whole)]
+    return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+
+
+def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
+    kind = "Relative frequencies" if whole else "Density and distribution function"
+    return picture_of(
+        figure,
+        alt=f"{kind} of {column} in the data and in the synthetic sets.",
+        caption="Where a line leaves the data, the synthetic sets distort the distribution; "
+        "the shaded range shows how far the sets differ from each other. Look at the tails first: "
+        "rare values carry the most risk and tend to weigh least.",
+    )
+
+
+def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
+    *others, own = sets
+    target = _summary(truth)
+    rows = [["data", *_compared(target, None)]]
+    found = [_summary(values) for values in sets[own]]
+    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
+    for name in [own, *others]:
+        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
+        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
+    header = [""]
+    for name in _STATISTICS:
+        header += [name, f"{name.removesuffix(' percentile')} off by"]
+    caption = "Summaries of data and synthetic sets. Off by: absolute difference from the data, "
+    caption += "in the unit of the outcome; from 0, smaller is better."
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
+
+
+def _summary(values: FloatArray) -> FloatArray:
+    """Mean, median, 15th and 90th percentile, shape (4,)."""
+    return np.array(
+        [values.mean() if q is None else np.quantile(values, q) for q in _STATISTICS.values()]
+    )
+
+
+def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
+    """Cells of a row: each statistic and how far it is off."""
+    off = (
+        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
+    )
+    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
+
+
+def _numeric(column: pd.Series) -> FloatArray:
+    """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return np.empty(0)
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
+    if numbers.notna().sum() < column.notna().sum():
+        return np.empty(0)
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _convergence(release: Release) -> list[Section]:
+    found = release.diagnostics
+    return [] if found is None else [convergence_section({release.charge.mechanism: found})]
+
+
+def _provenance(release: Release) -> Section:
+    rows = {
+        "pyhybrid": pyhybrid.__version__,
+        **_made_by(release.provenance),
+        **{name: number_text(value) for name, value in release.settings.items()},
+        "seed": "set by hand" if release.seeded else "from the operating system's entropy",
+    }
+    table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
+    text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
+    text += "it can recompute the release from guesses of the data."
+    return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
+
+
+def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
+    if isinstance(made, NoiseProvenance):
+        return {"noise": made.noise, "library": f"{made.library} {made.version}"}
+    return {
+        "engine": f"{made.engine} {made.engine_version}",
+        "program": f"stan/{made.program}.stan",
+        "program sha256": made.program_sha256,
+        **{f.name: number_text(getattr(made.settings, f.name)) for f in fields(made.settings)},
+        "seconds": f"{made.seconds:.2f}",
+        "notes": "; ".join(made.notes) or "none",
+    }

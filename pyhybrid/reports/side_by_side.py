@@ -1,0 +1,254 @@
+"""Epsilon, risk, utility and inference of a release on one page of its report. CONFIDENTIAL.
+
+The work is bounded, so that a report costs seconds whatever n and m are: risks are computed on at
+most 10,000 records, classifiers see at most 4,000, and of m sets the first few count. The page says
+so where it applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.tables.contingency import tables_of_tables
+from pyhybrid.measures.tables.estimates import columns_of_tables
+from pyhybrid.measures.tables.intervals import SINGLE, model_of_tables
+from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
+from pyhybrid.measures.tables.propensity import propensity_of_tables
+from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.measures import measure_rows
+from pyhybrid.reports.page import Section, Table
+
+__all__ = ["side_by_side"]
+
+IntArray = npt.NDArray[np.intp]
+
+_MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 10_000, 4_000, 20_000
+_MOST_SETS, _PERMUTATIONS, _MOST_TERMS = 3, 10, 60
+_WITHIN = 0.1
+
+_DISTANCES = ("max_ecdf", "avg_ecdf")
+_RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Columns:
+    """What the page compares: synthesised columns, and predictors that were kept."""
+
+    synthesized: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.kept, *self.synthesized]
+
+
+def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section:
+    """What is guaranteed, risked, kept and inferred, of each release in a column of its own.
+
+    Parameters
+    ----------
+    releases : mapping of str to Release
+        Releases of the same columns of the same records, by name.
+    data : DataFrame
+        The confidential records, in the order of the releases.
+    """
+    first = next(iter(releases.values()))
+    kept = tuple(c for c in first.predictors if c not in first.synthesized and c in data.columns)
+    columns = _Columns(synthesized=first.synthesized, kept=kept)
+    bounded = min(len(data), _MOST_TARGETS)
+    sets = min(_MOST_SETS, max(len(each.synthetic) for each in releases.values()))
+    intruder = (
+        f"The intruder is taken to know {', '.join(columns.synthesized)} within {100 * _WITHIN:g} %"
+        f"{' and ' + ', '.join(columns.kept) + ' exactly' if columns.kept else ''}. Compared: "
+        f"{', '.join(columns.all)}. Risks from {bounded:,} records and at most {sets} set(s), "
+        f"classifiers on {min(len(data), _MOST_ROWS):,} records."
+    )
+    tables, left_out = [_privacy(releases)], []
+    for part in (_risk, _utility, _inference):
+        try:
+            tables.append(part(releases, data, columns))
+        except InvalidInput as error:
+            left_out.append([f"Not computed: {error}."])
+    if bounded < len(data):
+        intruder += " Among fewer records each is easier to find: rates are upper estimates."
+    note = "Only the first table has a guarantee behind it; the others describe this release."
+    return Section(
+        heading="Epsilon, risk, utility and inference",
+        paragraphs=[[note], [intruder], *left_out],
+        tables=tables,
+    )
+
+
+def _privacy(releases: Mapping[str, Release]) -> Table:
+    charges = [release.charge for release in releases.values()]
+    epsilon = (
+        "Privacy loss of all released sets together, nats: how much any one record can change what "
+        "is released. Range: from 0; smaller is safer."
+    )
+    meaning = {
+        "asymptotic local": "asymptotic local: for this database, global as n grows",
+        "strict": "strict: for every database",
+    }
+    kinds = list(dict.fromkeys(charge.kind for charge in charges))
+    rows = [
+        ["epsilon", *(epsilon_text(c.epsilon) for c in charges), "0", "no limit", epsilon],
+        [
+            "kind, relation",
+            *(f"{c.kind}, {c.relation} one record" for c in charges),
+            "strict",
+            "none",
+            "; ".join(meaning.get(kind, kind) for kind in kinds) + ".",
+        ],
+    ]
+    return _table("Epsilon: what is guaranteed.", releases, rows, "No risk", "Data as they are")
+
+
+def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+    rows = _sample(len(data), _MOST_TARGETS)
+    real = data[columns.all].iloc[rows]
+    near = [column for column in columns.synthesized if is_numeric(real[column])]
+    found = {}
+    versions = {name: each.synthetic[:_MOST_SETS] for name, each in releases.items()}
+    for name, sets in {**versions, "the data themselves": [data]}.items():
+        risk = matching_risk(
+            real,
+            [table[columns.all].iloc[rows] for table in sets],
+            keys=columns.all,
+            radius=dict.fromkeys(near, _WITHIN),
+            kind=dict.fromkeys(near, "relative"),
+            rows_correspond=True,
+        )
+        found[name] = {"matching_risk": risk.mean_risk}
+        found[name] |= {measure: float(getattr(risk, measure)) for measure in _RISKS}
+        found[name] |= _attribute(real, sets, rows, columns, near)
+    caption = "Risk: what an intruder finds who knows the keys. The last column of numbers is the "
+    caption += "risk of publishing the data themselves."
+    return _table(caption, found, measure_rows(found), "No risk", "Data as they are")
+
+
+def _attribute(
+    real: pd.DataFrame,
+    sets: Sequence[pd.DataFrame],
+    rows: IntArray,
+    columns: _Columns,
+    near: Sequence[str],
+) -> dict[str, float]:
+    """Attribute risk of the synthesised columns of numbers, for one who knows the others."""
+    if not columns.kept:
+        return {}
+    found: dict[str, float] = {}
+    for column in near:
+        risk = attribute_risk(
+            real,
+            [table[columns.all].iloc[rows] for table in sets],
+            sensitive=column,
+            keys=columns.kept,
+            radius={column: _WITHIN},
+            kind={column: "relative"},
+        )
+        found |= {
+            f"attribute_risk, {column}": risk.overall,
+            f"attribute_baseline, {column}": risk.baseline,
+        }
+    return found
+
+
+def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+    found = {}
+    for name, release in releases.items():
+        sets = release.synthetic[:_MOST_SETS]
+        tables = reconcile_tables(data, sets, columns=columns.all)
+        few = _of_rows(tables, _sample(len(data), _MOST_ROWS))
+        logistic = propensity_of_tables(few)
+        cart = propensity_of_tables(few, classifier="cart", n_permutations=_PERMUTATIONS, rng=1)
+        numbers = {
+            "pmse_ratio, logistic": logistic.ratio,
+            "pmse_ratio, cart": cart.ratio,
+            "specks, logistic": logistic.specks,
+        }
+        own = _of_columns(tables, [c for c in columns.synthesized if tables.is_number(c)])
+        if own is not None:
+            distances = columns_of_tables(own, n_resamples=100, rng=1).distances
+            for column, row in distances.set_index("column").iterrows():
+                numbers |= {f"{name}, {column}": float(row[name]) for name in _DISTANCES}
+        pairs = tables_of_tables(tables).two_way
+        if len(pairs):
+            worst = pairs.iloc[0]
+            label = f"table_ratio, {worst['first']} and {worst['second']}"
+            numbers["table_ratio, worst pair" if len(releases) > 1 else label] = worst["ratio"]
+        found[name] = numbers
+    caption = "Utility: how near the synthetic sets are to the data."
+    return _table(caption, found, measure_rows(found), "As good as the data", "Useless")
+
+
+def _inference(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+    rows = _sample(len(data), _MOST_FITTED)
+    found, rules = {}, set()
+    for name, release in releases.items():
+        sets = [table[columns.all].iloc[rows] for table in release.synthetic]
+        tables = reconcile_tables(data[columns.all].iloc[rows], sets)
+        outcome = next((c for c in columns.synthesized if tables.is_number(c)), None)
+        if outcome is None:
+            raise InvalidInput("a linear model needs a synthesised column of numbers")
+        formula = _formula(tables, outcome, columns)
+        rule = SINGLE if len(sets) == 1 else "partially_synthetic"
+        fit = model_of_tables(tables, formula, rule=rule)
+        rules.add("one set at its word" if rule == SINGLE else "combined by [R03]")
+        found[name] = {
+            "interval_overlap, mean": fit.mean_overlap,
+            "interval_overlap, worst": float(fit.table["interval_overlap"].min()),
+            "standardised_difference, worst": float(fit.table["standardised_difference"].max()),
+        }
+    caption = (
+        f"Inference: coefficients of the linear model {formula}, 95 % intervals, "
+        f"{' or '.join(sorted(rules))}."
+    )
+    return _table(caption, found, measure_rows(found), "As good as the data", "Useless")
+
+
+def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:
+    """Main effects of the other columns, as long as their terms are not too many."""
+    terms, width = [], 0
+    for column in columns.all:
+        number = tables.is_number(column)
+        width += 1 if number else len(tables.real[column].cat.categories) - 1
+        varied = tables.real[column].nunique() > 1
+        if column != outcome and varied and width <= _MOST_TERMS:
+            terms.append(f"Q({column!r})")
+    return f"Q({outcome!r}) ~ {' + '.join(terms) or '1'}"
+
+
+def _table(
+    caption: str, releases: Mapping[str, object], rows: list[list[str]], best: str, worst: str
+) -> Table:
+    header = ["Measure", *releases, best, worst, "What it is"]
+    return Table(caption=caption, header=header, rows=rows)
+
+
+def _sample(n: int, most: int) -> IntArray:
+    """Places of at most `most` of n records, the same ones each time, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(1).choice(n, most, replace=False))
+
+
+def _of_rows(tables: Tables, rows: IntArray) -> Tables:
+    real, *sets = (
+        table.iloc[rows].reset_index(drop=True) for table in (tables.real, *tables.synthetic)
+    )
+    return Tables(real=real, synthetic=tuple(sets), names=tables.names)
+
+
+def _of_columns(tables: Tables, columns: Sequence[str]) -> Tables | None:
+    if not columns:
+        return None
+    real, *sets = (table[list(columns)] for table in (tables.real, *tables.synthetic))
+    return Tables(real=real, synthetic=tuple(sets), names=tables.names)

@@ -1,0 +1,1 @@
+"""Long work: tasks in processes, results that survive, private folders and files."""

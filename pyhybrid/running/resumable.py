@@ -1,0 +1,138 @@
+"""Finished parts of a long computation in a private file, so that a rerun skips them.
+
+One JSON object per line: a header with the fingerprint of all settings and the root of the random
+streams, then one line per part. Each line is on disk before the next part counts as finished; a
+last line that an interruption has torn is dropped. The file is confidential.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.randomness import streams
+from pyhybrid.running.locks import lock
+
+__all__ = ["FinishedParts", "fingerprint", "open_parts"]
+
+_FORMAT = 1
+
+
+@dataclass(kw_only=True)
+class FinishedParts:
+    """Parts that are finished, by key, and the entropy that all parts share.
+
+    Attributes
+    ----------
+    entropy : int
+        Root of the random streams: the seed given, or the one that the file was begun with.
+        Confidential.
+    parts : dict of str to object
+        Plain JSON values.
+    """
+
+    entropy: int
+    parts: dict[str, Any] = field(default_factory=dict)
+    _file: BinaryIO | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<FinishedParts: {len(self.parts)}>"
+
+    def add(self, key: str, part: Any) -> None:
+        """Note a finished part, on disk first."""
+        if self._file is not None:
+            _append(self._file, {"key": key, "part": part})
+        self.parts[key] = part
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """Hash of settings made of plain JSON types."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def open_parts(
+    path: str | os.PathLike[str] | None, *, settings: str, seed: int | None
+) -> Iterator[FinishedParts]:
+    """Open or begin the file at `path`; without a path nothing outlives the block.
+
+    Parameters
+    ----------
+    path : path, optional
+        Made with permissions 0600 if it does not exist.
+    settings : str
+        `fingerprint` of everything that the parts depend on, but for the seed.
+    seed : int, optional
+        Without it the file's own entropy is used, or the operating system's.
+
+    Raises
+    ------
+    InvalidInput
+        If the file was begun with other settings or another seed, is no such file, or is in use.
+    SaveFailed
+        On a disk error.
+    """
+    if path is None:
+        yield FinishedParts(entropy=streams(seed).entropy)
+        return
+    try:
+        handle = os.open(Path(path), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise SaveFailed(f"results file {path} cannot be opened: {error}") from None
+    with os.fdopen(handle, "r+b") as file:
+        os.chmod(path, 0o600)
+        if not lock(file.fileno()):
+            raise InvalidInput(f"results file {path} must not be in use: another run has it")
+        yield _read(file, path, settings, seed)
+
+
+def _read(file: BinaryIO, path: Any, settings: str, seed: int | None) -> FinishedParts:
+    content = file.read()
+    whole = content[: content.rfind(b"\n") + 1]
+    try:
+        rows = [json.loads(line) for line in whole.splitlines()]
+        header, parts = (rows[0], rows[1:]) if rows else (None, [])
+        found = {row["key"]: row["part"] for row in parts}
+        if header is not None and "format" not in dict(header):
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"results file {path} must be one of finished points: it is not; give another file"
+        ) from None
+    if header is not None and header["format"] != _FORMAT:
+        raise InvalidInput(
+            f"results file {path} must be of format {_FORMAT}: found {header['format']!r}; "
+            "give another file, or the version of pyhybrid that wrote it"
+        )
+    if header is None and content and not content.startswith(b'{"format"'[: len(content)]):
+        raise InvalidInput(f"results file {path} must be new or of finished points: it is neither")
+    file.seek(len(whole))
+    file.truncate()
+    if header is None:
+        entropy = streams(seed).entropy
+        _append(file, {"format": _FORMAT, "settings": settings, "entropy": str(entropy)})
+        return FinishedParts(entropy=entropy, _file=file)
+    entropy = int(header["entropy"])
+    if header["settings"] != settings or seed not in (None, entropy):
+        what = "settings or data" if header["settings"] != settings else "seed"
+        raise InvalidInput(
+            f"results file {path} was begun with other {what}: give the same, another file, or "
+            "remove it"
+        )
+    return FinishedParts(entropy=entropy, parts=found, _file=file)
+
+
+def _append(file: BinaryIO, row: Mapping[str, Any]) -> None:
+    try:
+        file.write(json.dumps(row).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise SaveFailed(f"a finished point could not be noted: {error}") from None

@@ -1,0 +1,351 @@
+"""`validate`: Python against live R; broken functions, wrong models, biased means are caught."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli, rbridge
+from pyhybrid.agreement import Row, arrays, posterior, run
+from pyhybrid.agreement.rows import compare
+from pyhybrid.engines import EngineStatus, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.rstan import RStanEngine
+from pyhybrid.errors import EngineUnavailable, InvalidInput, SaveFailed
+from pyhybrid.fitting.session import open_session
+from pyhybrid.models import NegativeBinomial, Poisson
+from tests.conftest import require
+
+SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
+ROOT = Path(__file__).resolve().parents[2]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def r() -> None:
+    """R, if it can be used here."""
+    status = rbridge.r_status()
+    require(status.available, f"R cannot be used: {status}")
+
+
+@pytest.fixture
+def rstan(r: None) -> None:
+    status = RStanEngine().status()
+    require(status.available, f"rstan cannot be used: {status.cause}")
+
+
+@pytest.fixture(autouse=True)
+def _no_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CmdStan takes a minute per program to compile; tests/parity/test_models.py has it."""
+    missing = EngineStatus(name="cmdstan", available=False, cause="not for these tests")
+    monkeypatch.setattr("pyhybrid.engines.cmdstan.CmdStanEngine.status", lambda self: missing)
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    """Run `pyhybrid validate` in this process; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        handler = signal.getsignal(signal.SIGTERM)
+        monkeypatch.setattr(sys, "argv", ["pyhybrid", "validate", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        signal.signal(signal.SIGTERM, handler)
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def own() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    n = 150
+    table = pd.DataFrame(
+        {
+            "visits": rng.negative_binomial(2, 0.3, n),
+            "age": rng.integers(18, 80, n),
+            "sex": rng.choice(["f", "m"], n),
+            "income": pd.Categorical(
+                rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True
+            ),
+            "insured": rng.random(n) < 0.5,
+        }
+    )
+    return table.set_axis(table.index * 3 + 7)
+
+
+@pytest.mark.parametrize(
+    ("python", "other", "difference"),
+    [
+        (2.0, 2.0, 0.0),
+        ([1.0, 4.0], [1.0, 5.0], 0.2),
+        (0.0, 1e-9, 1e-6),  # relative to 0.001 at least
+        ([np.inf, -np.inf, np.nan], [np.inf, -np.inf, np.nan], 0.0),
+        ([np.inf], [-np.inf], np.inf),
+        ([1.0, np.nan], [1.0, 1.0], np.inf),
+        ([1.0, np.inf], [1.0, 3.0], np.inf),
+        ([1.0, 2.0], [1.0], np.inf),
+        ([[1.0, 2.0], [3.0, 4.0]], [[1.0, 3.0], [2.0, 4.0]], 1 / 3),
+        ({"a": [1.0, 2.0], "rule": "x"}, {"a": [1.0, 2.5], "rule": "x"}, 0.2),
+        ({"a": 1.0, "mine": 3.0}, {"a": 1.0, "other": 4.0}, 0.0),
+        ({"a": [1.0, 2.0], "b": 3.0}, {"a": 1.0, "b": [2.0, 3.0]}, np.inf),
+        ({"a": 1.0}, {"b": 1.0}, np.inf),
+        (True, True, 0.0),
+    ],
+)
+def test_differences(python: Any, other: Any, difference: float) -> None:
+    row = compare("p", "q", python, other)
+    assert row.difference == pytest.approx(difference, rel=1e-12)
+    assert row.agrees == (difference == 0)
+
+
+def test_the_pair_that_is_furthest_apart_is_shown() -> None:
+    row = compare("p", "q", [1.0, 5.0, 2.0], [1.0, 5.0, 2.0 + 2e-12])
+    assert (row.python, row.r, row.numbers) == (2.0, 2.0 + 2e-12, 3)
+    assert row.difference == pytest.approx(1e-12, rel=1e-3)
+    same = compare("p", "q", [1.0, -5.0, np.inf], [1.0, -5.0, np.inf])
+    assert (same.python, same.r) == (-5.0, -5.0)
+    loose = compare("p", "q", [1e-6, 10.0], [2e-6, 10.0], to_largest=True, tolerance=1e-6)
+    assert loose.difference == pytest.approx(1e-7)
+    assert not replace(row, difference=np.nan).agrees
+
+
+def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> None:
+    found = ph.validate(quick=True)
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
+    assert "agree on all" in found.verdict
+    exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())
+    shared = {n for n in exported if n in ph.__all__} | {"round_up", "lipschitz_bounds_loo"}
+    rng = np.random.default_rng(0)
+    makers = (arrays._bounds, arrays._weights, arrays._risks, arrays._accounting, arrays._rules,
+              arrays._masking, arrays._changes, arrays._gaussian)  # fmt: skip
+    calls = [call for make in makers for call in make(rng)]
+    assert shared <= {call.r_function or call.function for call in calls}
+    assert sum(row.part == arrays.PART for row in found.rows) == len(calls)
+    assert {row.part for row in found.rows} == {"table", arrays.PART, "same draws: embedded"}
+    assert any(cause.startswith("rstan") for cause in found.left_out)
+    assert not found.own_data
+    assert found.table.shape == (len(found.rows), 9)
+    with pytest.raises(FrozenInstanceError):
+        found.seed = 2  # type: ignore[misc]
+
+
+def test_a_seed_repeats_the_comparison_and_another_changes_it(r: None) -> None:
+    rows = [tuple(arrays.array_rows(np.random.default_rng(seed))) for seed in (3, 3, 4)]
+    assert rows[0] == rows[1]
+    assert rows[0] != rows[2]
+    assert all(row.agrees for row in rows[2])
+
+
+def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
+    seen = set()
+    found = ph.validate(
+        model="poisson", settings=SHORT, progress=lambda label, done, total: seen.add(label)
+    )
+    assert found.agrees, found.table[~found.table["agrees"]].to_string()
+    parts = [row.part for row in found.rows]
+    assert {
+        "same draws: rstan",
+        "posterior means: unweighted, embedded and rstan",
+        "posterior means: weighted, embedded and rstan",
+    } <= set(parts)
+    means = {row.quantity for row in found.rows if "means: weighted" in row.part}
+    assert {"beta[age]", "largest |alpha f|", "sum of alpha f"} <= means
+    assert {"log_lik by rstan", "weighted fit by rstan", "unweighted fit by embedded"} <= seen
+    assert found.versions["rstan"].startswith(("2.", "3."))
+    assert re.fullmatch(r"[0-9a-f]{64}", found.programs["stan/poisson.stan"])
+    rewritten = [name for name in found.programs if "rewritten" in name]
+    old = tuple(int(part) for part in found.versions["rstan"].split(".")[:2]) < (2, 26)
+    assert len(rewritten) == int(old)
+
+
+@pytest.mark.parametrize(
+    ("function", "factor"), [("reweight", 1 - 1e-9), ("radius_risk", 1 - 1e-11)]
+)
+def test_a_broken_function_is_caught(
+    function: str, factor: float, command: Run, r: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: exit code 1 and the quantity by name."""
+    sound = getattr(ph, function)
+    monkeypatch.setattr(ph, function, lambda *a, **k: sound(*a, **k) * factor)
+    code, out, err = command("--quick", "--out", "report.html")
+    assert (code, err) == (1, "")
+    lines = [line for line in out.splitlines() if "DISAGREES" in line]
+    assert lines
+    assert all(function in line for line in lines)
+    assert "Python and R disagree on" in out
+    assert f"<li>Disagrees: {function}" in Path("report.html").read_text()
+
+
+def test_a_wrong_log_likelihood_is_caught(r: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = NegativeBinomial.log_lik
+    monkeypatch.setattr(NegativeBinomial, "log_lik", lambda *a: sound(*a) * (1 + 1e-9))
+    found = ph.validate(quick=True)
+    wrong = {row.quantity for row in found.rows if not row.agrees}
+    assert {"log_lik: numpy and Stan", "lipschitz_bounds, draw_quantile 1"} <= wrong
+    assert {row.part for row in found.rows if not row.agrees} == {"same draws: embedded"}
+    assert not found.agrees
+
+
+def test_a_wrong_design_is_caught(own: pd.DataFrame, r: None) -> None:
+    bound = Poisson("visits ~ age + income").bind(own)
+    assert all(row.agrees for row in posterior.table_rows(bound))
+    other = own.assign(age=own["age"].where(own["age"] > own["age"].min(), 99))
+    wrong = replace(bound, table=other)
+    assert [row.agrees for row in posterior.table_rows(wrong)] == [True, False]
+
+
+def test_a_posterior_of_other_data_is_caught(own: pd.DataFrame) -> None:
+    bound = Poisson("visits ~ age").bind(own)
+    one, two = (open_session(bound, seed=s, engine="embedded", settings=SHORT) for s in (1, 2))
+    rows = list(posterior.mean_rows(bound, "p", one.unweighted(), two.unweighted()))
+    assert len(rows) == 6
+    assert all(row.agrees and 0 < row.difference < 5 for row in rows)
+    shifted = own.assign(visits=own["visits"] + 1)
+    other = open_session(
+        Poisson("visits ~ age").bind(shifted), seed=1, engine="embedded", settings=SHORT
+    )
+    rows = list(posterior.mean_rows(bound, "p", one.unweighted(), other.unweighted()))
+    wrong = {row.quantity for row in rows if not row.agrees}
+    assert {"beta[Intercept]", "sum of alpha f"} <= wrong
+
+
+def test_own_data_give_a_confidential_report(
+    own: pd.DataFrame, command: Run, r: None, tmp_path: Path
+) -> None:
+    own.to_parquet(tmp_path / "own.parquet")
+    arguments = ["own.parquet", "--formula", "visits ~ sex * income + age + insured", "--quick"]
+    code, out, err = command(*arguments, "--out", "new/report.html", "--seed", "5")
+    assert (code, err) == (0, "")
+    assert "confidential: it holds bounds and weights" in out
+    path = tmp_path / "new" / "report.html"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == ["report.html"]
+    text = path.read_text()
+    assert "CONFIDENTIAL" in text
+    assert not re.search(r"<script|<link|src=|href=|url\(|@import|https?:", text)
+    for needed in ("sha256 of stan/negative_binomial.stan", "matrixStats", "numpy", "<td>5</td>"):
+        assert needed in text
+    before = path.read_bytes()
+    code, out, err = command(*arguments, "--out", "new/report.html")
+    assert (code, out) == (2, "")
+    assert "must be a new file: it exists; give --overwrite" in err
+    assert path.read_bytes() == before
+    assert command(*arguments, "--out", "new/report.html", "--overwrite")[0] == 0
+    assert path.read_bytes() != before
+
+
+def test_a_report_on_generated_data_can_be_published_and_is_escaped(
+    r: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ph.validate(quick=True, model="poisson")
+    bad = Row(part="table", quantity="<b>x</b>", python=1, r=2, difference=0.5, tolerance=0)
+    found = replace(found, rows=(bad, *found.rows))
+    found.save(tmp_path / "v.html")
+    text = (tmp_path / "v.html").read_text()
+    assert "CONFIDENTIAL" not in text
+    assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert stat.S_IMODE((tmp_path / "v.html").stat().st_mode) == 0o644
+    assert "<b>" not in repr(found)
+    with pytest.raises(InvalidInput, match="must be a file: it is a folder"):
+        found.save(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(SaveFailed, match="No space left"):
+        found.save(tmp_path / "w.html")
+    assert os.listdir(tmp_path) == ["v.html"]
+
+
+def test_a_column_that_r_has_no_type_for_is_named(own: pd.DataFrame, r: None) -> None:
+    mixed = own.assign(group=pd.Categorical([1, "1"] * 75))
+    with pytest.raises(InvalidInput, match="column 'group' must have categories that differ"):
+        ph.validate(mixed, Poisson("visits ~ group"), quick=True)
+    assert ph.validate(mixed, Poisson("visits ~ age"), quick=True).agrees
+
+
+def test_a_formula_that_r_cannot_read_comes_back_in_rs_words(own: pd.DataFrame, r: None) -> None:
+    with pytest.raises(InvalidInput, match=r'could not find function "np\.log"'):
+        ph.validate(own, Poisson("visits ~ np.log(age)"), quick=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["own.csv"], "DATA and --formula must be given together"),
+        (["--formula", "y ~ 1"], "DATA and --formula must be given together"),
+        (["missing.csv", "--formula", "y ~ 1"], "missing.csv must exist"),
+        (["--model", "nothing"], "model must be one of negative_binomial, poisson"),
+        (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
+        (["--seed", "-1"], "seed must be a whole number >= 0"),
+        (["--out", "."], "must be a file: it is a folder"),
+        (["--chains", "1"], "chains must be a whole number >= 2"),
+        (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, command: Run, r: None
+) -> None:
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_table_and_a_model_belong_together(own: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="a table needs a model with a formula"):
+        ph.validate(own)
+    with pytest.raises(InvalidInput, match="needs the table it is for"):
+        ph.validate(model=Poisson("visits ~ 1"))
+
+
+def test_without_r_nothing_is_faked(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("R_HOME", raising=False)
+    code, out, err = command("--quick", "--out", "report.html")
+    assert (code, out) == (2, "")
+    assert "R must be installed: no R is on the path" in err
+    assert not Path("report.html").exists()
+
+
+def test_without_rstan_the_message_names_the_way_out(
+    r: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = EngineStatus(name="rstan", available=False, cause="rstan is gone", remedy="get it")
+    monkeypatch.setattr(RStanEngine, "status", lambda self: missing)
+    with pytest.raises(EngineUnavailable, match=r"rstan is gone .*get it.*--quick"):
+        ph.validate()
+
+
+def test_quick_compares_two_engines_where_there_are_two(
+    r: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other(EmbeddedEngine):
+        name = "cmdstan"
+
+    monkeypatch.setattr(
+        run, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
+    )
+    found = ph.validate(quick=True, settings=SHORT)
+    means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}
+    assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
+    assert all(row.difference > 0 for row in found.rows if row.part.startswith("posterior means"))
+    assert found.agrees

@@ -1,0 +1,229 @@
+"""Audits of noise: exact where the distribution is known, by confidence bounds where it is run.
+
+Each audit has a negative control: the same mechanism with half the noise, which it must refute.
+OpenDP's noise has no seed; a confidence of 1 - 1e-6 makes a false alarm as rare as that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.audits.enumeration import histogram_loss, response_loss
+from pyhybrid.audits.noise import released_shares, share_in_first_bin
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.epsilon_audit import audit_epsilon, epsilon_lower_bound
+from pyhybrid.privacy.histogram import perturbed_probabilities
+from tests.conftest import require
+
+try:
+    import opendp.prelude as dp
+except ImportError:
+    dp = None
+
+Array = np.ndarray
+CONFIDENCE = 1 - 1e-6
+EPSILON = 1.0
+
+
+@pytest.fixture
+def _opendp() -> None:
+    require(dp is not None, "opendp must be installed")
+
+
+needs_opendp = pytest.mark.usefixtures("_opendp")
+
+# --- The arithmetic of the audit ----------------------------------------------------------------
+
+
+def test_the_bound_covers_the_true_epsilon_exactly() -> None:
+    """Coverage over every outcome of two binomials: never below the stated confidence."""
+    n, p, q, confidence = 30, 0.6, 0.3, 0.9
+    outcomes = np.arange(n + 1)
+    from scipy.stats import binom
+
+    joint = np.outer(binom.pmf(outcomes, n, p), binom.pmf(outcomes, n, q))
+    covered = sum(
+        joint[k, j]
+        for k, j in itertools.product(outcomes, outcomes)
+        if epsilon_lower_bound(int(k), n, int(j), n, confidence=confidence) <= math.log(p / q)
+    )
+    assert covered >= confidence
+    nearer = math.log(p / q) / 2  # the bound is not empty: it does exceed smaller values at times
+    assert any(
+        epsilon_lower_bound(int(k), n, int(j), n, confidence=confidence) > nearer
+        for k, j in itertools.product(outcomes, outcomes)
+    )
+
+
+def test_bounds_by_hand() -> None:
+    assert epsilon_lower_bound(0, 100, 0, 100) == 0
+    assert epsilon_lower_bound(50, 100, 50, 100) == 0
+    assert epsilon_lower_bound(100, 100, 100, 100) == 0
+    # All against none of n: Clopper-Pearson gives a^(1/n) and 1 - a^(1/n), a = (1 - c) / 2.
+    edge = 0.005 ** (1 / 200)
+    assert epsilon_lower_bound(200, 200, 0, 200, confidence=0.99) == pytest.approx(
+        math.log(edge / (1 - edge))
+    )
+
+
+def test_the_audit_finds_the_event_in_either_direction() -> None:
+    rng = np.random.default_rng(1)
+    low, high = rng.normal(0, 1, 4000), rng.normal(3, 1, 4000)
+    for one, other in ((low, high), (high, low), (-low, -high)):
+        found = audit_epsilon(one, other)
+        assert found.lower_bound > 2
+        assert found.shares[0] > found.shares[1]
+        assert found.refutes(2)
+        assert not found.refutes(20)
+    same = audit_epsilon(rng.normal(size=4000), rng.normal(size=4000), confidence=CONFIDENCE)
+    assert same.lower_bound == 0
+    constant = audit_epsilon(np.zeros(10), np.zeros(10))
+    assert constant.lower_bound == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: epsilon_lower_bound(3, 2, 0, 2), "hits must be at most"),
+        (lambda: epsilon_lower_bound(-1, 2, 0, 2), "hits"),
+        (lambda: epsilon_lower_bound(1, 0, 0, 2), "runs"),
+        (lambda: epsilon_lower_bound(1, 2, 0, 2, confidence=1.0), "below 1"),
+        (lambda: epsilon_lower_bound(1, 2, 0, 2, confidence=0.0), "confidence"),
+        (lambda: audit_epsilon([1, 2, 3], [1, 2, 3, 4]), "at least 4"),
+        (lambda: audit_epsilon([1, 2, 3, np.nan], [1, 2, 3, 4]), "NaN"),
+        (lambda: audit_epsilon([1, 2, 3, 4], [1, 2, 3, 4], confidence=1.0), "below 1"),
+    ],
+)
+def test_bad_input_of_the_audit(call: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+# --- Randomised response ------------------------------------------------------------------------
+
+
+@needs_opendp
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, math.log(3), 5.0])
+def test_randomised_response_exactly(epsilon: float) -> None:
+    """All reports of two persons, all neighbours: the largest loss is epsilon, not above it."""
+    p = ph.randomized_response([True], epsilon=epsilon).keep_probability
+
+    assert response_loss(p) == pytest.approx(epsilon, rel=1e-9)
+    assert response_loss(p) <= epsilon * (1 + 1e-12)
+    assert response_loss(1 / (1 + math.exp(-2 * epsilon))) > 1.9 * epsilon, (
+        "half the noise must show"
+    )
+
+
+@needs_opendp
+def test_randomised_response_as_it_runs() -> None:
+    """Every person is a run: 10000 who say yes against 10000 who say no."""
+    runs, stated = 10000, 1.0
+    yes, no = np.ones(runs, dtype=bool), np.zeros(runs, dtype=bool)
+    honest = audit_epsilon(
+        ph.randomized_response(yes, epsilon=stated).value,
+        ph.randomized_response(no, epsilon=stated).value,
+        confidence=CONFIDENCE,
+    )
+    assert not honest.refutes(stated)
+    assert honest.lower_bound > 0.7 * stated, "the audit must be able to see a violation"
+    halved = audit_epsilon(
+        ph.randomized_response(yes, epsilon=2 * stated).value,
+        ph.randomized_response(no, epsilon=2 * stated).value,
+        confidence=CONFIDENCE,
+    )
+    assert halved.refutes(stated)
+
+
+# --- Perturbed histogram ------------------------------------------------------------------------
+
+
+def test_perturbed_histogram_exactly() -> None:
+    """One record in either of two bins attains epsilon: all mass in its own bin, none in the other.
+
+    Each of the two counts contributes epsilon / 2, which is why the sensitivity is 2.
+    """
+    assert histogram_loss(2 / EPSILON, n=1) == pytest.approx(EPSILON, rel=1e-9)
+    assert histogram_loss(2 / EPSILON, n=3) <= EPSILON * (1 + 1e-9)
+    assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
+
+
+@needs_opendp
+def test_perturbed_histogram_as_it_runs() -> None:
+    runs = 4000
+    honest = audit_epsilon(
+        released_shares(0, EPSILON, runs), released_shares(1, EPSILON, runs), confidence=CONFIDENCE
+    )
+    assert not honest.refutes(EPSILON)
+    assert honest.lower_bound > 0.4 * EPSILON
+    halved = audit_epsilon(
+        released_shares(0, 2 * EPSILON, runs),
+        released_shares(1, 2 * EPSILON, runs),
+        confidence=CONFIDENCE,
+    )
+    assert halved.refutes(EPSILON)
+
+
+@needs_opendp
+def test_whole_releases_of_the_perturbed_histogram() -> None:
+    """Many sets from one histogram cost no more than one: 5 of them are still within epsilon."""
+    runs, stated = 1600, 2.0
+    honest = audit_epsilon(
+        share_in_first_bin(0, stated, runs),
+        share_in_first_bin(1, stated, runs),
+        confidence=CONFIDENCE,
+    )
+    assert not honest.refutes(stated)
+    halved = audit_epsilon(
+        share_in_first_bin(0, 2 * stated, runs),
+        share_in_first_bin(1, 2 * stated, runs),
+        confidence=CONFIDENCE,
+    )
+    assert halved.refutes(stated)
+
+
+# --- Laplace sums and counts --------------------------------------------------------------------
+
+
+@needs_opendp
+@pytest.mark.parametrize(
+    ("relation", "neighbour"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]
+)
+def test_counts_under_both_relations(relation: str, neighbour: list[int]) -> None:
+    """One record against none, and against another one: pairs that attain epsilon."""
+
+    def score(codes: list[int], epsilon: float) -> Array:
+        found = [
+            ph.laplace_counts(codes, n_categories=2, epsilon=epsilon, relation=relation).value
+            for _ in range(3000)
+        ]
+        # Count 0 is there (and, for a replacement, count 1 is not).
+        return np.array([c[0] if relation == "remove" else min(c[0], 1 - c[1]) for c in found])
+
+    honest = audit_epsilon(score([0], EPSILON), score(neighbour, EPSILON), confidence=CONFIDENCE)
+    assert not honest.refutes(EPSILON)
+    assert honest.lower_bound > 0.4 * EPSILON
+    halved = audit_epsilon(
+        score([0], 2 * EPSILON), score(neighbour, 2 * EPSILON), confidence=CONFIDENCE
+    )
+    assert halved.refutes(EPSILON)
+
+
+@needs_opendp
+def test_replacing_a_record_under_the_noise_of_remove_is_refuted() -> None:
+    """The reason for Laplace(2 / epsilon): with scale 1 / epsilon a replacement costs twice."""
+
+    def shares(code: int) -> Array:
+        found = [
+            ph.laplace_counts([code], n_categories=2, epsilon=EPSILON, relation="remove").value
+            for _ in range(3000)
+        ]
+        return np.array([perturbed_probabilities(f, np.zeros(2))[0] for f in found])
+
+    assert audit_epsilon(shares(0), shares(1), confidence=CONFIDENCE).refutes(EPSILON)

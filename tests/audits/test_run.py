@@ -1,0 +1,150 @@
+"""`pyhybrid audit`: the same code as the audits in these tests, and it fails when it must."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.audits import AuditFinding, AuditReport, censored_programs, run, run_audits
+from pyhybrid.audits.enumeration import censored_audits
+from pyhybrid.audits.noise import NOISE, noise_audit
+from pyhybrid.errors import EngineUnavailable, InvalidInput
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+GOOD = AuditFinding(
+    mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
+    control="broken", control_loss=2.0,
+)  # fmt: skip
+
+
+def test_what_passes() -> None:
+    assert GOOD.passed
+    assert replace(GOOD, loss=1.0, control_loss=1.1).passed
+    refuted, blind = replace(GOOD, loss=1.1), replace(GOOD, control_loss=1.0)
+    for finding, words in ((refuted, "REFUTED: good"), (blind, "NOT SHOWN")):
+        report = AuditReport(findings=(GOOD, finding), left_out=(), confidence=0.99)
+        assert not report.passed
+        assert words in report.verdict
+    assert not AuditReport(findings=(), left_out=("all",), confidence=0.99).passed
+
+
+def test_censored_posteriors_and_programs_pass() -> None:
+    found = [
+        *censored_audits({"engine": "embedded", "seed": 1}),
+        *censored_programs.program_audits(),
+    ]
+    assert [f.mechanism for f in found if not f.passed] == []
+    assert {f.relation for f in found} == {"remove", "replace"}
+    programs = {f.mechanism.split("/")[1].split(".")[0] for f in found if "stan/" in f.mechanism}
+    assert programs == set(ph.engines.program_names())
+
+
+def test_a_program_that_does_not_clip_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit reads the program that is run: one whose cap is not applied does not pass."""
+    load = ph.models.regression.load_program
+
+    def without_clip(name: str) -> Any:
+        program = load(name)
+        text = program.text.replace("fmax(-cap_below, fmin(cap_above, ", "(1 * (")
+        assert text != program.text
+        return replace(program, text=text)
+
+    monkeypatch.setattr("pyhybrid.models.regression.load_program", without_clip)
+    found = censored_programs.program_audits()
+    assert [f.mechanism for f in found if f.holds] == []
+
+
+def test_every_strict_mechanism_has_its_audit() -> None:
+    names = {case.mechanism.split(",")[0] for case in NOISE}
+    primitives = {name for name in ph.primitives.__all__ if name in ph.__all__}
+    assert (
+        primitives | set(ph.mechanisms.MODEL_FREE["perturbed_histogram"].__name__.split()) == names
+    )
+
+
+ELSEWHERE = ("laplace_counts", "randomized_response", "PerturbedHistogram")  # test_noise_audit.py
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in NOISE if not case.mechanism.startswith(ELSEWHERE)],
+    ids=lambda case: f"{case.mechanism}, {case.relation}",
+)
+def test_noise_passes(case: Any) -> None:
+    require(opendp is not None, "opendp must be installed")
+    found = noise_audit(replace(case, share=0.25), runs=3000, confidence=run.CONFIDENCE)
+    assert found.holds
+    if case.control_times > 2:
+        assert found.control_caught
+
+
+def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
+    require(opendp is not None, "opendp must be installed")
+    case = NOISE[0]
+
+    def understated(database: Any, epsilon: float, runs: int) -> np.ndarray:
+        return case.score(database, 2 * epsilon, runs)
+
+    found = noise_audit(replace(case, score=understated), runs=3000, confidence=run.CONFIDENCE)
+    assert not found.holds
+
+
+def audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    sys.argv = ["pyhybrid", "audit", *options]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return int(stopped.value.code or 0), capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("finding", "code", "words"),
+    [
+        (GOOD, 0, "caught its broken control"),
+        (replace(GOOD, loss=1.5), 1, "REFUTED"),
+        (replace(GOOD, control_loss=0.5), 1, "control missed"),
+    ],
+)
+def test_the_command(
+    finding: AuditFinding, code: int, words: str, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(
+        run, "_steps", lambda *_: [("one", lambda: [GOOD]), ("", lambda: [finding])]
+    )
+    found, out = audit(capsys)
+    assert found == code
+    assert words in " ".join(out.split())
+    found, out = audit(capsys, "--json")
+    content = json.loads(out)
+    assert (found, content["passed"]) == (code, code == 0)
+    assert content["audits"][1]["loss"] == finding.loss
+
+
+def test_what_cannot_run_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> list[AuditFinding]:
+        raise EngineUnavailable("OpenDP must be installed: pip install 'pyhybrid[dp]'")
+
+    monkeypatch.setattr(run, "_steps", lambda *_: [("one", lambda: [GOOD]), ("noise", missing)])
+    report = run_audits()
+    assert report.passed
+    assert report.left_out == ("noise: OpenDP must be installed: pip install 'pyhybrid[dp]'",)
+    monkeypatch.setattr(run, "_steps", lambda *_: [("an engine", missing)])
+    with pytest.raises(EngineUnavailable):
+        run_audits()
+
+
+def test_too_few_runs_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="runs must be a whole number >= 3000"):
+        run_audits(runs=100)

@@ -1,0 +1,295 @@
+"""The command line: releases from files, text kept, and every bad input one line and exit 2."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.cli.tables import read_table
+from pyhybrid.errors import InvalidInput
+from pyhybrid.releases import folder as storage
+
+Run = Any
+FAST = ["--engine", "embedded", "--seed", "1"]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in this process; returns (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        handler = signal.getsignal(signal.SIGTERM)
+        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        signal.signal(signal.SIGTERM, handler)
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    """A table whose text is easily damaged: leading zeros, NA, trailing zeros, quotes."""
+    rng = np.random.default_rng(4)
+    n = 80
+    table = pd.DataFrame(
+        {
+            "id": [f"{i:04d}" for i in range(n)],
+            "visits": rng.negative_binomial(2, 0.3, n),
+            "country": rng.choice(["NA", "DE", ""], n),
+            "price": rng.choice(["1.50", "2.00", "NA"], n),
+            "sex": rng.choice(["f", "m"], n),
+            "said": rng.choice(['"no", he', "é", "a b"], n),
+        }
+    )
+    path = tmp_path / "data.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def _text(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path) -> None:
+    arguments = ["--formula", "visits ~ sex", "--out", "out", "--n-synthetic", "2", *FAST]
+    code, out, err = run("synthesize", str(csv), *arguments)
+    assert (code, err) == (0, "")
+    original = _text(csv)
+    for place in (1, 2):
+        made = _text(csv.parent / "out" / "public" / f"synthetic_{place}.csv")
+        pd.testing.assert_frame_equal(made.drop(columns="visits"), original.drop(columns="visits"))
+        assert not made["visits"].equals(original["visits"])
+        assert made["visits"].astype(int).ge(0).all()
+    release = ph.Release.load(csv.parent / "out")
+    assert f"{release.charge.epsilon:g}" in out
+    assert "asymptotic local" in out
+    report = (csv.parent / "out" / "confidential" / "report.html").read_text()
+    assert "CONFIDENTIAL" in report
+
+
+def test_synthesize_from_parquet_keeps_dtypes(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {
+            "visits": rng.poisson(3, 60).astype("int16"),
+            "region": pd.Categorical(rng.choice(["a", "b"], 60), ordered=True),
+            "when": pd.Timestamp("2026-01-01"),
+        }
+    )
+    table.to_parquet(tmp_path / "data.parquet")
+    code, _, err = run(
+        "synthesize", "data.parquet", "--formula", "visits ~ region", "--model", "poisson",
+        "--out", "out", "--one-draw", "--n-synthetic", "2", *FAST,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    made = pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1.parquet")
+    assert made.dtypes.to_dict() == table.dtypes.to_dict()
+    assert ph.Release.load(tmp_path / "out").charge.n_draws_released == 1
+
+
+def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
+    code, _, _ = run(
+        "synthesize", str(csv), "--formula", "visits ~ 1", "--out", "out", "--scale", "0.5",
+        "--shift", "0.1", "--relation", "replace", "--safety-factor", "1.05", "--warmup", "1200",
+        *FAST,
+    )  # fmt: skip
+    assert code == 0
+    release = ph.Release.load(csv.parent / "out")
+    assert release.settings["scale"] == 0.5
+    assert release.settings["shift"] == 0.1
+    assert release.charge.relation == "replace"
+    assert release.charge.safety_factor == 1.05
+    assert release.provenance.settings.warmup == 1200
+
+
+FORMULA = ["--formula", "visits ~ 1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        (None, ["missing.csv", *FORMULA], "data file missing.csv must exist"),
+        ("", ["data.csv", *FORMULA], "data.csv cannot be read"),
+        ("visits\n", ["data.csv", *FORMULA], "must have rows"),
+        ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
+        ("visits\n1\n2,3\n", ["data.csv", *FORMULA], "cannot be read"),
+        ("a,visits\n1,2,9\n1,2,9\n", ["data.csv", *FORMULA], "cannot be read"),
+        (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "cannot be read"),
+        ("visits\n1\n", ["data.xlsx", *FORMULA], "must end in .csv or .parquet"),
+        ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
+        ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA], "must not be missing: row 1"),
+        ("visits\n1\n3\n-2\n", ["data.csv", *FORMULA], "row 2 is negative"),
+        ("visits\n1\n3.5\n2\n", ["data.csv", *FORMULA], "whole number: row 1"),
+        ("visits\n1\ninf\n2\n", ["data.csv", *FORMULA], "must be finite: row 1"),
+        ("visits\n1\nmany\n2\n", ["data.csv", *FORMULA], "'visits' must be numeric"),
+        ("visits\n1\n", ["data.csv", *FORMULA], "at least 2 records"),
+        ("visits\n2\n2\n2\n", ["data.csv", *FORMULA], "must vary"),
+        ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +"], "not parse"),
+        ("visits,x\n1,1\n2,1\n4,1\n", ["data.csv", "--formula", "visits ~ x"], "full column rank"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "nan"], "scale must be a finite"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--shift", "inf"], "shift must be a finite"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--scale", "x"], "--scale"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "gamma"],
+         "negative_binomial, poisson"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "magic"], "lipschitz"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--engine", "magic"], "auto, cmdstan, embedded"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "unweighted", "--scale", "1"],
+         "takes no --scale"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--seed", "-3"], "seed must be"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
+        ("visits\n1\n2\n", ["data.csv"], "--formula"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(
+    change: str | bytes | None, arguments: list[str], message: str, run: Run, tmp_path: Path
+) -> None:
+    if change is not None:
+        content = change if isinstance(change, bytes) else change.encode()
+        (tmp_path / arguments[0]).write_bytes(content)
+    code, out, err = run("synthesize", *arguments, "--out", "out")
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_output_folder_is_refused_before_any_work(run: Run, csv: Path) -> None:
+    (csv.parent / "out").mkdir()
+    (csv.parent / "out" / "old").write_text("x")
+    code, _, err = run("synthesize", str(csv), *FORMULA, "--out", "out", *FAST)
+    assert code == 2
+    assert "--overwrite" in err
+    assert (csv.parent / "out" / "old").exists()
+    code, _, _ = run("synthesize", str(csv), *FORMULA, "--out", "out", "--overwrite", *FAST)
+    assert code == 0
+    assert not (csv.parent / "out" / "old").exists()
+
+
+def test_a_disk_error_is_one_line_and_leaves_nothing(
+    run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage, "_write_confidential", full)
+    code, _, err = run("synthesize", str(csv), *FORMULA, "--out", "out", *FAST)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "No space left on device" in err
+    assert [p.name for p in csv.parent.iterdir()] == ["data.csv"]
+
+
+def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any) -> None:
+    """Only errors raised on purpose become one line: a defect must show itself."""
+
+    def defect(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("pyhybrid.cli.synthesize.read_table", defect)
+    monkeypatch.setattr(sys, "argv", ["pyhybrid", "synthesize", str(csv), *FORMULA, "--out", "o"])
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
+    rng = np.random.default_rng(1)
+    many = pd.DataFrame({"visits": rng.poisson(5, 3000), "x": rng.normal(size=3000)})
+    many.to_csv(csv.parent / "many.csv", index=False)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from pyhybrid.cli import main; main()", "synthesize", "many.csv",
+         "--formula", "visits ~ x", "--out", "out", "--draws", "20000", *FAST],
+        cwd=csv.parent,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    time.sleep(6)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "pyhybrid: interrupted; nothing was left half written\n"
+    assert sorted(p.name for p in csv.parent.iterdir()) == ["data.csv", "many.csv"]
+
+
+def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
+    assert (code, err) == (0, "")
+    for part in ("Unweighted", "LipschitzWeighted", "20190", "median", "epsilon"):
+        assert part in out
+    release = ph.Release.load(tmp_path / "pyhybrid-demo")
+    assert len(release.synthetic) == 3
+    assert len(release.synthetic[0]) == 20190
+
+
+def test_doctor_fits_and_says_so(run: Run) -> None:
+    code, out, _ = run("doctor")
+    assert code == 0
+    assert "embedded" in out
+    assert "engine='auto' uses" in out
+
+
+def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyhybrid.engines import EngineStatus
+    from pyhybrid.engines.cmdstan import CmdStanEngine
+    from pyhybrid.engines.embedded import EmbeddedEngine
+    from pyhybrid.errors import SamplingError
+
+    def gone(self: Any) -> EngineStatus:
+        return EngineStatus(name=self.name, available=False, cause="gone", remedy="mend it so")
+
+    def broken(self: Any, *_: Any, **__: Any) -> None:
+        raise SamplingError("it crashed")
+
+    monkeypatch.setattr("pyhybrid.cli.doctor.ENGINES", {"cmdstan": "", "embedded": ""})
+    monkeypatch.setattr(CmdStanEngine, "status", gone)
+    monkeypatch.setattr(EmbeddedEngine, "sample", broken)
+    code, out, _ = run("doctor")
+    assert code == 1
+    assert "mend it so" in out
+    assert "crashed" in out
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version")[1].strip() == f"pyhybrid {ph.__version__}"
+    code, out, _ = run("synthesize", "--help")
+    assert code == 0
+    assert "--n-synthetic" in out
+
+
+def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,d\n1,NA,x,\n2,1.5,NA,\n3,,y,7\n")
+    table = read_table(path)
+    assert table.frame["a"].tolist() == [1, 2, 3]
+    assert table.frame["b"].isna().tolist() == [True, False, True]
+    assert table.frame["c"].isna().tolist() == [False, True, False]
+    assert table.text is not None
+    assert table.text["c"].tolist() == ["x", "NA", "y"]
+
+
+def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
+    assert list(read_table(path).frame.columns) == ["visits", "b"]
+    with pytest.raises(InvalidInput, match="must exist"):
+        read_table(tmp_path)

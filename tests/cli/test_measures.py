@@ -1,0 +1,199 @@
+"""`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, JSON, HTML, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.app import run
+from pyhybrid.cli.measures import parse_key
+from pyhybrid.reports.figures.measures import (
+    plot_ecdfs,
+    plot_matching_risk,
+    plot_pairs,
+    plot_propensities,
+)
+from pyhybrid.reports.figures.mechanisms import figure_png
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Data, two partially synthetic sets, a resample in another order."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame(
+        {
+            "age": rng.integers(20, 60, 200),
+            "sex": rng.choice(["f", "m"], 200),
+            "income": rng.lognormal(3, 1, 200).round(2),
+            "zip": rng.choice(["007", "08"], 200),
+        }
+    )
+    data.to_csv("real.csv", index=False)
+    for place in (1, 2):
+        synthetic = data.assign(income=rng.lognormal(3, 1, 200).round(2))
+        synthetic.to_csv(f"synthetic_{place}.csv", index=False)
+    data.sample(150, replace=True, random_state=1).to_csv("plain.csv", index=False)
+    return tmp_path
+
+
+UTILITY = ["utility", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--permutations", "2"]
+RISK = ["risk", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--key", "age:radius=2",
+        "--key", "sex", "--key", "income:radius=0.1,kind=relative"]  # fmt: skip
+
+
+def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*UTILITY, "--formula", "income ~ age + sex", "--json", "-"]) == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
+    real = pd.read_csv("real.csv")
+    own = ph.utility_summary(real, sets, formulas=["income ~ age + sex"], n_permutations=2, rng=1)
+    assert found["versions"]["synthetic"]["measures"] == pytest.approx(own.overall())
+    assert found["confidential"] is True
+    assert "CONFIDENTIAL" in shown.err
+    assert set(found["definitions"]) == {name.split(",")[0] for name in own.overall()}
+
+
+def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*RISK, "--sensitive", "zip", "--versus", "plain.csv", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
+    own = ph.matching_risk(
+        pd.read_csv("real.csv"), sets, keys=["age", "sex", "income"],
+        radius={"age": 2, "income": 0.1}, kind={"income": "relative"},
+    )  # fmt: skip
+    measures = found["versions"]["synthetic"]["measures"]
+    assert measures["expected_match_risk"] == own.expected_match_risk
+    assert measures["matching_risk"] == own.mean_risk
+    assert 0 < measures["attribute_risk, zip"] < 1
+    assert "expected_match_risk" not in found["versions"]["versus"]["measures"]
+
+
+@pytest.mark.parametrize("command", [UTILITY, RISK])
+def test_files_are_private_and_say_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    outputs = ["--html", "out/report.html", "--json", "numbers.json", "--versus", "plain.csv"]
+    assert run([*command, *outputs]) == 0
+    shown = capsys.readouterr().out
+    assert "CONFIDENTIAL" in shown
+    assert "versus" in shown
+    for name in ("out/report.html", "numbers.json"):
+        assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
+        assert name in shown
+    html = Path("out/report.html").read_text()
+    assert "<strong>CONFIDENTIAL" in html
+    assert "publish no part of this page" in html
+    assert not re.search(r"(src|href)=\"(?!data:)", html)
+    assert html.count("<figure>") >= (8 if command is UTILITY else 1)
+    with pytest.raises(ph.InvalidInput, match="must be a new file: it exists"):
+        run([*command, *outputs])
+    assert run([*command, *outputs, "--overwrite"]) == 0
+
+
+def test_a_release_folder_stands_for_its_sets(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "out" / "public").mkdir(parents=True)
+    for place in (1, 2):
+        (folder / f"synthetic_{place}.csv").rename(f"out/public/synthetic_{place}.csv")
+    assert run(["risk", "real.csv", "out", "--key", "age", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["n_synthetic"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*RISK, "--key", "town"], "key 'town' must be in the data"),
+        ([*RISK, "--key", "sex"], "each --key must be given once: 'sex'"),
+        (["risk", "real.csv", "plain.csv"], "--key must be given"),
+        ([*RISK[:4], "--key", "age:radius=two"], "radius of --key 'age' must be a number"),
+        ([*RISK[:4], "--key", "age:size=2"], "takes radius and kind: found 'size'"),
+        ([*RISK[:4], "--key", "sex:radius=2"], "key 'sex' must hold numbers"),
+        ([*RISK[:3], "plain.csv", "--key", "age", "--rows-correspond"], "only in sets of 200 rows"),
+        ([*UTILITY, "--columns", "age,town"], "column 'town' must be in the data"),
+        ([*UTILITY, "--formula", "income ~ town"], "cannot be fitted to the data"),
+        ([*UTILITY, "--rule", "nested"], "rule must be one of"),
+        ([*UTILITY, "--seed", "-1"], "seed must be a whole number >= 0: found -1"),
+        (
+            ["risk", *RISK[1:3], "--key", "age", "--holdout", "real.csv"],
+            "name at least one sensitive column",
+        ),
+        ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
+        ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
+        ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),
+        (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_written(
+    folder: Path, arguments: list[str], message: str
+) -> None:
+    before = sorted(folder.iterdir())
+    if "--html" not in arguments:
+        arguments = [*arguments, "--html", "report.html", "--json", "numbers.json"]
+    with pytest.raises(ph.InvalidInput, match=re.escape(message)):
+        run(arguments)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_keys_as_text() -> None:
+    assert parse_key("age", "--key") == ("age", {})
+    assert parse_key("a:b", "--key") == ("a:b", {})
+    assert parse_key("a:b:radius=2, kind=relative", "--key") == (
+        "a:b", {"radius": 2, "kind": "relative"},
+    )  # fmt: skip
+
+
+def test_figures_are_drawn_and_the_same_each_time() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=80)
+    square = pd.DataFrame(np.eye(25) * 2000, columns=[f"$c_{i}" for i in range(25)])
+    figures: list[Any] = [
+        lambda: plot_ecdfs({"a": (x, [x + 1, x]), "b$": (x.round(), [x.round()])}),
+        lambda: plot_propensities({"tree": (rng.random(9) * 0 + 0.5, np.full(9, 0.4))}),
+        lambda: plot_pairs(square),
+        lambda: plot_pairs(square.iloc[:3, :3]),
+        lambda: plot_matching_risk({"a": [0, 0.5, 1], "b": [0.2, 0.2, 0.3]}),
+    ]
+    for draw in figures:
+        first, second = figure_png(draw()), figure_png(draw())
+        assert first == second
+        assert len(first) > 4000
+
+
+def test_figures_show_what_they_are_given() -> None:
+    pairs = plot_pairs(pd.DataFrame([[0.0, 50.0], [50.0, 1.0]], columns=["a", "b"])).axes[0]
+    assert pairs.images[0].get_array().tolist() == [[0, 10], [10, 1]]
+    assert [text.get_text() for text in pairs.texts] == ["0.0", "50.0", "50.0", "1.0"]
+    risk = plot_matching_risk({"a": [0.0, 0.0, 0.5, 1.0]}).axes[0]
+    assert risk.patches[-1].get_height() == 2
+    assert [text.get_text() for text in risk.texts] == ["2", "1 at 1"]
+    ecdf = plot_ecdfs({"a": ([0.0, 1.0], [[1.0, 1.0]])}).axes[0]
+    assert [line.get_ydata()[0] for line in ecdf.lines] == [0.5, 0]
+
+
+def test_bad_figures_are_named() -> None:
+    with pytest.raises(ph.InvalidInput, match="ratios must be a square table"):
+        plot_pairs(pd.DataFrame([[1.0, 2.0]]))
+    with pytest.raises(ph.InvalidInput, match=r"must lie in \[0, 1\]"):
+        plot_matching_risk({"a": [2.0]})
+    for draw in (plot_ecdfs, plot_propensities, plot_matching_risk):
+        with pytest.raises(ph.InvalidInput, match="at least one name"):
+            draw({})
+
+
+def test_a_file_that_cannot_be_written_leaves_none(folder: Path) -> None:
+    (folder / "file").write_text("in the way")
+    before = sorted(folder.iterdir())
+    with pytest.raises(ph.errors.SaveFailed, match=r"numbers\.json could not be written"):
+        run([*UTILITY, "--html", "report.html", "--json", "file/numbers.json"])
+    assert sorted(folder.iterdir()) == before

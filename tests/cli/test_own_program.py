@@ -1,0 +1,158 @@
+"""A user's own Stan program from the command line: the formula's design goes into it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.app import run
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import open_session
+
+PROGRAM = """
+data {
+  int<lower=1> n;
+  int<lower=1> K;
+  matrix[n, K] X;
+  array[n] int<lower=0> y;
+  vector<lower=0, upper=1>[n] weights;
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;
+}
+parameters { vector[K] beta; }
+model {
+  beta ~ normal(0, 2);
+  for (i in 1:n) {
+    real term = weights[i] * poisson_log_lpmf(y[i] | X[i] * beta);
+    target += use_cap ? fmax(-cap, fmin(cap, term)) : term;
+  }
+}
+generated quantities {
+  vector[n] log_lik;
+  array[n] int y_rep;
+  for (i in 1:n) {
+    log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
+    y_rep[i] = poisson_log_rng(X[i] * beta);
+  }
+}
+"""
+FORMULA = ["--formula", "visits ~ age + region"]
+OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
+FAST = ["--engine", "embedded", "--seed", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table and a program."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    n = 120
+    table = pd.DataFrame(
+        {
+            "id": [f"{i:03d}" for i in range(n)],
+            "region": rng.choice(["a", "b", "c"], n),
+            "age": rng.integers(-3, 4, n) / 2,
+        }
+    )
+    table["visits"] = rng.poisson(np.exp(0.5 + 0.2 * table["age"]))
+    table.to_csv("data.csv", index=False)
+    Path("own.stan").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_a_release_from_the_formula_and_the_program(folder: Path) -> None:
+    assert run(["synthesize", "data.csv", *FORMULA, "--model", OWN, *FAST, "--out", "out"]) == 0
+    release = ph.Release.load("out")
+    assert release.predictors == ("age", "region")
+    assert release.settings["formula"] == FORMULA[1]
+    assert not release.synthetic[0]["visits"].equals(pd.read_csv("data.csv")["visits"])
+    assert Path("out/public/synthetic_1.csv").read_text().splitlines()[1].startswith("000,")
+
+
+def test_the_design_is_that_of_the_built_in_models(folder: Path) -> None:
+    table = pd.read_csv("data.csv")
+    options = {"outcome": "visits", "predict": "y_rep", "formula": FORMULA[1]}
+    own = ph.StanModel("own.stan", **options).bind(table)
+    built_in = ph.Poisson(FORMULA[1]).bind(table)
+    np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
+    assert own.design_columns == built_in.design.columns
+    session = open_session(own, seed=1, engine="embedded")
+    draws = session.unweighted().draws
+    ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
+    theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
+
+
+def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> None:
+    table = pd.read_csv("data.csv")
+    model = ph.StanModel("own.stan", outcome="visits", predict="y_rep", formula=FORMULA[1])
+    bound = model.bind(table)
+    draws = open_session(bound, seed=1, engine="embedded").unweighted().draws
+    given = table.assign(region="b")  # one level only: coded by itself it would lose columns
+    made = bound.replicate(draws, 0, np.random.default_rng(1), given)
+    assert (made["region"] == "b").all()
+    with pytest.raises(InvalidInput, match="not seen in original"):
+        bound.replicate(draws, 0, np.random.default_rng(1), table.assign(region="z"))
+
+
+def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> None:
+    own = ["--model", f"{OWN},by_record=true", *FORMULA]
+    table = pd.read_csv("data.csv", dtype={"id": str})
+    ages = np.random.default_rng(2).permutation(table["age"])  # other records than those released
+    table.assign(age=ages, visits=table["visits"].to_numpy()[::-1]).to_csv("last.csv", index=False)
+    assert run(["calibrate", "last.csv", *own, *FAST, "--epsilon", "6", "--out", "reference"]) == 0
+    frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
+    with pytest.raises(InvalidInput, match="--formula and --model stan"):
+        run(frozen)
+    assert run([*frozen, *own]) == 0
+    charge = json.loads(Path("out/public/charge.json").read_text())
+    assert (charge["kind"], charge["epsilon"], charge["cap"]) == ("strict", 6.0, 3.0)
+    with pytest.raises(InvalidInput, match="by_record was True, found False"):
+        run([*frozen[:-1], "other", "--model", OWN, *FORMULA])
+    with pytest.raises(InvalidInput, match="give no --formula"):
+        run([*frozen[:-1], "other", "--model", "poisson", *FORMULA])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("stan", "--model stan needs program"),
+        ("stan:program=own.stan", "--model stan needs predict"),
+        ("stan:program=own.stan,predict=y_rep,data=x", "takes no --data"),
+        ("stan:program=none.stan,predict=y_rep", "must be a readable Stan file"),
+        ("stan:program=own.stan,predict=y_rop", "must be a variable of program 'own'"),
+    ],
+)
+def test_bad_options_are_named_and_nothing_written(folder: Path, model: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        run(["synthesize", "data.csv", *FORMULA, "--model", model, *FAST, "--out", "out"])
+    assert not Path("out").exists()
+
+
+def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
+    table = pd.read_csv("data.csv")
+    options = {"predict": "y_rep", "formula": "visits ~ age"}
+    with pytest.raises(InvalidInput, match="must have the outcome 'age' on its left"):
+        ph.StanModel("own.stan", outcome="age", **options).bind(table)
+    beside = ph.StanModel("own.stan", outcome="visits", predictors=("region",), **options)
+    assert beside.bind(table).predictors == ("age", "region")
+    with pytest.raises(InvalidInput, match="predictors must be a tuple of names"):
+        ph.StanModel("own.stan", outcome="visits", predictors="region", **options)
+    bound = ph.StanModel(
+        "own.stan",
+        outcome="visits",
+        predict="y_rep",
+        by_record=True,
+        formula="visits ~ poly(age, 2)",
+    ).bind(table)
+    assert bound.data_dependent, "a polynomial is coded from all records, whatever the user says"
+
+
+def test_validate_refuses_what_r_cannot_follow(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="must be built in to be held against R"):
+        run(["validate", "data.csv", *FORMULA, "--model", OWN, "--quick"])

@@ -1,0 +1,279 @@
+"""Comparisons: shared fits, numbers that are the releases' own, the private folder, bad input."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.cli.compare import build_mechanisms
+from pyhybrid.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
+
+SHORT = SamplerSettings(chains=4, warmup=300, draws=300)
+MODEL = ph.NegativeBinomial("visits ~ 1")
+CANDIDATES = {
+    "plain": ph.Unweighted(MODEL),
+    "LW": ph.LipschitzWeighted(MODEL),
+    "LW_final": ph.LipschitzWeighted(MODEL, reweighting=True),
+    "CW": ph.CountWeighted(MODEL),
+    "half": ph.GivenWeights(MODEL, alpha=np.full(400, 0.5)),
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"visits": rng.negative_binomial(4, 0.3, 400)})
+    return frame.assign(sex=rng.choice(["f", "m"], 400))
+
+
+@pytest.fixture(scope="module")
+def found(table: pd.DataFrame) -> Comparison:
+    return compare(CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT)
+
+
+def test_fits_are_shared_and_counted(found: Comparison) -> None:
+    """Alone: Unweighted 1, LW 2, LW_final 2 + refits, CW 1, given 1; the unweighted one is shared
+    by three, the LW one by two."""
+    refits = int(found.table["refits"].sum())
+    assert refits > 0
+    assert found.fits_made == 4 + refits
+    assert found.fits_saved == 3
+    assert found.session.n_fits == found.fits_made
+
+
+def test_workers_do_not_change_the_results(found: Comparison, table: pd.DataFrame) -> None:
+    other = compare(
+        CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT, workers=2
+    )
+    pd.testing.assert_frame_equal(other.table, found.table)
+    pd.testing.assert_frame_equal(other.estimates, found.estimates)
+    assert (other.fits_made, other.fits_saved) == (found.fits_made, found.fits_saved)
+
+
+def test_releases_are_those_of_the_mechanisms_alone(found: Comparison, table: pd.DataFrame) -> None:
+    for name in ("LW", "LW_final"):
+        alone = CANDIDATES[name].release(
+            table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
+        )
+        shared = found.releases[name]
+        assert shared.charge == alone.charge
+        for ours, theirs in zip(shared.synthetic, alone.synthetic, strict=True):
+            pd.testing.assert_frame_equal(ours, theirs)
+        np.testing.assert_array_equal(shared.confidential.alpha, alone.confidential.alpha)
+
+
+def test_the_table_holds_the_numbers_of_the_releases(found: Comparison) -> None:
+    assert list(found.table["mechanism"]) == list(CANDIDATES) == list(found.releases)
+    for _, row in found.table.iterrows():
+        release = found.releases[row["mechanism"]]
+        kept = release.confidential
+        assert row["lipschitz_bound"] == kept.lipschitz.max() == release.charge.bound
+        assert row["epsilon"] == release.charge.epsilon
+        assert row["epsilon"] == pytest.approx(2 * 3 * kept.lipschitz.max(), abs=0.01)
+        assert (row["kind"], row["relation"]) == ("asymptotic local", "remove")
+        assert (row["n_synthetic"], row["n_draws_released"]) == (3, 3)
+        assert row["efficiency"] == pytest.approx(kept.lipschitz.mean() / kept.lipschitz.max())
+        size = kept.alpha.sum() ** 2 / (kept.alpha**2).sum()
+        assert row["effective_sample_size"] == pytest.approx(size)
+        steps = release.reweighted.steps if release.reweighted else ()
+        assert row["refits"] + row["refits_saved"] == len(steps)
+        sets = [each["visits"].to_numpy() for each in release.synthetic]
+        np.testing.assert_allclose(row[list(STATISTICS)].astype(float), summaries(sets))
+
+
+def test_equal_weights_keep_their_whole_effective_sample_size(found: Comparison) -> None:
+    sizes = found.table.set_index("mechanism")["effective_sample_size"]
+    assert sizes["plain"] == 400
+    assert sizes["half"] == pytest.approx(400)
+    assert (sizes <= 400 + 1e-9).all()
+    assert sizes["CW"] < 400
+
+
+def test_the_tidy_estimates_agree_with_the_table(found: Comparison, table: pd.DataFrame) -> None:
+    tidy = found.estimates
+    assert list(tidy.columns) == ["statistic", "source", "estimate", "lower", "upper"]
+    assert len(tidy) == len(STATISTICS) * (1 + len(CANDIDATES))
+    wide = found.table.set_index("mechanism")
+    for row in tidy.itertuples():
+        if row.source == "data":
+            own = estimates(table["visits"], statistics=[row.statistic], rng=1)
+            assert row.estimate == own.estimate[0]
+        else:
+            assert row.estimate == wide.loc[row.source, row.statistic]
+            assert row.lower == wide.loc[row.source, f"{row.statistic}_lower"]
+            assert row.upper == wide.loc[row.source, f"{row.statistic}_upper"]
+        assert row.lower <= row.estimate <= row.upper
+
+
+def test_one_draw_costs_one(table: pd.DataFrame) -> None:
+    options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": SHORT}
+    only = {"plain": ph.Unweighted(MODEL)}
+    one = compare(only, table, n_synthetic=3, n_draws_released=1, **options)
+    three = compare(only, table, n_synthetic=3, **options)
+    assert one.table["lipschitz_bound"][0] == three.table["lipschitz_bound"][0]
+    assert one.table["epsilon"][0] == ph.epsilon_of_bound(one.table["lipschitz_bound"][0])
+    assert (one.fits_made, one.fits_saved) == (1, 0)
+
+
+def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
+    means = synthetic_means(found, n_draws=200)
+    assert list(means) == list(CANDIDATES)
+    for name, draws in means.items():
+        assert draws.shape == (200,)
+        fit = found.releases[name].fit
+        assert fit is not None
+        expected = np.exp(fit.draws.flat("beta"))[:, 0]
+        assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(200)
+        assert draws.std() > expected.std()  # the posterior, and the noise of one set
+
+
+def test_the_representation_shows_no_data(found: Comparison) -> None:
+    assert repr(found) == "<Comparison of plain, LW, LW_final, CW, half on 'visits'>"
+
+
+def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
+    both = compare(
+        {"local": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL, relation="replace")},
+        table, n_synthetic=1, seed=5, engine="embedded", settings=SHORT,
+    )  # fmt: skip
+    assert both.fits_made == 1
+    assert "UNLIKE KINDS" in charges_title(both)
+    assert charge_name(both, "two") == "two\n(asymptotic local, replace one record)"
+    page = comparison_report(both)
+    assert "local (asymptotic local, remove one record)" in page
+    alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, n_synthetic=1, seed=5,
+                    engine="embedded", settings=SHORT)  # fmt: skip
+    assert charges_title(alone).endswith("1 draw; asymptotic local, remove one record; nats")
+    assert charge_name(alone, "a:b,c", gap=" ") == "a: b, c"
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "message"),
+    [
+        ({}, "at least one name"),
+        ([ph.Unweighted(MODEL)], "must be a mapping"),
+        ({"data": ph.Unweighted(MODEL)}, "other than 'data'"),
+        ({1: ph.Unweighted(MODEL)}, "must be text"),
+        ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism: found NegativeBinomial"),
+        (
+            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
+            "over one model: 'a' has .* 'b' Poisson",
+        ),
+        (
+            {"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
+            "over one model",
+        ),
+    ],
+)
+def test_candidates_that_are_none(mechanisms: Any, message: str, table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        compare(mechanisms, table)
+
+
+@pytest.mark.parametrize(("m", "drawn"), [(0, None), (3, 2), (1.5, None)])
+def test_numbers_of_sets_that_are_none(m: Any, drawn: Any, table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="n_synthetic"):
+        compare(CANDIDATES, table, n_synthetic=m, n_draws_released=drawn)
+
+
+def test_default_candidates_are_the_papers() -> None:
+    made = build_mechanisms([], MODEL)
+    assert list(made) == ["Unweighted", "LW", "LW_final", "CW", "CW_final"]
+    assert [m.reweighting for m in made.values()] == [False, False, True, False, True]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_stop_on_signals", lambda: None)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]
+QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "300"]
+
+
+@pytest.mark.filterwarnings("ignore:re-weighting found no weights")
+def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
+    table.to_csv("data.csv", index=False)
+    chosen = ["--mechanism", "unweighted", "--mechanism", "lipschitz:scale=0.8,reweighting=true"]
+    code, out, err = run(*BASE, *QUICK, *chosen, "--n-synthetic", "3")
+    assert (code, err) == (0, "")
+    assert NOT_COVERED in out
+    folder = tmp_path / "out"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {path.name for path in folder.iterdir()} == {"table.csv", "estimates.csv", "report.html"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    expected = compare(
+        build_mechanisms(["unweighted", "lipschitz:scale=0.8,reweighting=true"], MODEL),
+        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT,
+    )  # fmt: skip
+    saved = pd.read_csv(folder / "table.csv")
+    pd.testing.assert_frame_equal(saved, expected.table)
+    tidy = pd.read_csv(folder / "estimates.csv")
+    pd.testing.assert_frame_equal(tidy, expected.estimates)
+    assert epsilon_text(float(expected.table["epsilon"][1])) in out
+    page = (folder / "report.html").read_text()
+    assert "CONFIDENTIAL" in page
+    assert NOT_COVERED in page
+    assert page.count("<img ") == 6  # intervals, violins, weights, 2 of re-weighting, mean
+    for external in ("<script", "http:", "https:", 'src="/'):
+        assert external not in page
+    assert "before re-weighting" in page
+    assert run(*BASE, *QUICK)[0] == 2  # the folder is not empty now
+    assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mechanism", "nothing"], "--mechanism must be one of unweighted, lipschitz"),
+        (["--mechanism", "count:radius=-1"], "radius must be above 0: found -1"),
+        (["--mechanism", "count:radius=big"], "radius must be a number: found 'big'"),
+        (["--mechanism", "count:colour=red"], "takes no --colour"),
+        (["--mechanism", "lipschitz:reweighting=perhaps"], "reweighting must be True, False"),
+        (["--mechanism", "scalar"], "exactly one of target_epsilon"),
+        (["--mechanism", "count", "--mechanism", "count"], "'count' is there twice"),
+        (["--n-synthetic", "0"], "--n-synthetic must be a whole number >= 1"),
+        (["--model", "nothing"], "--model must be one of"),
+        (["--engine", "none"], "engine must be one of"),
+        (["--on-not-converged", "ignore"], "on_not_converged must be one of"),
+        (["--formula", "nothing ~ 1"], "nothing"),
+    ],
+)
+def test_bad_options_are_one_line_and_write_nothing(
+    run: Any, table: pd.DataFrame, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    table.to_csv("data.csv", index=False)
+    code, out, err = run(*BASE, *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_the_function_is_not_hidden_by_a_module_of_its_name() -> None:
+    assert ph.compare is compare
+    assert ph.Comparison is Comparison

@@ -1,0 +1,375 @@
+"""The curve: equal bounds, numbers recomputed, resumption bit for bit, workers, bad input."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.comparing import curve_points
+from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.comparing.curve_points import NEAR
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import open_session
+from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
+from pyhybrid.reports.figures.curve import plot_curve
+from pyhybrid.reports.figures.mechanisms import figure_png
+from pyhybrid.running.resumable import fingerprint, open_parts
+
+MODEL = ph.Poisson("visits ~ 1")
+OPTIONS: dict[str, Any] = {
+    "n_synthetic": 4,
+    "seed": 8,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=300, draws=600),
+}
+GRID: dict[str, Any] = {"scales": (1.0, 0.6), "shifts": (0.0, -0.1)}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return pd.DataFrame({"visits": np.random.default_rng(3).negative_binomial(20, 0.4, 300)})
+
+
+@pytest.fixture(scope="module")
+def found(table: pd.DataFrame) -> RiskUtilityCurve:
+    return risk_utility_curve(MODEL, table, **GRID, **OPTIONS)
+
+
+def test_scalar_weights_reach_the_bound_and_stay_below(found: RiskUtilityCurve) -> None:
+    points = found.table
+    assert list(points["mechanism"]) == ["Unweighted", *["LW", "SW"] * 4]
+    vector = points[points["mechanism"] == "LW"].reset_index()
+    scalar = points[points["mechanism"] == "SW"].reset_index()
+    assert list(zip(vector["scale"], vector["shift"], strict=True)) == [
+        (1.0, 0.0), (1.0, -0.1), (0.6, 0.0), (0.6, -0.1)
+    ]  # fmt: skip
+    ratio = scalar["lipschitz_bound"] / vector["lipschitz_bound"]
+    np.testing.assert_allclose(scalar["bound_ratio"], ratio, rtol=1e-12)
+    assert ratio.between(NEAR, 1, inclusive="right").all()
+    assert (scalar["refits"] >= 1).all()
+    assert (vector["bound_ratio"] == 1).all()
+    assert (vector["mean_weight"] > scalar["mean_weight"]).all()  # what vectors are for
+
+
+def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
+    release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)
+    row = found.table.iloc[-2]
+    assert row["lipschitz_bound"] == release.confidential.lipschitz_bound
+    assert row["mean_weight"] == release.confidential.alpha.mean()
+    assert row["epsilon"] == ph.epsilon_of_bound(row["lipschitz_bound"])
+    unweighted = ph.Unweighted(MODEL).release(table, **OPTIONS)
+    first = found.table.iloc[0]
+    assert first["lipschitz_bound"] == unweighted.confidential.lipschitz_bound
+    assert np.isnan(first["scale"])
+
+
+def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
+    """Recomputed from the sets of the same weights: they share their random stream."""
+    alpha = np.full(300, found.table.iloc[-1]["mean_weight"])
+    session = open_session(
+        MODEL.bind(table), seed=8, engine="embedded", settings=OPTIONS["settings"]
+    )
+    vector = session.fit(ph.weights_from_lipschitz(
+        session.unweighted().bounds.by_record, scale=0.6, shift=-0.1), label="LW")  # fmt: skip
+    fit, refits = curve_points.scalar_fit(session, vector, session.unweighted().bounds.overall)
+    np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-12)
+    release = ph.GivenWeights(MODEL, alpha=fit.alpha).release_from(
+        session, n_synthetic=4, n_draws_released=4
+    )
+    y, row = table["visits"], found.table.iloc[-1]
+    sets = [each["visits"] for each in release.synthetic]
+    assert row["refits"] == refits
+    assert row["max_ecdf"] == pytest.approx(np.mean([max_ecdf(y, s) for s in sets]))
+    assert row["avg_ecdf"] == pytest.approx(np.mean([avg_ecdf(y, s) for s in sets]))
+    assert row["error_mean"] == pytest.approx(abs(np.mean([s.mean() for s in sets]) - y.mean()))
+    expected = abs(np.mean([np.quantile(s, 0.9) for s in sets]) - np.quantile(y, 0.9))
+    assert row["error_q90"] == pytest.approx(expected)
+
+
+def test_the_curve_falls_with_the_grid(found: RiskUtilityCurve) -> None:
+    vector = found.table[found.table["mechanism"] == "LW"]["lipschitz_bound"].to_numpy()
+    assert (np.diff(vector) < 0).all()
+    assert vector[0] < found.table["lipschitz_bound"][0]
+
+
+def test_workers_and_executors_do_not_change_the_results(
+    found: RiskUtilityCurve, table: pd.DataFrame
+) -> None:
+    two = risk_utility_curve(MODEL, table, **GRID, **OPTIONS, workers=2)
+    pd.testing.assert_frame_equal(two.table, found.table, check_exact=True)
+    with ThreadPoolExecutor(1) as pool:
+        other = risk_utility_curve(MODEL, table, **GRID, **OPTIONS, executor=pool)
+    pd.testing.assert_frame_equal(other.table, found.table, check_exact=True)
+
+
+class _Killed(BaseException):
+    pass
+
+
+def test_a_killed_run_goes_on_where_it_was(
+    found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "points.jsonl"
+    honest, calls = curve_points.scalar_fit, []
+
+    def dies_at_the_third(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise _Killed
+        return honest(*arguments)
+
+    monkeypatch.setattr(curve_points, "scalar_fit", dies_at_the_third)
+    with pytest.raises(_Killed):
+        risk_utility_curve(MODEL, table, **GRID, **OPTIONS, results=path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_bytes().count(b"\n") == 4  # header, unweighted, two points
+    with path.open("ab") as file:
+        file.write(b'{"key": "0.6, 0.0", "part": [{"mechan')  # as if killed while writing
+    again = risk_utility_curve(MODEL, table, **GRID, **OPTIONS, results=path)
+    assert again.points_resumed == 2
+    assert len(calls) == 5
+    pd.testing.assert_frame_equal(again.table, found.table, check_exact=True)
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [row.get("key") for row in rows[1:]] == [
+        "unweighted", "1.0, 0.0", "1.0, -0.1", "0.6, 0.0", "0.6, -0.1"
+    ]  # fmt: skip
+
+
+def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
+    found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "points.jsonl"
+    first = risk_utility_curve(MODEL, table, scales=[0.6], **OPTIONS, results=path)
+    monkeypatch.setattr(curve_points.CurveSettings, "session", None)
+    second = risk_utility_curve(MODEL, table, scales=[0.6], **OPTIONS, results=path)
+    assert second.points_resumed == 1
+    pd.testing.assert_frame_equal(first.table, second.table, check_exact=True)
+    expected = found.table.iloc[[0, 5, 6]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(second.table, expected, check_exact=True)
+
+
+def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "points.jsonl"
+    unseeded = {**OPTIONS, "seed": None}
+    first = risk_utility_curve(MODEL, table, scales=[1], **unseeded, results=path)
+    both = risk_utility_curve(MODEL, table, scales=[1, 0.7], **unseeded, results=path)
+    pd.testing.assert_frame_equal(both.table[:3], first.table, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_synthetic": 5}, "other settings or data"),
+        ({"settings": SamplerSettings(warmup=301, draws=600)}, "other settings or data"),
+        ({"seed": 9}, "other seed"),
+        ({"df": pd.DataFrame({"visits": [1, 2, 3]})}, "other settings or data"),
+        ({"model": ph.NegativeBinomial("visits ~ 1")}, "other settings or data"),
+    ],
+)
+def test_a_file_of_another_run_is_refused(
+    table: pd.DataFrame, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "points.jsonl"
+    risk_utility_curve(MODEL, table, scales=[1], **OPTIONS, results=path)
+    before = path.read_bytes()
+    arguments = {"model": MODEL, "df": table, "scales": [1], **OPTIONS, **change}
+    with pytest.raises(InvalidInput, match=message):
+        risk_utility_curve(**arguments, results=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("tear", range(0, 130, 9))
+def test_a_file_torn_anywhere_is_read_up_to_its_last_whole_line(tmp_path: Path, tear: int) -> None:
+    path, settings = tmp_path / "parts.jsonl", fingerprint({"a": 1})
+    with open_parts(path, settings=settings, seed=3) as parts:
+        parts.add("one", [1.5])
+        parts.add("two", [0.1 + 0.2])
+    content = path.read_bytes()
+    path.write_bytes(content[: max(0, len(content) - tear)])
+    kept = path.read_bytes().count(b"\n")
+    with open_parts(path, settings=settings, seed=3) as parts:
+        assert parts.entropy == 3
+        assert len(parts.parts) == max(0, kept - 1)
+        assert all(parts.parts[k] == v for k, v in {"one": [1.5]}.items() if k in parts.parts)
+        parts.add("three", 3)
+    with open_parts(path, settings=settings, seed=None) as parts:
+        assert list(parts.parts)[-1] == "three"
+        assert parts.entropy == 3
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"{}\n", b"[1]\n", b"no line", b"\xff\xfe\n"])
+def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with (
+        pytest.raises(InvalidInput, match="results file"),
+        open_parts(path, settings="x", seed=None),
+    ):
+        pass
+    assert path.read_bytes() == content
+
+
+def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "parts.jsonl"
+    with (
+        open_parts(path, settings="x", seed=1),
+        pytest.raises(InvalidInput, match="another run has it"),
+        open_parts(path, settings="x", seed=1),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scales": []}, "scales must hold at least one number"),
+        ({"scales": "1"}, "scales must be a sequence of numbers"),
+        ({"scales": 1.0}, "scales must be a sequence of numbers"),
+        ({"scales": [float("nan")]}, "each of scales must be a finite number"),
+        ({"scales": [-1.0]}, "scales must be >= 0"),
+        ({"shifts": ["a"]}, "each of shifts"),
+        ({"scales": [0.5], "shifts": [-0.5]}, "at scale 0.5, shift -0.5"),
+        ({"n_synthetic": 0}, "n_synthetic"),
+        ({"workers": 0}, "workers"),
+        ({"engine": "none"}, "engine must be one of"),
+    ],
+)
+def test_bad_arguments(table: pd.DataFrame, change: dict[str, Any], message: str) -> None:
+    arguments = {"scales": [1.0], **OPTIONS, **change}
+    with pytest.raises(InvalidInput, match=message):
+        risk_utility_curve(MODEL, table, **arguments)
+
+
+def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> None:
+    figure = plot_curve(found.table)
+    assert len(figure.axes) == 4
+    for ax, measure in zip(figure.axes, ("max_ecdf", "avg_ecdf", "error_mean", "error_q90"),
+                           strict=True):  # fmt: skip
+        vector, scalar, unweighted = ax.lines
+        own = found.table[found.table["mechanism"] == "LW"].sort_values("epsilon")
+        np.testing.assert_array_equal(vector.get_xydata(), own[["epsilon", measure]])
+        assert len(scalar.get_xdata()) == 4
+        assert unweighted.get_ydata()[0] == found.table[measure][0]
+        assert {text.get_text() for text in ax.texts} == {
+            "(1, 0)", "(1, -0.1)", "(0.6, 0)", "(0.6, -0.1)"
+        }  # fmt: skip
+    assert figure_png(figure) == figure_png(plot_curve(found.table))
+    one = plot_curve(found.table, measures={"max_ecdf": "max-ECDF"})
+    assert len([ax for ax in one.axes if ax.get_visible()]) == 1
+
+
+def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
+    with pytest.raises(InvalidInput, match="of a risk-utility curve"):
+        plot_curve(pd.DataFrame({"a": [1]}))
+    with pytest.raises(InvalidInput, match="each of measures"):
+        plot_curve(found.table, measures={"nothing": "x"})
+    with pytest.raises(InvalidInput, match="at least one column"):
+        plot_curve(found.table, measures={})
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_stop_on_signals", lambda: None)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
+QUICK = ["--engine", "embedded", "--seed", "8", "--warmup", "300", "--draws", "600",
+         "--n-synthetic", "4"]  # fmt: skip
+
+
+def test_the_command_writes_a_private_folder(
+    run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    table.to_csv("data.csv", index=False)
+    code, out, err = run(*BASE, *QUICK, "--scales", "1,0.6", "--shifts", "0,-0.1")
+    assert (code, err) == (0, "")
+    assert NOT_COVERED in out
+    folder = tmp_path / "out"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "out"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "curve.png", "points.jsonl", "report.html", "table.csv"
+    ]  # fmt: skip
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), found.table)
+    page = (folder / "report.html").read_text()
+    assert "CONFIDENTIAL" in page
+    assert NOT_COVERED in page
+    assert f"{found.table['max_ecdf'][1]:.3g}" in page
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--scales", "1;2"], "--scales must be numbers with commas between"),
+        (["--shifts", ""], "--shifts must be numbers"),
+        (["--scales", "0"], "weights must not all be 0"),
+        (["--scales", "-1"], "scales must be >= 0"),
+        (["--workers", "0"], "--workers must be a whole number >= 1"),
+        (["--n-synthetic", "x"], "--n-synthetic"),
+        (["--formula", "nothing ~ 1"], "nothing"),
+        (["--engine", "none"], "engine must be one of"),
+    ],
+)
+def test_bad_options_are_one_line_and_write_nothing(
+    run: Any, table: pd.DataFrame, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    table.to_csv("data.csv", index=False)
+    code, out, err = run(*BASE, *QUICK, *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> None:
+    """A real process, stopped by a real signal once a point is there, then run again."""
+    table.to_csv(tmp_path / "data.csv", index=False)
+    code = (  # SIGINT is ignored by what a shell starts in the background
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from pyhybrid.cli import main; main()"
+    )
+    scales = ",".join(f"{1 - place / 40:g}" for place in range(20))
+    command = [sys.executable, "-c", code, *BASE, *QUICK, "--scales", scales]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    points = tmp_path / "out.points.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if points.exists() and points.read_bytes().count(b"\n") >= 3:
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished points are kept in out.points.jsonl" in err
+    assert stat.S_IMODE(points.stat().st_mode) == 0o600
+    assert not (tmp_path / "out").exists()
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "were there already" in done.stdout
+    assert not points.exists()
+    assert (tmp_path / "out" / "table.csv").exists()

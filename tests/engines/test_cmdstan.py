@@ -1,0 +1,303 @@
+"""The cmdstan engine: against stored CmdStan output everywhere, live where CmdStan is found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cmdstanpy
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings, StanProgram, WarmStart, diagnose
+from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.errors import EngineUnavailable, SamplingError
+
+FAKE = Path(__file__).parents[1] / "fake_cmdstan"
+PROGRAM = StanProgram(
+    name="normal",
+    text="""data { int<lower=1> p; }
+parameters { vector[p] x; matrix[2, 2] m; real<lower=0> s; }
+model { x ~ std_normal(); to_vector(m) ~ normal(0, 2); s ~ exponential(1); }
+generated quantities { real twice = 2 * s; }
+""",
+)
+STORED = SamplerSettings(chains=2, warmup=200, draws=20, adapt_delta=0.8)
+
+
+class Fake:
+    """A stand-in installation, its log, and an empty cache."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.log, self.temporary = root / "cmdstan", root / "log", root / "tmp"
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [json.loads(line) for line in lines if line != "build"]
+
+    @property
+    def builds(self) -> int:
+        return self.log.read_text().splitlines().count("build") if self.log.exists() else 0
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    if shutil.which("make") is None:
+        pytest.skip("the stand-in for CmdStan needs make")
+    fake = Fake(tmp_path)
+    shutil.copytree(FAKE, fake.root)
+    (fake.root / "bin").mkdir()
+    stanc = fake.root / "bin" / "stanc"
+    stanc.write_text("#!/bin/sh\necho stanc3\n")
+    stanc.chmod(0o755)
+    fake.temporary.mkdir()
+    monkeypatch.setenv("CMDSTAN", str(fake.root))
+    monkeypatch.setenv("CXX", "sh")
+    monkeypatch.setenv("FAKE_CMDSTAN_LOG", str(fake.log))
+    monkeypatch.setenv("FAKE_CMDSTAN_PYTHON", sys.executable)
+    monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(fake.temporary))
+    return fake
+
+
+def test_reads_cmdstan_output_into_chains_and_draws(fake: Fake) -> None:
+    draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    for chain in (1, 2):
+        lines = (FAKE / f"output_{chain}.csv").read_text().splitlines()
+        rows = [line for line in lines if line and not line.startswith("#")]
+        columns, values = rows[0].split(","), np.loadtxt(rows[1:], delimiter=",")
+        stored = dict(zip(columns, values.T, strict=True))
+        for place in (1, 2):
+            own = draws.variables["x"][chain - 1, :, place - 1]
+            np.testing.assert_array_equal(own, stored[f"x.{place}"])
+        np.testing.assert_array_equal(draws.variables["m"][chain - 1, :, 0, 1], stored["m.1.2"])
+        np.testing.assert_array_equal(draws.energy[chain - 1], stored["energy__"])
+        np.testing.assert_array_equal(draws.treedepth[chain - 1], stored["treedepth__"])
+    assert draws.inv_metric is not None
+    np.testing.assert_allclose(draws.inv_metric[0][:2], [0.629786, 1.1357])
+    np.testing.assert_allclose(draws.step_size[0], 0.652524)
+    assert draws.provenance.engine_version.startswith("CmdStan 2.35")
+
+
+def test_command_line_says_what_was_asked(fake: Fake) -> None:
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=77, settings=STORED)
+    arguments = fake.entries[0]["arguments"]
+    expected = {"seed=77", "num_samples=20", "num_warmup=200", "delta=0.8", "max_depth=10"}
+    assert expected <= set(arguments)
+    assert "sig_figs=18" in arguments
+    assert fake.entries[0]["data"] == {"p": 2}
+
+
+def test_threads_within_chains_are_compiled_for_and_asked_for(fake: Fake) -> None:
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    threaded = replace(STORED, threads_per_chain=3)
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=threaded)
+    assert [entry["threads"] for entry in fake.entries] == ["1", "1", "3", "3"]
+    assert fake.builds == 2  # the executable without threads is not taken for the other
+
+
+def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
+    inits = tuple(
+        {"x": np.array([c, 1.0]), "m": np.array([[1.0, 2.0], [3.0, 4.0]]), "s": np.float64(0.5)}
+        for c in (0.0, 1.0)
+    )
+    start = WarmStart(
+        inits=inits, inv_metric=(np.full(7, 1.0), np.full(7, 3.0)), step_size=np.array([0.2, 0.4])
+    )
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED, warm_start=start)
+    first = next(e for e in fake.entries if "id=1" in e["arguments"])
+    assert first["init"] == {"x": [0.0, 1.0], "m": [[1.0, 2.0], [3.0, 4.0]], "s": 0.5}
+    assert first["metric_file"] == {"inv_metric": [2.0] * 7}
+    assert any(a.startswith("stepsize=0.3") for a in first["arguments"])
+
+
+def test_confidential_files_are_private_and_gone(fake: Fake) -> None:
+    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    assert fake.entries[0]["folder_mode"] == 0o700
+    assert not Path(fake.entries[0]["folder"]).exists()
+    assert list(fake.temporary.iterdir()) == []
+
+
+def test_failure_is_reported_and_leaves_nothing(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "fail")
+    with pytest.raises(SamplingError, match="cmdstan engine failed"):
+        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    assert fake.entries
+    assert list(fake.temporary.iterdir()) == []
+
+
+def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
+    script = textwrap.dedent(
+        f"""
+        import signal
+        from pyhybrid.engines import SamplerSettings, StanProgram
+        from pyhybrid.engines.cmdstan import CmdStanEngine
+        program = StanProgram(name="normal", text={PROGRAM.text!r})
+        settings = SamplerSettings(chains=2, warmup=200, draws=20)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        print("ready", flush=True)
+        CmdStanEngine().sample(program, {{"p": 2}}, seed=1, settings=settings)
+        """
+    )
+    environment = {**os.environ, "FAKE_CMDSTAN_MODE": "slow", "TMPDIR": str(fake.temporary)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    while not fake.entries:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    assert [p for p in fake.temporary.iterdir() if p.name.startswith("pyhybrid-")] == []
+
+
+def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "slow")
+    seen: list[tuple[int, int]] = []
+    CmdStanEngine().sample(
+        PROGRAM, {"p": 2}, seed=1, settings=STORED, progress=lambda a, b: seen.append((a, b))
+    )
+    assert seen[-1] == (440, 440)
+    assert len(seen) > 2
+    assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
+
+
+def test_compiles_once_and_heals_a_corrupt_cache(fake: Fake) -> None:
+    first = compiled_program(PROGRAM)
+    assert compiled_program(PROGRAM) == first
+    assert fake.builds == 1
+    first.write_text("corrupt")
+    assert compiled_program(PROGRAM) == first
+    assert fake.builds == 2
+    assert "corrupt" not in first.read_text()
+    other = StanProgram(name="normal", text=PROGRAM.text + "// changed\n")
+    assert compiled_program(other) != first
+
+
+def test_two_compilations_at_once_do_not_disturb_each_other(fake: Fake) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        paths = set(pool.map(compiled_program, [PROGRAM] * 4))
+    assert len(paths) == 1
+    siblings = list(paths.pop().parent.parent.iterdir())
+    assert len(siblings) == 1
+
+
+def test_compile_error_quotes_line_and_caret(fake: Fake) -> None:
+    broken = StanProgram(name="broken", text="parameters { real x }\nmodel { }")
+    with pytest.raises(SamplingError, match=r"(?s)line 1, column 20.*\^"):
+        compiled_program(broken)
+    assert list(fake.temporary.iterdir()) == []
+
+
+def test_unwritable_cache_says_what_to_set(fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    with pytest.raises(EngineUnavailable, match="PYHYBRID_CACHE"):
+        compiled_program(PROGRAM)
+
+
+def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMDSTAN", str(tmp_path / "nowhere"))
+    status = CmdStanEngine().status()
+    assert not status.available
+    assert "install_cmdstan" in status.remedy
+    with pytest.raises(EngineUnavailable, match="install_cmdstan"):
+        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+
+
+def test_missing_toolchain_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    status = CmdStanEngine().status()
+    assert not status.available
+    assert "no-such-compiler" in status.cause
+
+
+def _live() -> None:
+    try:
+        cmdstanpy.cmdstan_path()
+    except ValueError:
+        pytest.skip("no CmdStan installation was found")
+
+
+def test_live_compile_and_sample(visits: pd.DataFrame) -> None:
+    _live()
+    bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
+    data = bound.stan_data(np.full(bound.n, 0.5))
+    settings = SamplerSettings()
+    reference, embedded = (
+        engine.sample(bound.program, data, seed=1, settings=settings)
+        for engine in (CmdStanEngine(), EmbeddedEngine())
+    )
+    assert diagnose(reference, quantities=bound.monitored(reference)).converged
+    assert _standardised_differences(reference, embedded).max() < 5
+
+
+def test_live_log_lik_is_numpys(visits: pd.DataFrame) -> None:
+    _live()
+    for model in (ph.NegativeBinomial("visits ~ age"), ph.Poisson("visits ~ region")):
+        bound = model.bind(visits)
+        data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+        draws = CmdStanEngine().sample(
+            bound.program, data, seed=1, settings=SamplerSettings(chains=2, warmup=50, draws=20)
+        )
+        ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+        np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
+
+
+def test_live_threads_within_chains_sample_the_same_posterior() -> None:
+    _live()
+    program = StanProgram(
+        name="sums",
+        text="""functions {
+  real part(array[] real y, int first, int last, real mu) { return normal_lpdf(y | mu, 1); }
+}
+data { int<lower=1> n; array[n] real y; }
+parameters { real mu; }
+model { target += reduce_sum(part, y, 1, mu); }
+""",
+    )
+    y = np.random.default_rng(5).normal(2, 1, 400)
+    settings = SamplerSettings(chains=2, threads_per_chain=2)
+    draws = CmdStanEngine().sample(program, {"n": 400, "y": y}, seed=1, settings=settings)
+    mu = draws.flat("mu")
+    assert abs(mu.mean() - y.mean()) < 0.01  # about five Monte Carlo errors
+    assert abs(mu.std() / 0.05 - 1) < 0.15
+
+
+def _standardised_differences(one: Any, two: Any) -> np.ndarray:
+    import arviz
+
+    values = []
+    for name in ("beta", "phi"):
+        a, b = one.variables[name], two.variables[name]
+        for x, y in zip(
+            np.moveaxis(a.reshape(*a.shape[:2], -1), 2, 0),
+            np.moveaxis(b.reshape(*b.shape[:2], -1), 2, 0),
+            strict=True,
+        ):
+            error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (x, y)))
+            values.append(abs(x.mean() - y.mean()) / error)
+    return np.array(values)

@@ -1,0 +1,249 @@
+"""The engines behind one protocol: programs, warm starts, progress, convergence, choice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import engines
+from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
+from pyhybrid.engines.embedded import EmbeddedEngine, _compiled
+from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
+
+SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
+NORMAL = StanProgram(
+    name="normal",
+    text="""
+data { int<lower=1> p; }
+parameters { vector[p] x; matrix[2, 3] m; real<lower=0> s; }
+model { x ~ std_normal(); to_vector(m) ~ normal(0, 2); s ~ exponential(1); }
+generated quantities { real twice = 2 * s; }
+""",
+)
+
+
+def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """stanli records SIGINT and asks between iterations; here it comes after the last question."""
+    import stanli
+
+    def deaf(self: object, **_: object) -> object:
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        return object()
+
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(stanli.Model, "sample", deaf)
+            with pytest.raises(KeyboardInterrupt):
+                EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
+        assert EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT).n_draws == 400
+    finally:
+        signal.signal(signal.SIGINT, heard)
+
+
+def test_draws_have_the_declared_shapes_and_relations() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
+    assert draws.variables["x"].shape == (2, 200, 2)
+    assert draws.variables["m"].shape == (2, 200, 2, 3)
+    np.testing.assert_allclose(draws.variables["twice"], 2 * draws.variables["s"], rtol=1e-12)
+    assert draws.parameters == ("x", "m", "s")
+    assert draws.flat("x").shape == (400, 2)
+    np.testing.assert_array_equal(draws.flat("x")[200:], draws.variables["x"][1])
+
+
+def test_draws_follow_the_target() -> None:
+    settings = SamplerSettings(warmup=500, draws=2000)
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=2, settings=settings)
+    import arviz
+
+    x, m = draws.variables["x"][:, :, 0], draws.variables["m"][:, :, 1, 2]
+    for values, sd in ((x, 1.0), (m, 2.0)):
+        error = float(arviz.mcse(values, method="mean"))
+        assert abs(values.mean()) < 5 * error
+        assert abs(values.std() - sd) < 5 * float(arviz.mcse(values, method="sd"))
+
+
+def test_same_seed_same_bytes_and_another_seed_not() -> None:
+    one, two, other = (
+        EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=seed, settings=SHORT) for seed in (5, 5, 6)
+    )
+    assert one.variables["x"].tobytes() == two.variables["x"].tobytes()
+    assert one.variables["x"].tobytes() != other.variables["x"].tobytes()
+
+
+def test_number_of_parallel_chains_does_not_change_draws() -> None:
+    serial = replace(SHORT, parallel_chains=1)
+    one = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=5, settings=SHORT)
+    two = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=5, settings=serial)
+    assert one.variables["x"].tobytes() == two.variables["x"].tobytes()
+
+
+def test_warm_start_holds_parameters_metric_and_step_size(visits: pd.DataFrame) -> None:
+    bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
+    data = bound.stan_data(np.ones(bound.n))
+    first = EmbeddedEngine().sample(bound.program, data, seed=1, settings=SHORT)
+    warm = first.warm_start()
+    assert set(warm.inits[0]) == {"z", "log_scale", "z_radius", "z_rphi"}
+    assert warm.inv_metric is not None
+    assert warm.inv_metric[0].shape == (4 + 4 + 1 + 1,)
+    again = EmbeddedEngine().sample(bound.program, data, seed=2, settings=SHORT, warm_start=warm)
+    spread = first.flat("beta").std(axis=0)
+    shift = np.abs(first.flat("beta").mean(axis=0) - again.flat("beta").mean(axis=0))
+    assert (shift < spread).all()
+
+
+FACTOR = StanProgram(
+    name="factor",
+    text="""parameters { vector<lower=0>[3] s; cholesky_factor_corr[3] L; real x; }
+model { s ~ exponential(1); L ~ lkj_corr_cholesky(2); x ~ std_normal(); }""",
+)
+
+
+def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
+    stanli = pytest.importorskip("stanli")
+    from pyhybrid.engines.embedded import _plain, _start
+
+    fit = EmbeddedEngine().sample(FACTOR, {}, seed=1, settings=SHORT)
+    model = stanli.Model(stan_code=FACTOR.text, data=_plain({}))
+    inits = _start(model, fit.warm_start(), SHORT)["inits"]
+    # Fix the sampler at the start: zero-length trajectories reproduce the constrained values.
+    still = model.sample(
+        chains=2, seed=1, warmup=0, samples=1, inits=inits, step_size=1e-14,
+        adapt_engaged=False, max_depth=1, refresh=0,
+    )  # fmt: skip
+    for name in ("s", "L", "x"):
+        np.testing.assert_allclose(
+            still.draws(name)[:, 0], fit.variables[name][:, -1], rtol=1e-7, atol=1e-9
+        )
+
+
+def test_progress_reaches_the_total() -> None:
+    seen: list[tuple[int, int]] = []
+    EmbeddedEngine().sample(
+        NORMAL, {"p": 1}, seed=1, settings=SHORT, progress=lambda a, b: seen.append((a, b))
+    )
+    assert seen[-1] == (1000, 1000)
+    assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
+
+
+def test_compile_error_is_the_compilers() -> None:
+    broken = StanProgram(name="broken", text="parameters { real x }\nmodel { x ~ normal(0, 1); }")
+    with pytest.raises(SamplingError, match=r"(?s)does not compile.*real x \}"):
+        EmbeddedEngine().sample(broken, {}, seed=1, settings=SHORT)
+
+
+def test_failing_data_is_a_sampling_error() -> None:
+    with pytest.raises(SamplingError, match="embedded engine failed on normal"):
+        EmbeddedEngine().sample(NORMAL, {"p": -1}, seed=1, settings=SHORT)
+
+
+def test_compiled_programs_hold_no_data() -> None:
+    assert "12345" not in _compiled(NORMAL.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("parameters { real a; vector[3] b; }", ("a", "b")),
+        ("transformed parameters { real c = 1; } model {}", ()),
+        ("parameters { // real x;\n array[2] vector<lower=0>[3] y; /* z */ real w; }", ("y", "w")),
+        ("parameters { real old[3]; }", ("old",)),
+    ],
+)
+def test_parameter_names(text: str, expected: tuple[str, ...]) -> None:
+    assert engines.parameter_names(StanProgram(name="t", text=text)) == expected
+
+
+def test_programs_are_found_and_hashed() -> None:
+    import hashlib
+
+    assert {"negative_binomial", "poisson"} <= set(engines.program_names())
+    program = load_program("poisson")
+    assert program.sha256 == hashlib.sha256(program.text.encode()).hexdigest()
+    with pytest.raises(InvalidInput, match="negative_binomial"):
+        load_program("nothing")
+
+
+def _stuck_chains(draws: engines.Draws) -> engines.Draws:
+    x = draws.variables["x"].copy()
+    x[0] += 5
+    return replace(draws, variables={**draws.variables, "x": x})
+
+
+def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=3, settings=SamplerSettings())
+    good = diagnose(draws)
+    assert good.converged
+    assert good.max_rhat < 1.01
+    bad = diagnose(_stuck_chains(draws))
+    assert not bad.converged
+    assert "R-hat of x[" in bad.problems[0]
+
+
+def test_diagnose_counts_divergences_and_ignores_constants() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SamplerSettings())
+    constant = {**draws.variables, "one": np.ones((4, 1000))}
+    assert diagnose(replace(draws, variables=constant)).converged
+    divergent = np.zeros((4, 1000), dtype=bool)
+    divergent[0, :5] = True
+    problems = diagnose(replace(draws, divergent=divergent)).problems
+    assert problems == ("5 of 4000 transitions diverged",)
+    infinite = {**draws.variables, "bad": np.full((4, 1000), np.inf) * np.arange(1, 1001)}
+    assert not diagnose(replace(draws, variables=infinite)).converged
+
+
+def test_chains_that_stand_still_have_not_converged() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SHORT)
+    still = diagnose(draws, quantities={"x": np.ones((2, 200))})
+    assert not still.converged
+
+
+def test_unknown_engine_lists_the_known() -> None:
+    with pytest.raises(InvalidInput, match="auto, cmdstan, embedded"):
+        engines.resolve_engine("nuts")
+
+
+def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> engines.EngineStatus:
+        return engines.EngineStatus(
+            name=name, available=False, cause=f"no {name}", remedy=f"get {name}"
+        )
+
+    from pyhybrid.engines.cmdstan import CmdStanEngine
+
+    monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing("embedded"))
+    monkeypatch.setattr(CmdStanEngine, "status", lambda self: missing("cmdstan"))
+    with pytest.raises(EngineUnavailable, match=r"no cmdstan.*get cmdstan.*no embedded"):
+        engines.resolve_engine("auto")
+
+
+def test_inference_data_has_draws_and_statistics() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
+    data = draws.to_inference_data()
+    np.testing.assert_array_equal(data.posterior["m"].to_numpy(), draws.variables["m"])
+    assert set(data.sample_stats) >= {"diverging", "tree_depth", "energy"}
+
+
+def test_provenance_shows_no_seed() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=987654321, settings=SHORT)
+    assert draws.provenance.seed == 987654321
+    assert "987654321" not in repr(draws.provenance)
+    assert json.dumps(draws.provenance.program_sha256)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"chains": 1}, {"draws": 0}, {"adapt_delta": 1.0}, {"adapt_delta": "x"}, {"warmup": 1.5}],
+)
+def test_settings_refuse_nonsense(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput):
+        SamplerSettings(**wrong)  # type: ignore[arg-type]

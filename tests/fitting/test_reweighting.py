@@ -1,0 +1,138 @@
+"""Re-weighting: never above the starting bound, no slack left, refits saved, steps recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import reweighting
+from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
+from pyhybrid.fitting.session import FitSession, open_session
+
+
+def mixture(n: int = 1000, seed: int = 3) -> pd.DataFrame:
+    """[V25] sec. 2: 0.2 NB(100, 5) + 0.8 NB(100, 20)."""
+    rng = np.random.default_rng(seed)
+    phi = np.where(rng.uniform(size=n) < 0.2, 5.0, 20.0)
+    return pd.DataFrame({"y": rng.poisson(rng.gamma(phi, 100 / phi))})
+
+
+MODEL = ph.NegativeBinomial("y ~ 1")
+TABLE = mixture()
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(TABLE), seed=1, engine="embedded")
+
+
+@pytest.mark.parametrize("mechanism", [ph.LipschitzWeighted, ph.CountWeighted])
+def test_no_slack_is_left_at_the_same_bound(mechanism: Any, session: FitSession) -> None:
+    path = mechanism(MODEL, reweighting=True).fit(session)
+    before, after = path.start, path.fit
+    assert after.bounds.overall <= before.bounds.overall
+    assert after.bounds.efficiency > before.bounds.efficiency
+    free = (after.alpha > 0) & (after.alpha < 1)
+    near = np.abs(after.bounds.by_record[free] / after.bounds.overall - 1) <= 0.1
+    assert near.mean() >= 0.9
+    # Records that had no weight get none.
+    assert (after.alpha[before.alpha == 0] == 0).all()
+    assert after.alpha.mean() > before.alpha.mean()
+
+
+def test_steps_tell_the_story(session: FitSession) -> None:
+    path = ph.CountWeighted(MODEL, reweighting=True).fit(session)
+    refitted = [step for step in path.steps if step.refitted]
+    limit = path.start.bounds.overall
+    assert path.refits_saved == len(path.steps) - len(refitted)
+    assert all(step.accepted == (step.bound <= limit) for step in refitted)
+    accepted = {step.bound for step in refitted if step.accepted}
+    assert path.fit.bounds.overall in accepted
+    assert path.steps[0].k == 0.95
+
+
+def test_a_single_step_is_the_formula(session: FitSession) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    plan = Reweighting(k=0.9, tolerance=100.0, recursive=False)
+    path = reweighted_fit(session, start, plan)
+    ratio = start.bounds.overall / np.where(start.alpha > 0, start.bounds.by_record, 1)
+    np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
+    assert len([s for s in path.steps if s.refitted]) == 1
+
+
+def test_the_estimate_is_near_the_refit(session: FitSession) -> None:
+    """Importance sampling foretells the bound of a refit it trusts itself with."""
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    for k in (0.9, 0.97):
+        alpha = ph.reweight(start.alpha, start.bounds.by_record, k=k)
+        estimate = estimated_bound(session, start, alpha)
+        refit = session.fit(alpha, label="refit").bounds.overall
+        assert abs(estimate / refit - 1) < 0.05
+    assert estimated_bound(session, start, start.alpha) == start.bounds.overall
+    far = np.full(start.alpha.size, 0.01)
+    assert np.isnan(estimated_bound(session, start, far))
+
+
+def test_an_unsafe_search_returns_the_start_with_a_warning(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    fit = FitSession.fit
+
+    def too_large(self: FitSession, *args: Any, **options: Any) -> Any:
+        made = fit(self, *args, **options)
+        return replace(made, bounds=replace(made.bounds, overall=start.bounds.overall * 1.01))
+
+    monkeypatch.setattr(FitSession, "fit", too_large)
+    monkeypatch.setattr(reweighting, "estimated_bound", lambda *_: float("nan"))
+    with pytest.warns(UserWarning, match="no weights within the bound in 3 refits"):
+        path = reweighted_fit(session, start, Reweighting(max_refits=3))
+    assert path.fit is start
+    assert len(path.steps) == 3
+    assert not any(step.accepted for step in path.steps)
+
+
+def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) -> None:
+    options = {"n_synthetic": 2, "n_draws_released": 2}
+    plain = ph.LipschitzWeighted(MODEL).release_from(session, **options)
+    final = ph.LipschitzWeighted(MODEL, reweighting=True).release_from(session, **options)
+    assert final.charge.epsilon <= plain.charge.epsilon
+    assert final.reweighted is not None
+    final.save(tmp_path / "out")
+    run = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
+    assert [s["k"] for s in run["reweighting_steps"]] == [s.k for s in final.reweighted.steps]
+    assert run["reweighting_steps"][0]["bound"] is None or final.reweighted.steps[0].refitted
+    public = "".join(p.read_text() for p in (tmp_path / "out" / "public").glob("*[!v]"))
+    assert "reweighting_steps" not in public
+
+
+def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
+    """Any mechanism: from weights of 1 the clip leaves only k below 1 to act."""
+    path = ph.Unweighted(MODEL, reweighting=Reweighting(max_refits=2)).fit(session)
+    assert path.fit.bounds.overall <= path.start.bounds.overall
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"k": 0.0}, {"k": 1.2}, {"k": np.nan}, {"tolerance": 0}, {"max_refits": 0}],
+)
+def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput):
+        Reweighting(**wrong)  # type: ignore[arg-type]
+
+
+def test_reweighting_needs_a_finite_bound(session: FitSession) -> None:
+    fit = session.unweighted()
+    broken = replace(fit, bounds=replace(fit.bounds, overall=np.inf))
+    with pytest.raises(InvalidInput, match="finite bound above 0"):
+        reweighted_fit(session, broken, Reweighting())
+    with pytest.raises(InvalidInput, match="reweighting must be"):
+        ph.Unweighted(MODEL, reweighting="yes")  # type: ignore[arg-type]

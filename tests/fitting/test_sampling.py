@@ -1,0 +1,146 @@
+"""A fit goes on until it has converged: more draws where they are short, a second try else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.session import open_session
+
+SHORT = SamplerSettings(chains=2, warmup=200, draws=100, parallel_chains=1)
+MANY = ConvergenceRule(rhat=1.2, ess_per_chain=150)  # more than the first draws can give
+
+
+@pytest.fixture(scope="module")
+def bound() -> Any:
+    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 60), "x": [0, 1, 2] * 20})
+    return ph.Poisson("y ~ x").bind(table)
+
+
+class Recording(EmbeddedEngine):
+    """The embedded engine, and what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, int]] = []
+
+    def sample(self, *args: Any, **kwargs: Any) -> Draws:
+        self.asked.append(("sample", kwargs["seed"], kwargs["settings"].draws))
+        return super().sample(*args, **kwargs)
+
+    def more(self, *args: Any, **kwargs: Any) -> Draws:
+        self.asked.append(("more", kwargs["seed"], kwargs["n_draws"]))
+        return super().more(*args, **kwargs)
+
+
+def test_short_chains_go_on_and_are_not_started_anew(bound: Any) -> None:
+    engine = Recording()
+    assert isinstance(engine, ContinuingEngine)
+    fit = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=MANY).unweighted()
+    assert [kind for kind, *_ in engine.asked][:2] == ["sample", "more"]
+    assert all(kind == "more" for kind, *_ in engine.asked[1:])
+    assert len({seed for _, seed, _ in engine.asked}) == len(engine.asked)
+    assert fit.diagnostics.attempts == 1
+    assert fit.diagnostics.converged
+    assert fit.draws.n_draws == 2 * sum(n for *_, n in engine.asked) > 200
+    assert fit.draws.provenance.settings.draws == fit.draws.n_draws / 2
+    assert fit.draws.treedepth.shape == fit.draws.divergent.shape
+
+
+def test_the_chains_that_go_on_are_one_chain(bound: Any) -> None:
+    """Same posterior, and the first new draw is as near to the last as neighbours are."""
+    engine = EmbeddedEngine()
+    data = bound.stan_data(np.ones(bound.n))
+    settings = replace(SHORT, chains=4, draws=500)
+    first = engine.sample(bound.program, data, seed=1, settings=settings)
+    more = engine.more(bound.program, data, first, seed=2, n_draws=500)
+    whole = first.followed_by(more)
+    np.testing.assert_array_equal(whole.variables["beta"][:, 500:], more.variables["beta"])
+    assert np.ptp(more.step_size) == 0
+    import arviz
+
+    for k in range(2):
+        one, two = first.variables["beta"][..., k], more.variables["beta"][..., k]
+        error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (one, two)))
+        assert abs(one.mean() - two.mean()) < 5 * error
+    # The same seed again would repeat the random numbers of the first draws.
+    again = engine.more(bound.program, data, first, seed=2, n_draws=500)
+    np.testing.assert_array_equal(again.variables["beta"], more.variables["beta"])
+
+
+def test_a_fixed_number_is_kept_to(bound: Any) -> None:
+    engine = Recording()
+    fixed = replace(SHORT, max_draws=SHORT.draws)
+    with pytest.raises(NotConverged, match="effective sample size"):
+        open_session(bound, seed=1, engine=engine, settings=fixed, rule=MANY).unweighted()
+    assert len(engine.asked) == 1
+
+
+def test_the_limit_is_kept_to_and_then_comes_a_second_try(bound: Any) -> None:
+    engine = Recording()
+    hard = replace(MANY, ess_per_chain=1e6)
+    with pytest.raises(NotConverged):
+        open_session(
+            bound, seed=1, engine=engine, settings=replace(SHORT, max_draws=250), rule=hard
+        ).unweighted()
+    assert [(kind, n) for kind, _, n in engine.asked] == [
+        ("sample", 100), ("more", 100), ("more", 50), ("sample", 200),
+    ]  # fmt: skip
+
+
+def test_an_engine_that_cannot_go_on_starts_anew(bound: Any) -> None:
+    class Plain:
+        """Has `sample` alone."""
+
+        name = "plain"
+        calls = 0
+
+        def status(self) -> Any:
+            return EmbeddedEngine().status()
+
+        def sample(self, *args: Any, **kwargs: Any) -> Draws:
+            self.calls += 1
+            return EmbeddedEngine().sample(*args, **kwargs)
+
+    engine = Plain()
+    rule = replace(MANY, ess_per_chain=110)
+    fit = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=rule).unweighted()
+    assert engine.calls == fit.diagnostics.attempts == 2
+
+
+def test_the_most_draws_are_at_least_the_first() -> None:
+    with pytest.raises(InvalidInput, match="max_draws"):
+        SamplerSettings(draws=100, max_draws=99)
+    assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
+
+
+def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
+    """Less warm-up; the same posterior as from anywhere."""
+    engine = Recording()
+    settings = SamplerSettings(chains=4, warmup=800, draws=500, parallel_chains=1)
+    session = open_session(bound, seed=4, engine=engine, settings=settings)
+    mechanism = ph.LipschitzWeighted(bound.model, scale=0.6, shift=0.2)
+    fit = mechanism.fit(session).fit
+    assert fit.draws.provenance.settings.warmup == 200
+    assert session.unweighted().draws.provenance.settings.warmup == 800
+    cold = open_session(bound, seed=5, engine=engine, settings=settings).fit(
+        fit.alpha, label="cold"
+    )
+    import arviz
+
+    for k in range(2):
+        one, two = (f.draws.variables["beta"][..., k] for f in (fit, cold))
+        for power in (1, 2):
+            error = np.hypot(*(float(arviz.mcse(v**power)) for v in (one, two)))
+            assert abs((one**power).mean() - (two**power).mean()) < 5 * error
+    alone = ph.CountWeighted(bound.model, radius=0.3).fit(
+        open_session(bound, seed=4, engine=engine, settings=settings)
+    )
+    assert alone.fit.draws.provenance.settings.warmup == 800

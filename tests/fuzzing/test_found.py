@@ -1,0 +1,270 @@
+"""What the fuzzers found, each as a case of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.app import run
+from pyhybrid.cli.tables import read_table
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.measures.as_json import utility_as_dict
+from pyhybrid.models.design import read_design
+from pyhybrid.releases.chained_file import locked_file
+from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.files import Damage, _parquet_seeds, check_damage
+
+OPTIONS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": ph.SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1),
+}
+Y = [0, 3, 1, 2, 5, 1, 4, 2]
+
+
+def released(df: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
+    return ph.Unweighted(ph.Poisson(formula)).release(df, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["string", "string[pyarrow]", "str", pd.ArrowDtype(pa.string()), object], ids=str
+)
+def test_text_predictors_of_any_dtype_are_categories(dtype: Any) -> None:
+    df = pd.DataFrame({"y": Y, "g": pd.Series(["a", "b"] * 4).astype(dtype)})
+    assert read_design("y ~ g", df).columns == ("Intercept", "g[T.b]")
+    np.testing.assert_array_equal(read_design("y ~ g", df).X[:, 1], [0, 1] * 4)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_timedelta(Y),
+        pd.IntervalIndex.from_arrays(Y, np.array(Y) + 1),
+        pd.to_datetime(Y),
+        np.array(Y) + 1j,
+    ],
+    ids=["timedelta", "interval", "dates", "complex"],
+)
+def test_predictors_that_are_no_numbers_are_named_without_their_values(values: Any) -> None:
+    df = pd.DataFrame({"y": Y, "x": values})
+    with pytest.raises(InvalidInput, match=r"x") as found:
+        read_design("y ~ 0 + x", df)
+    assert "1970" not in str(found.value)
+
+
+@pytest.mark.parametrize("formula", ["y ~ [)(+", "y ~ (", "y ~ {", "y ~ ]"])
+def test_formulas_that_trip_the_parser_are_refused(formula: str) -> None:
+    with pytest.raises(InvalidInput, match="formula"):
+        read_design(formula, pd.DataFrame({"y": Y, "x": Y}))
+
+
+def test_rows_are_named_by_plain_labels() -> None:
+    df = pd.DataFrame({"y": [1.0, np.nan, 2.0]}, index=np.array([7, 8, 9]))
+    with pytest.raises(InvalidInput, match="row 8 is"):
+        read_design("y ~ 1", df)
+
+
+@pytest.mark.parametrize("dtype", ["int64[pyarrow]", "Int8", pd.SparseDtype("int64", 0)], ids=str)
+def test_outcomes_in_extension_dtypes_keep_them(dtype: Any) -> None:
+    df = pd.DataFrame({"y": pd.Series(Y).astype(dtype)})
+    assert released(df).synthetic[0]["y"].dtype == df["y"].dtype
+
+
+def test_predictors_too_large_beside_their_spread_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    x = 2.0**31 + rng.integers(0, 2, (12, 2))
+    df = pd.DataFrame({"y": rng.poisson(3, 12), "x": x[:, 0], "g": x[:, 1]})
+    mechanism = ph.Unweighted(ph.NormalRegression("y ~ x + g"))
+    try:
+        mechanism.release(df, **OPTIONS)
+    except InvalidInput as error:
+        assert "centre and rescale" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("values", [[10**30] * 8, [1j] * 8], ids=["10^30", "complex"])
+def test_what_parquet_cannot_hold_is_refused_and_nothing_is_left(
+    values: list[Any], tmp_path: Path
+) -> None:
+    release = released(pd.DataFrame({"y": Y, "x": values}))
+    with pytest.raises(InvalidInput, match="save as csv"):
+        release.save(tmp_path / "out", file_format="parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dates_with_a_zone_come_back_from_csv(tmp_path: Path) -> None:
+    zoned = pd.date_range("2020-10-24", periods=8, tz="Europe/London")  # the clock changes on 25th
+    df = pd.DataFrame({"y": Y, "d": zoned, "i": pd.IntervalIndex.from_arrays(Y, np.add(Y, 1))})
+    released(df).save(tmp_path / "out")
+    again = ph.Release.load(tmp_path / "out").synthetic[0]
+    pd.testing.assert_series_equal(again["d"], df["d"], check_freq=False)
+    assert again["i"].tolist() == [str(each) for each in df["i"]]
+
+
+@pytest.mark.parametrize("place", range(0, 1500, 25))
+def test_damaged_parquet_is_refused(place: int, tmp_path: Path) -> None:
+    content = bytearray(_parquet_seeds()[0])
+    content[-place % len(content)] ^= 0x5A
+    (tmp_path / "x.parquet").write_bytes(content)
+    try:
+        read_table(tmp_path / "x.parquet")
+    except InvalidInput as error:
+        assert "x.parquet" in str(error)  # noqa: PT017
+
+
+STORED = [
+    Damage(kind="release", file="confidential/run.json", how="value", place=725254, value=[1]),
+    Damage(
+        kind="release", file="confidential/step_2/records.csv", how="cell", place=58686, value={}
+    ),
+    Damage(kind="release", file="public/synthetic_1.csv", how="cell", place=52950, value=-2e55),
+    Damage(kind="release", file="public/synthetic_1.csv", how="cut", place=686796, value=[]),
+    Damage(kind="calibration", file="calibration.json", how="value", place=284, value=False),
+    Damage(kind="calibration", file="calibration.json", how="value", place=234, value=""),
+    Damage(kind="calibration", file="calibration.json", how="value", place=12, value=1.8e16),
+    Damage(kind="masked release", file="public/statement.json", how="value", place=238, value=[1]),
+    Damage(kind="study", file="failed.json", how="empty", place=448, value={}),
+    Damage(kind="study", file="study.json", how="key", place=290, value=""),
+    Damage(kind="study", file="parts/00-000000.parquet", how="byte", place=9075, value=b"0"),
+]
+
+
+@pytest.mark.parametrize("damage", STORED, ids=lambda d: f"{d.kind} {d.file} {d.how} {d.place}")
+def test_damaged_folders_give_a_result_or_a_typed_error(damage: Damage) -> None:
+    check_damage(damage)
+
+
+@pytest.mark.parametrize("file", ["calibration.json", "draws.csv"])
+def test_calibrations_with_numbers_that_are_none_are_refused(file: str, tmp_path: Path) -> None:
+    df = pd.DataFrame({"y": Y})
+    ph.calibrate(ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, **OPTIONS).save(tmp_path / "c")
+    path = tmp_path / "c" / file
+    text = path.read_text()
+    if file == "draws.csv":
+        path.write_text(text[: text.rindex(",") + 1 if "," in text else 0] + "inf\n")
+    else:
+        path.write_text(json.dumps(json.loads(text) | {"cap": float("nan")}))
+    with pytest.raises(InvalidInput):
+        ph.Calibration.load(tmp_path / "c")
+
+
+@pytest.mark.parametrize("epsilon", [-1e16, float("nan"), "1", None, {"a": 1}])
+def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    ph.Ledger(path, budget=1, kind="strict", relation="replace").add(
+        ph.laplace_counts([0, 1], n_categories=2, epsilon=0.5, relation="replace")
+    )
+    contents = [json.loads(line)["content"] for line in path.read_text().splitlines()]
+    contents[1]["charge"]["epsilon"] = epsilon
+    path.unlink()
+    with locked_file(path, create=True, wait=1) as file:
+        lines: list[Any] = []
+        for content in contents:
+            lines.append(file.append(content, after=lines))
+    ledger = ph.Ledger(path)
+    with pytest.raises(InvalidInput, match="entry 1"):
+        _ = ledger.left
+    with pytest.raises(InvalidInput, match="entry 1"):
+        ledger.add(ph.laplace_counts([0, 1], n_categories=2, epsilon=5, relation="replace"))
+
+
+def test_lists_as_keys_are_refused() -> None:
+    real = pd.DataFrame({"y": [[1], [2], [1]], "x": [1, 2, 3]})
+    with pytest.raises(InvalidInput, match="'y' must hold numbers"):
+        ph.matching_risk(real, real, keys=["y", "x"])
+
+
+def test_integers_beyond_any_float_are_categories() -> None:
+    real = pd.DataFrame({"y": np.array([10**400, 1, 10**400], dtype=object), "x": [1, 2, 3]})
+    assert ph.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
+
+
+def test_histograms_of_tables_that_name_a_column_twice_are_refused() -> None:
+    df = pd.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["y", "x", "x"])
+    with pytest.raises(InvalidInput, match="'x' occurs more than once"):
+        ph.PerturbedHistogram(column="y", lower=0, upper=9, n_bins=2, epsilon=1.0).release(df)
+
+
+def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
+    mechanism = ph.PerturbedHistogram(column="y", lower=0, upper=1e300, n_bins=2, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="at most 9007199254740992 in size"):
+        mechanism.release(pd.DataFrame({"y": Y}))
+
+
+@pytest.mark.parametrize("shape", [[10**9, 10**9], [0], [-1], [2.5], ["a"], None])
+def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_path: Path) -> None:
+    df = pd.DataFrame({"y": Y})
+    ph.calibrate(ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, **OPTIONS).save(tmp_path / "c")
+    path = tmp_path / "c" / "calibration.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))
+    with pytest.raises(InvalidInput, match="whole and as saved"):
+        ph.Calibration.load(tmp_path / "c")
+
+
+def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
+    rng = np.random.default_rng(3)
+    real, other = (pd.DataFrame({"y": rng.normal(size=50)}) for _ in range(2))
+    plain = ph.propensity_utility(real, other, null="population")
+    large = ph.propensity_utility(real * 1e307, other * 1e307, null="population")
+    assert large.pmse == pytest.approx(plain.pmse, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of 1e308 overflow
+def test_json_of_measures_has_no_number_that_is_none() -> None:
+    real = pd.DataFrame({"y": [1.7e308, -1.7e308, 1e308, 3.0], "x": [1.0, 2.0, 3.0, 4.5]})
+    summary = ph.utility_summary(real, real.iloc[::-1].reset_index(drop=True), rng=1)
+    json.dumps(utility_as_dict({"": summary}), allow_nan=False)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e300])
+def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
+    table = pd.DataFrame({"age": np.arange(1.0, 41.0) * unit})
+    with pytest.raises(InvalidInput, match="'age' must have a spread that floats can hold"):
+        ph.MaskedImputation(keys=["age"], masks=ph.masks_by_type(table, ["age"])).release(table)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["risk", "{}", "{}", "--key", "y"],
+        ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
+        ["ledger", "show", "{}"],
+        ["study", "summary", "{}"],
+        ["study", "run", "A", "--out", "{}"],
+        ["report", "1", "--out", "{}"],
+    ],
+)
+def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(PyhybridError, match="File name too long"):
+        run([part.format("x" * 5000) for part in arguments])
+
+
+def test_an_epsilon_beyond_any_float_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        ph.epsilon_of_bound(1e308)
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        ph.epsilon_of_bound(1e300, n_draws_released=10**9)
+    assert ph.epsilon_of_bound(8e307) == 1.6e308
+
+
+def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"y": rng.normal(size=60).round(2), "x": rng.choice(["a", "b"], 60)})
+    table["x"] = table["x"].astype(object).where(rng.random(60) < 0.8, True)
+    masks = ph.masks_by_type(table, ["y"])
+    made = ph.MaskedImputation(keys=["y"], masks=masks, n_synthetic=1).release(table)
+    pd.testing.assert_series_equal(made.synthetic[0]["x"], table["x"])
+
+
+@pytest.mark.parametrize("name", ["masks", "types", "limits"])
+def test_options_by_column_that_are_no_mapping_are_refused(name: str) -> None:
+    table = pd.DataFrame({"y": [0.5, 1.5, 2.0, 3.5, 4.0, 7.5], "x": [1.5, 2.5, 1.0, 4.0, 3.0, 2.0]})
+    with pytest.raises(InvalidInput, match=f"{name} must be a mapping by"):
+        ph.MaskedImputation(keys=["y"], **{name: None}).release(table)

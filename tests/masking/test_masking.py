@@ -1,0 +1,540 @@
+"""Masked releases: what comes back, limits of the mask, missing values, subgroups, bad input."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.masking import CartSynthesis, GibbsSettings, ParametricSynthesis, masked_utility
+
+EASY = ConvergenceRule(rhat=1.1, ess_per_chain=20)
+QUICK = GibbsSettings(chains=2, warmup=40, draws=100, sweeps=10, rule=EASY)
+KEYS = ["age", "sex", "region", "health"]
+
+
+def people(n: int = 300, seed: int = 1) -> pd.DataFrame:
+    """Keys of all four types, an outcome, a column that is none of the model's business."""
+    rng = np.random.default_rng(seed)
+    age = rng.normal(45, 15, n).round().astype("int64")
+    sex = rng.random(n) < 0.5
+    region = rng.choice(["north", "east", "west"], n)
+    health = np.digitize(0.02 * (age - 45) + rng.normal(size=n), [-0.7, 0.6])
+    income = 2 + 0.03 * age + 0.5 * sex + 0.4 * (region == "west") + rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "income": income,
+            "age": age,
+            "sex": pd.Categorical(np.where(sex, "f", "m"), categories=["f", "m", "x"]),
+            "region": region,
+            "health": pd.Categorical.from_codes(health, ["bad", "fair", "good"], ordered=True),
+            "note": [f"n{i}" for i in range(n)],
+        },
+        index=pd.Index([f"row {i}" for i in range(n)], name="label"),
+    )
+
+
+def imputation(**changes: Any) -> ph.MaskedImputation:
+    given = {"keys": KEYS, "n_synthetic": 2, "settings": QUICK, "on_not_converged": "warn"}
+    return ph.MaskedImputation(**(given | changes))
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return people()
+
+
+@pytest.fixture(scope="module")
+def fit(frame: pd.DataFrame) -> Any:
+    with _quiet():
+        return imputation().fit(frame, seed=3)
+
+
+class _quiet:
+    """Short chains may miss the rule; what is tested here does not depend on it."""
+
+    def __enter__(self) -> None:
+        import warnings
+
+        self._catch = warnings.catch_warnings()
+        self._catch.__enter__()
+        warnings.simplefilter("ignore", UserWarning)
+
+    def __exit__(self, *error: Any) -> None:
+        self._catch.__exit__(*error)
+
+
+def masks(frame: pd.DataFrame, **strength: Any) -> Any:
+    return ph.masks_by_type(frame, KEYS, **strength)
+
+
+# ---------------------------------------------------------------- what comes back
+
+
+def test_a_release_keeps_everything_but_the_keys(fit: Any, frame: pd.DataFrame) -> None:
+    before = frame.copy()
+    release = imputation(masks=masks(frame, separation=2.0)).release_from(fit)
+    assert len(release.synthetic) == 2
+    for table in release.synthetic:
+        pd.testing.assert_index_equal(table.index, frame.index)
+        assert list(table.columns) == list(frame.columns)
+        assert (table.dtypes == frame.dtypes).all()
+        for kept in ("income", "note"):
+            pd.testing.assert_series_equal(table[kept], frame[kept])
+        for key in KEYS:
+            assert not table[key].equals(frame[key])
+            if key != "age":
+                assert set(table[key]) <= set(frame[key])
+    pd.testing.assert_frame_equal(frame, before)
+    assert release.rule == "partially_synthetic"
+    assert release.settings["not_predictors"] == ["note"]
+    assert release.settings["keys"] == {
+        "region": "nominal", "sex": "binary", "health": "ordered", "age": "continuous",
+    }  # fmt: skip
+
+
+def test_nothing_claims_differential_privacy(fit: Any, frame: pd.DataFrame) -> None:
+    release = imputation(masks=masks(frame)).release_from(fit)
+    assert not hasattr(release, "charge")
+    assert not release.statement.differentially_private
+    assert "**NOT differentially private.** There is no epsilon." in release.statement.text
+    assert "NOT differentially private" in repr(release)
+
+
+def test_a_ledger_takes_no_masked_release(fit: Any, frame: pd.DataFrame, tmp_path: Path) -> None:
+    ledger = ph.Ledger(tmp_path / "l", budget=10.0, kind="strict", relation="replace")
+    release: Any = imputation(masks=masks(frame)).release_from(fit)
+    with pytest.raises(InvalidInput):
+        ledger.add(release)
+    assert ledger.spent == 0
+
+
+def test_a_seed_repeats_a_release_and_sets_differ(fit: Any, frame: pd.DataFrame) -> None:
+    one = imputation(masks=masks(frame)).release_from(fit)
+    again = imputation(masks=masks(frame)).release_from(fit)
+    for a, b in zip(one.synthetic, again.synthetic, strict=True):
+        pd.testing.assert_frame_equal(a, b)
+    assert not one.synthetic[0].equals(one.synthetic[1])
+    assert one.identifier != again.identifier
+
+
+def test_towards_no_mask_noise_the_data_come_back(fit: Any, frame: pd.DataFrame) -> None:
+    tight = masks(frame, copies=20, variance=1e-9, separation=200.0)
+    release = imputation(masks=tight).release_from(fit)
+    for table in release.synthetic:
+        pd.testing.assert_frame_equal(table, frame)
+    levels = {"sex": 2, "region": 3, "health": 3}
+    exact = {k: ph.MisclassificationMask(matrix=np.eye(n)) for k, n in levels.items()}
+    table = imputation(masks=exact).release_from(fit).synthetic[0]
+    pd.testing.assert_frame_equal(table.drop(columns="age"), frame.drop(columns="age"))
+
+
+def test_towards_infinite_noise_the_mask_is_off(fit: Any, frame: pd.DataFrame) -> None:
+    """Agreement with the true keys falls to what it is without a mask."""
+    weak = masks(frame, copies=1, variance=1e9, separation=1e-4)
+    shares = []
+    for chosen in (weak, {}):
+        many = [imputation(masks=chosen).release_from(fit) for _ in range(2)]
+        tables = [t for release in many for t in release.synthetic]
+        shares.append([np.mean([(t[k] == frame[k]).mean() for t in tables]) for k in KEYS])
+    # 300 records, 2 distinct releases: 5 standard errors of a share difference.
+    np.testing.assert_allclose(*shares, atol=5 * np.sqrt(2 * 0.25 / 600))
+
+
+def test_released_numbers_keep_decimals_and_limits(frame: pd.DataFrame) -> None:
+    table = frame.assign(age=frame["age"].astype("uint8"), pay=frame["income"].round(2))
+    table = table.drop(columns="income")
+    how = {"keys": ["age", "pay"], "limits": {"age": (18, 70)}}
+    release = imputation(**how).release(table, seed=1)
+    drawn = release.synthetic[0]
+    assert drawn["age"].dtype == np.uint8
+    assert drawn["age"].between(18, 70).all()
+    np.testing.assert_array_equal(drawn["pay"].round(2), drawn["pay"])
+    assert drawn["pay"].nunique() > 150
+    many_small = np.random.default_rng(1).exponential(8, len(table)).round().astype("uint8")
+    with pytest.raises(InvalidInput, match="key 'age' must fit its dtype uint8"):
+        imputation(keys=["age"]).release(table.assign(age=many_small), seed=1)
+
+
+def test_masks_differ_by_subgroup(fit: Any, frame: pd.DataFrame) -> None:
+    groups = ph.risk_subgroups(frame, KEYS, 25, {"age": 25})
+    assert set(groups.by_record) == {"low", "medium", "high"}
+    exact = ph.MixtureMask(separation=200.0)
+    chosen = {"region": {"low": exact, "medium": exact, "high": None}}
+    others = ph.masks_by_type(frame, KEYS, variance=1e-9, separation=200.0)
+    release = imputation(masks={**others, **chosen}, subgroups=groups).release_from(fit)
+    same = (release.synthetic[0]["region"] == frame["region"]).to_numpy()
+    assert same[groups.by_record != "high"].all()
+    assert not same[groups.by_record == "high"].all()
+    assert "by risk subgroup: low, mixture mask" in release.statement.text
+
+
+# ---------------------------------------------------------------- subgroups
+
+
+def test_subgroups_against_a_double_loop() -> None:
+    frame = people(120, seed=4)
+    frame.loc[frame.index[:6], "age"] = np.nan
+    frame.loc[frame.index[3:9], "region"] = np.nan
+    keys, k0, radius = ["age", "sex", "region"], 3, 4.0
+    found = ph.risk_subgroups(frame, keys, k0, radius)
+    rows = frame[keys].astype(object).where(frame[keys].notna(), None).to_numpy()
+    for i in range(len(rows)):
+        level = near = 0
+        for j in range(len(rows)):
+            if i == j or tuple(rows[i][1:]) != tuple(rows[j][1:]):
+                continue
+            level += 1
+            a, b = rows[i][0], rows[j][0]
+            near += (a is None and b is None) or (
+                a is not None and b is not None and abs(a - b) <= radius
+            )
+        assert (found.n_matches[i], found.n_matches_levels[i]) == (near, level)
+        expected = "low" if near >= k0 else "medium" if level >= k0 else "high"
+        assert found.by_record[i] == expected
+    table = found.table.set_index("subgroup")
+    assert list(table.index) == ["low", "medium", "high"]
+    assert table["records"].sum() == 120
+    assert table["share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"k0": 0}, "k0 must be a whole number >= 1"),
+        ({"radius": -1.0}, "radius of 'age' must be >= 0"),
+        ({"radius": {"sex": 1.0}}, "radius must be of continuous keys: 'sex' is none"),
+        ({"keys": ["nobody"]}, "key 'nobody' must be a column"),
+        ({"keys": []}, "keys must be a sequence"),
+        ({"keys": "age"}, "keys must be a sequence"),
+    ],
+)
+def test_bad_subgroups_are_refused(frame: pd.DataFrame, how: Any, message: str) -> None:
+    given = {"keys": ["age", "sex"], "k0": 3, "radius": None} | how
+    with pytest.raises(InvalidInput, match=message):
+        ph.risk_subgroups(frame, **given)
+
+
+# ---------------------------------------------------------------- missing values
+
+
+@pytest.fixture(scope="module")
+def gaps() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A complete table and the same with a fifth of three keys and of one predictor missing."""
+    rng = np.random.default_rng(7)
+    n = 500
+    full = people(n, seed=6).assign(wealth=lambda d: 0.5 * d["age"] / 15 + rng.normal(size=n))
+    holes = full.copy()
+    holes["age"] = holes["age"].astype(float)
+    for name in ("age", "region", "health", "wealth"):
+        holes.loc[rng.random(n) < 0.2, name] = np.nan
+    return full, holes
+
+
+@pytest.mark.parametrize("association", ["sequential", "copula"])
+def test_missing_keys_against_complete_data(
+    gaps: tuple[pd.DataFrame, pd.DataFrame], association: str
+) -> None:
+    full, holes = gaps
+    keys = ["age", "sex", "health"]
+    if association == "copula":
+        holes = holes.assign(region=full["region"])
+    mixture = ph.MixtureMask(separation=4.0)
+    chosen = {"age": ph.GaussianMask(copies=20, variance=1.0), "sex": mixture, "health": mixture}
+    how = {"keys": keys, "masks": chosen, "association": association, "n_synthetic": 3}
+    if association == "copula":
+        how["settings"] = GibbsSettings(chains=2, warmup=100, draws=300, sweeps=15, rule=EASY)
+    with _quiet():
+        complete = imputation(**how).release(full, seed=2)
+        nested = imputation(**how, n_imputations=4).release(holes, seed=2)
+    assert (complete.rule, nested.rule) == ("partially_synthetic", "nested")
+    assert [len(nest) for nest in nested.nested] == [3, 3, 3, 3]
+    for table in nested.synthetic:
+        assert table[keys].notna().all().all()
+        pd.testing.assert_series_equal(table["wealth"], holes["wealth"])
+    formula = "income ~ age + sex"
+    one = masked_utility(complete, full, formula).pooled
+    other = masked_utility(nested, holes, formula).pooled
+    assert one is not None
+    assert other is not None
+    se = np.hypot(one.combined.standard_error, other.combined.standard_error)
+    apart = np.abs(one.combined.estimate - other.combined.estimate)
+    np.testing.assert_array_less(apart, 4 * se)
+    # A fifth of ages is missing: less information, but less than complete cases would lose.
+    assert other.combined.standard_error[-1] > 0.95 * one.combined.standard_error[-1]
+
+
+def test_imputations_stay_within_a_nest(gaps: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Exact masks release the imputed values: equal within an imputation, unlike between two."""
+    _, holes = gaps
+    how = {"keys": ["age", "sex"], "n_synthetic": 2, "n_imputations": 2}
+    tight = ph.masks_by_type(holes, ["age", "sex"], variance=1e-9, separation=200.0)
+    with _quiet():
+        release = imputation(**how, masks=tight).release(holes, seed=2)
+    (a, b), (c, _) = release.nested
+    missing = holes["age"].isna()
+    pd.testing.assert_series_equal(a["age"], b["age"])
+    assert not a.loc[missing, "age"].equals(c.loc[missing, "age"])
+    pd.testing.assert_series_equal(a.loc[~missing, "age"], holes.loc[~missing, "age"])
+
+
+def test_copula_correlations_are_recovered() -> None:
+    rng = np.random.default_rng(11)
+    n = 1500
+    true = np.array(
+        [[1, 0.6, -0.4, 0.3], [0.6, 1, -0.2, 0.5], [-0.4, -0.2, 1, 0], [0.3, 0.5, 0, 1]]
+    )
+    z = rng.multivariate_normal(np.zeros(4), true, n)
+    data = pd.DataFrame(
+        {
+            "skew": np.exp(z[:, 0]),
+            "other": z[:, 1] ** 3,
+            "grade": np.digitize(z[:, 2], [-1, 0.2, 0.9]).astype(float),
+            "flag": z[:, 3] > 0.4,
+        }
+    )
+    for name in ("skew", "grade"):
+        data.loc[rng.random(n) < 0.15, name] = np.nan
+    model = ph.MaskedImputation(
+        keys=["skew", "grade", "flag"], association="copula", n_synthetic=2, n_imputations=2,
+        types={"grade": "ordered"}, on_not_converged="warn",
+        settings=GibbsSettings(chains=2, warmup=100, draws=400, rule=EASY),
+    )  # fmt: skip
+    with _quiet():
+        found = model.fit(data, seed=1)
+    names = [margin.column.name for margin in found.model.margins]
+    order = [list(data.columns).index(name) for name in names]
+    expected = true[np.ix_(order, order)][np.triu_indices(4, 1)]
+    draws = found.chains.quantities["correlation"].reshape(-1, 6)
+    # Posterior sd covers sampling error of the data; 4 of them, and Monte Carlo error.
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - expected), 4.3 * draws.std(axis=0))
+    assert draws.std(axis=0).max() < 0.06
+
+
+# ---------------------------------------------------------------- comparators
+
+
+def test_comparators_have_the_interface_and_their_models(frame: pd.DataFrame) -> None:
+    for kind in (CartSynthesis, ParametricSynthesis):
+        release = kind(keys=KEYS, n_synthetic=3).release(frame, seed=1)
+        assert len(release.synthetic) == 3
+        assert "NOT differentially private" in release.statement.text
+        assert "without masks" in release.statement.text
+        table = release.synthetic[0]
+        assert (table.dtypes == frame.dtypes).all()
+        pd.testing.assert_series_equal(table["income"], frame["income"])
+        again = kind(keys=KEYS, n_synthetic=3).release(frame, seed=1)
+        pd.testing.assert_frame_equal(again.synthetic[2], release.synthetic[2])
+    cart = CartSynthesis(keys=["age"], n_synthetic=1).release(frame, seed=1).synthetic[0]
+    assert set(cart["age"]) <= set(frame["age"])  # values of the data, from leaves
+
+
+def test_parametric_keys_follow_the_normal_regression() -> None:
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=4000)
+    data = pd.DataFrame({"z": z, "x": 1 + 2 * z + 0.5 * rng.normal(size=4000)})
+    drawn = ParametricSynthesis(keys=["x"], n_synthetic=1).release(data, seed=2).synthetic[0]["x"]
+    slope, intercept = np.polyfit(z, drawn, 1)
+    assert slope == pytest.approx(2, abs=5 * 0.5 * np.sqrt(2 / 4000))
+    assert intercept == pytest.approx(1, abs=5 * 0.5 * np.sqrt(2 / 4000))
+    assert np.std(drawn - slope * z) == pytest.approx(0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [CartSynthesis, ParametricSynthesis])
+def test_comparators_refuse_missing_values_by_name(frame: pd.DataFrame, kind: Any) -> None:
+    holes = frame.assign(age=frame["age"].astype(float).where(frame["age"] > 30))
+    with pytest.raises(InvalidInput, match="needs complete columns: 'age'"):
+        kind(keys=["age"]).release(holes)
+    with pytest.raises(InvalidInput, match="needs complete columns: 'age'"):
+        kind(keys=["sex"]).release(holes)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Path) -> None:
+    groups = ph.risk_subgroups(frame, KEYS, 2, {"age": 3})
+    release = imputation(masks=masks(frame), subgroups=groups).release_from(fit)
+    for form in ("csv", "parquet"):
+        folder = tmp_path / form
+        release.save(folder, file_format=form, attachments={"report.html": "<p>private</p>"})
+        again = ph.MaskedRelease.load(folder)
+        for ours, theirs in zip(again.synthetic, release.synthetic, strict=True):
+            pd.testing.assert_frame_equal(ours, theirs)
+        assert again.statement == release.statement
+        assert again.diagnostics == release.diagnostics
+        assert again.confidential.entropy == 3
+        np.testing.assert_array_equal(again.confidential.subgroups, groups.by_record)
+        assert stat.S_IMODE((folder / "confidential").stat().st_mode) == 0o700
+    assert not json.loads((tmp_path / "csv/public/statement.json").read_text())[
+        "differentially_private"
+    ]
+
+
+def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> None:
+    with _quiet():
+        release = imputation(masks=masks(frame)).release(frame, seed=918273645)
+    release.save(tmp_path / "out")
+    public = "".join(p.read_text() for p in (tmp_path / "out/public").iterdir())
+    assert "918273645" not in public
+    assert "918273645" in (tmp_path / "out/confidential/run.json").read_text()
+    assert "rhat" not in public
+    assert {p.name for p in (tmp_path / "out/public").iterdir()} == {
+        "synthetic_1.csv", "synthetic_2.csv", "risk_statement.md", "statement.json", "schema.json",
+    }  # fmt: skip
+
+
+def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
+    with pytest.raises(InvalidInput, match="must be a file of a saved release"):
+        ph.MaskedRelease.load(tmp_path)
+    imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
+    run = tmp_path / "a/confidential/run.json"
+    run.write_text(run.read_text().replace('"masked"', '"other"'))
+    with pytest.raises(InvalidInput, match="must hold a masked release of format 1: found 'other'"):
+        ph.MaskedRelease.load(tmp_path / "a")
+    with pytest.raises(InvalidInput, match="must be empty or new"):
+        imputation(masks=masks(frame)).release_from(fit).save(tmp_path / "a")
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def _with(frame: pd.DataFrame, **columns: Any) -> pd.DataFrame:
+    return frame.assign(**columns)
+
+
+BAD_DATA = {
+    "constant key": (lambda d: _with(d, age=3), {}, "key 'age' must vary: it is constant"),
+    "all missing": (lambda d: _with(d, age=np.nan), {}, "key 'age' must have values: all are"),
+    "dates": (
+        lambda d: _with(d, age=pd.Timestamp("2020-01-01")), {},
+        "key 'age' must be numeric, logical, categorical or text: no model covers",
+    ),
+    "complex": (lambda d: _with(d, age=d["age"] * 1j), {}, "key 'age' must be numeric"),
+    "lists": (lambda d: _with(d, age=[[1]] * len(d)), {}, "key 'age' must be numeric"),
+    "infinite": (
+        lambda d: _with(d, age=np.where(np.arange(len(d)) == 4, np.inf, d["age"])), {},
+        "key 'age' must be finite: row 'row 4' is not",
+    ),
+    "one of a kind": (
+        lambda d: _with(d, region=np.where(np.arange(len(d)) == 7, "moon", d["region"])), {},
+        "each category of key 'region' must have at least 2 records: the one of row 'row 7' has 1",
+    ),
+    "too many levels": (
+        lambda d: _with(d, region=[f"r{i // 2}" for i in range(len(d))]), {},
+        "key 'region' must have at most 50 levels: found 150",
+    ),
+    "nothing known": (
+        lambda d: _with(d, age=d["age"].astype(float)).mask(
+            pd.Series(np.arange(len(d)) == 2, d.index), other=np.nan
+        ).assign(note=d["note"]), {"keys": ["age", "sex"], "predictors": ["income"]},
+        "each record must have a key or a predictor that is not missing: row 'row 2' has none",
+    ),
+    "absent key": (lambda d: d.drop(columns="age"), {}, "key 'age' must be a column of the data"),
+    "no table": (lambda d: d.to_numpy(), {}, "data must be a pandas DataFrame: found ndarray"),
+    "two records": (lambda d: d.head(2), {}, "data must have at least 3 records: found 2"),
+    "column twice": (lambda d: pd.concat([d, d[["age"]]], axis=1), {}, "names must be unique"),
+    "mask on no key": (
+        lambda d: d, {"masks": {"income": ph.GaussianMask(variance=1)}},
+        "masks must be on keys: 'income' is none",
+    ),
+    "mask of another type": (
+        lambda d: d, {"masks": {"sex": ph.GaussianMask(variance=1)}},
+        "GaussianMask does not fit 'sex', which is binary",
+    ),
+    "mixture on numbers": (
+        lambda d: d, {"masks": {"age": ph.MixtureMask(separation=6)}},
+        "MixtureMask does not fit 'age', which is continuous",
+    ),
+    "matrix of another size": (
+        lambda d: d, {"masks": {"region": ph.MisclassificationMask.keep(0.9, 4)}},
+        "the mask of 'region' must have 3 levels: found 4",
+    ),
+    "no mask": (lambda d: d, {"masks": {"sex": 3.0}}, "the mask of 'sex' must be one of Gauss"),
+    "masks no mapping": (
+        lambda d: d, {"masks": ph.GaussianMask(variance=1)}, "masks must be a mapping",
+    ),
+    "subgroup unknown": (
+        lambda d: d, {"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low",
+    ),
+    "subgroups not given": (
+        lambda d: d, {"masks": {"age": {"low": ph.GaussianMask(variance=1)}}},
+        "masks by risk subgroup, as for 'age', need subgroups=",
+    ),
+    "predictor is a key": (lambda d: d, {"predictors": ["age"]}, "predictors must not be keys"),
+    "predictor absent": (lambda d: d, {"predictors": ["pay"]}, "predictor 'pay' must be a column"),
+    "predictor of text": (
+        lambda d: d, {"predictors": ["note"]}, "predictor 'note' must have at most 50 levels",
+    ),
+    "order incomplete": (lambda d: d, {"order": ["age"]}, "order must name each key once"),
+    "type unknown": (lambda d: d, {"types": {"age": "real"}}, "the type of 'age' must be one of"),
+    "type of no column": (lambda d: d, {"types": {"pay": "binary"}}, "'pay' is neither"),
+    "type impossible": (
+        lambda d: d, {"types": {"region": "binary"}}, "must have 2 levels to be binary: found 3",
+    ),
+    "text as number": (
+        lambda d: d, {"types": {"region": "continuous"}}, "must be numeric to be continuous",
+    ),
+    "limits of levels": (
+        lambda d: d, {"limits": {"sex": (0, 1)}}, "limits must name continuous keys: 'sex'",
+    ),
+    "limits turned": (
+        lambda d: d, {"limits": {"age": (9, 1)}}, r"limits of 'age' must be \(lower, upper\)",
+    ),
+    "imputations of nothing": (
+        lambda d: d, {"n_imputations": 3}, "n_imputations is for keys with missing values",
+    ),
+    "one synthesis of imputations": (
+        lambda d: _with(d, age=d["age"].where(d["age"] > 30)), {"n_synthetic": 1},
+        "n_synthetic must be at least 2 where keys have missing values",
+    ),
+    "nominal in a copula": (
+        lambda d: d, {"association": "copula"}, "a copula has no place for 'region'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_input_is_refused_by_name(frame: pd.DataFrame, case: str) -> None:
+    change, how, message = BAD_DATA[case]
+    with pytest.raises(InvalidInput, match=message):
+        imputation(**how).release(change(frame), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"keys": []}, "keys must be a sequence of column names"),
+        ({"keys": ["age", "age"]}, "keys must name each column once: 'age'"),
+        ({"n_synthetic": 0}, "n_synthetic must be a whole number >= 1"),
+        ({"n_imputations": 1}, "n_imputations must be a whole number >= 2"),
+        ({"association": "tree"}, "association must be one of sequential, copula"),
+        ({"on_not_converged": "hush"}, "on_not_converged must be one of raise, warn"),
+    ],
+)
+def test_bad_arguments_are_refused(how: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        imputation(**how)
+    with pytest.raises(InvalidInput, match="draws must be a whole number >= 50"):
+        GibbsSettings(draws=10)
+
+
+def test_chains_that_have_not_converged_raise(frame: pd.DataFrame) -> None:
+    strict = GibbsSettings(chains=2, warmup=20, draws=50, rule=ConvergenceRule(ess_per_chain=1e6))
+    with pytest.raises(NotConverged, match="the association model has not converged"):
+        imputation(keys=["age"], settings=strict, on_not_converged="raise").release(frame, seed=1)
+
+
+def test_masks_are_drawn_anew_for_each_set(fit: Any, frame: pd.DataFrame) -> None:
+    """Errors of two sets about the true keys are uncorrelated: no mask is shared."""
+    release = imputation(masks=masks(frame, copies=1, variance=0.05)).release_from(fit)
+    errors = [(table["age"] - frame["age"]).to_numpy() for table in release.synthetic]
+    assert abs(np.corrcoef(errors)[0, 1]) < 5 / np.sqrt(len(frame))

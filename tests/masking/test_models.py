@@ -1,0 +1,466 @@
+"""Mask models, conditional models and draws of keys against closed forms, grids and enumeration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.masking.association import Snapshot
+from pyhybrid.masking.columns import read_column
+from pyhybrid.masking.copula import CopulaModel
+from pyhybrid.masking.draws import Walker, elliptical_slice, metric_at_mode, truncated_normal
+from pyhybrid.masking.evidence import draw_evidence, weakened
+from pyhybrid.masking.families import LevelModel
+from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.masks import Evidence, level_log_density
+from pyhybrid.masking.sequence import SequentialModel
+
+
+def within(found: Any, expected: Any, sd: Any, n: int, errors: float = 5.0) -> None:
+    """Means of n draws lie within 5 standard errors of what they estimate."""
+    np.testing.assert_array_less(np.abs(found - expected), errors * np.asarray(sd) / np.sqrt(n))
+
+
+# ---------------------------------------------------------------- masks
+
+
+def test_mask_densities_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=7), rng.normal(size=(7, 3))
+    ours = ph.GaussianMask(copies=3, variance=0.4).log_density(w, x)
+    np.testing.assert_allclose(ours, stats.norm.logpdf(w, x[:, None], np.sqrt(0.4)).sum(axis=1))
+    codes = rng.integers(0, 3, 7)
+    np.testing.assert_allclose(
+        ph.MixtureMask(separation=2.5).log_density(w[:, 0], codes),
+        stats.norm.logpdf(w[:, 0], 2.5 * codes, 1),
+    )
+    matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+    mask = ph.MisclassificationMask(matrix=matrix)
+    v = rng.integers(0, 3, 7)
+    np.testing.assert_allclose(mask.log_density(v, codes), np.log(matrix[codes, v]))
+
+
+def test_draws_have_the_density_that_the_mask_states() -> None:
+    rng = np.random.default_rng(2)
+    n = 40_000
+    x = np.full(n, 0.5)
+    w = ph.GaussianMask(copies=4, variance=2.0).draw(x, rng)
+    assert w.shape == (n, 4)
+    within(w.mean(), 0.5, np.sqrt(2), w.size)
+    within((w - 0.5).var(), 2.0, 2 * np.sqrt(2), w.size)
+    matrix = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.0, 0.1, 0.9]]
+    for level, row in enumerate(matrix):
+        drawn = ph.MisclassificationMask(matrix=matrix).draw(np.full(n, level), rng)
+        share = np.bincount(drawn, minlength=3) / n
+        within(share, row, np.sqrt(np.maximum(row, 1e-9)) + 1e-9, n)
+    nominal = ph.MixtureMask(separation=3.0, n_levels=3).draw(np.full(n, 1), rng)
+    within(nominal.mean(axis=0), [0, 3 / np.sqrt(2), 0], 1.0, n)
+
+
+def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
+    mask = ph.MixtureMask(separation=4.0, n_levels=4)
+    centers = 4 / np.sqrt(2) * np.eye(4)
+    for a in range(4):
+        logs = level_log_density(mask, centers[[a]], 4)[0]
+        others = np.delete(logs, a)
+        np.testing.assert_allclose(logs[a] - others, 0.5 * 4**2)
+
+
+def test_weakened_masks_divide_the_log_density() -> None:
+    gauss, mixture = ph.GaussianMask(variance=0.5), ph.MixtureMask(separation=3)
+    w = np.array([[0.3], [1.0], [2.5]])
+    logs = level_log_density(gauss, w, 3)
+    for factor in (0.5, 4.0):
+        weak = level_log_density(gauss.weakened(factor), w, 3)
+        np.testing.assert_allclose(weak - weak[:, [0]], (logs - logs[:, [0]]) / factor)
+        # A mixture tells neighbours apart by (separation)^2, in mean log density ratios.
+        assert mixture.weakened(factor).separation ** 2 == pytest.approx(9 / factor)
+        flat = ph.MisclassificationMask.keep(0.9, 3).weakened(factor)
+        odds = np.log(flat.matrix[0][0] / flat.matrix[0][1])
+        assert odds == pytest.approx(np.log(0.9 / 0.05) / factor)
+    kept = weakened({"a": gauss, "b": {"low": None, "high": mixture}, "c": None}, 4.0)
+    assert kept["a"].variance == 2.0
+    assert kept["b"] == {"low": None, "high": ph.MixtureMask(separation=1.5)}
+    assert kept["c"] is None
+
+
+def test_masked_normal_is_the_posterior_of_a_grid() -> None:
+    w = np.array([[0.2, 1.1, 0.4], [2.0, 1.5, 1.9]])
+    mean, variance, s2 = np.array([0.0, 1.0]), np.array([1.0, 0.5]), 0.7
+    found = ph.masked_normal(mean, variance, w, s2)
+    grid = np.linspace(-8, 8, 40_001)
+    for i in range(2):
+        log = stats.norm.logpdf(grid, mean[i], np.sqrt(variance[i]))
+        log += stats.norm.logpdf(w[i][:, None], grid, np.sqrt(s2)).sum(axis=0)
+        p = np.exp(log - log.max())
+        p /= p.sum()
+        assert found.mean[i] == pytest.approx(p @ grid, abs=1e-9)
+        assert found.variance[i] == pytest.approx(p @ grid**2 - (p @ grid) ** 2, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ph.GaussianMask(variance=0), "variance must be above 0: found 0"),
+        (lambda: ph.GaussianMask(variance=-1), "variance must be above 0: found -1"),
+        (lambda: ph.GaussianMask(copies=0, variance=1), "copies must be a whole number >= 1"),
+        (lambda: ph.MixtureMask(separation=0), "separation must be above 0"),
+        (lambda: ph.MixtureMask(separation=np.inf), "separation must be a finite number"),
+        (lambda: ph.MisclassificationMask(matrix=[[1.0]]), "at least 2 x 2"),
+        (lambda: ph.MisclassificationMask(matrix=[[0.5, 0.4], [0, 1]]), "each row's sum 1"),
+        (lambda: ph.MisclassificationMask(matrix=[[1.5, -0.5], [0, 1]]), "probabilities"),
+        (lambda: ph.MisclassificationMask.keep(1.2, 3), "probability must lie in"),
+        (lambda: ph.masked_normal([0.0], [0.0], [[1.0]], 1.0), "variance must be above 0"),
+        (lambda: ph.masked_normal([0.0], [1.0], [[1.0]], 0.0), "mask_variance must be above 0"),
+        (lambda: ph.masked_level_probabilities([[0.0, 0.0]], [[0.0, 0.0]]), "positive prior"),
+        (lambda: ph.misclassification_log_density([2], [0], [[1, 0], [0, 1]]), "from 0 to 1"),
+        (lambda: ph.gaussian_mask_log_density([[1.0]], [1.0, 2.0], 1), "one row for each of 2"),
+    ],
+)  # fmt: skip
+def test_bad_masks_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+# ---------------------------------------------------------------- conditional models
+
+
+MODELS = [
+    LevelModel(kind="binary", n_levels=2, n_columns=3),
+    LevelModel(kind="ordered", n_levels=4, n_columns=3),
+    LevelModel(kind="nominal", n_levels=4, n_columns=3),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.kind)
+def test_gradients_and_probabilities(model: LevelModel) -> None:
+    rng = np.random.default_rng(3)
+    design = np.hstack([np.ones((40, 1)), rng.normal(size=(40, 2))])
+    x = rng.integers(0, model.n_levels, 40)
+    theta = rng.normal(size=model.size)
+    value, gradient = model.log_posterior(theta, design, x)
+    for place in range(model.size):
+        step = np.zeros(model.size)
+        step[place] = 1e-5
+        rise = model.log_posterior(theta + step, design, x)[0]
+        fall = model.log_posterior(theta - step, design, x)[0]
+        assert gradient[place] == pytest.approx((rise - fall) / 2e-5, rel=1e-5, abs=1e-6)
+    assert np.isfinite(value)
+    eta, cuts = design @ model.coefficients(theta), model.cuts(theta)
+    logs = model.log_probabilities(eta, cuts)
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
+    np.testing.assert_allclose(model.log_probability(eta, cuts, x), logs[np.arange(40), x])
+
+
+def test_ordered_probabilities_hold_far_out() -> None:
+    model = MODELS[1]
+    cuts = np.array([-1.0, 0.0, 1.0])
+    logs = model.log_probabilities(np.array([[30.0], [-30.0]]), cuts)
+    np.testing.assert_allclose(logs[0, 0], stats.norm.logcdf(-31))
+    np.testing.assert_allclose(logs[1, 3], stats.norm.logcdf(-31))
+    assert np.isfinite(logs).all()
+
+
+def _moves(target: Any, start: Any, n: int, rng: np.random.Generator) -> Any:
+    metric = metric_at_mode(target, start)
+    walker = Walker(theta=metric.mode.copy())
+    draws = np.empty((n, start.size))
+    for place in range(-200, n):
+        walker.move(target, metric, rng, adapt=place < 0)
+        draws[max(place, 0)] = walker.theta
+    return draws
+
+
+def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
+    """One intercept, 12 records: far enough from normal for a wrong sampler to show."""
+    model = LevelModel(kind="binary", n_levels=2, n_columns=1)
+    x = np.array([1] * 11 + [0])
+    design = np.ones((12, 1))
+    grid = np.linspace(-3, 8, 4001)
+    logs = np.array([model.log_posterior(np.array([b]), design, x)[0] for b in grid])
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    mean, sd = p @ grid, np.sqrt(p @ grid**2 - (p @ grid) ** 2)
+    draws = _moves(lambda t: model.log_posterior(t, design, x), np.zeros(1), 6000,
+                   np.random.default_rng(4))[:, 0]  # fmt: skip
+    effective = 2000  # ESS of these draws is above 3000
+    within(draws.mean(), mean, sd, effective)
+    kurtosis = p @ ((grid - mean) / sd) ** 4
+    within(draws.var(), sd**2, sd**2 * np.sqrt(kurtosis - 1), effective)
+
+
+def test_posteriors_agree_with_the_likelihood_fits_of_statsmodels() -> None:
+    """n = 3000: the priors weigh next to nothing, posteriors are normal about the estimate."""
+    import statsmodels.api as sm
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    rng = np.random.default_rng(6)
+    n = 3000
+    z = rng.normal(size=n)
+    design = np.column_stack([np.ones(n), z])
+    latent = 0.7 * z + rng.normal(size=n)
+    ordered = np.digitize(latent, [-0.5, 0.8])
+    nominal = np.argmax(rng.gumbel(size=(n, 3)) + np.outer(z, [0, 0.5, -0.8]), axis=1)
+    fits = {
+        "binary": (latent > 0).astype(int),
+        "ordered": ordered,
+        "nominal": nominal,
+    }
+    for kind, x in fits.items():
+        model = LevelModel(kind=kind, n_levels=x.max() + 1, n_columns=2)
+        draws = _moves(lambda t, m=model, y=x: m.log_posterior(t, design, y),
+                       np.zeros(model.size), 400, rng)  # fmt: skip
+        if kind == "binary":
+            fit = sm.Probit(x, design).fit(disp=0)
+            params, bse = np.asarray(fit.params), np.asarray(fit.bse)
+        elif kind == "nominal":
+            fit = sm.MNLogit(x, design).fit(disp=0)
+            params, bse = np.asarray(fit.params).ravel(), np.asarray(fit.bse).ravel()
+        else:
+            fit = OrderedModel(x, z[:, None], distr="probit").fit(method="bfgs", disp=0)
+            params, bse = fit.params[:2], fit.bse[:2]
+            draws = draws[:, 1:3]
+        # Prior pull is below 0.1 standard errors; Monte Carlo error of 400 draws 5/sqrt(200).
+        np.testing.assert_array_less(np.abs(draws.mean(axis=0) - params), 0.45 * bse)
+        np.testing.assert_allclose(draws.std(axis=0), bse, rtol=0.25)
+
+
+# ---------------------------------------------------------------- draws of keys
+
+
+def _bound(frame: pd.DataFrame, keys: list[str]) -> BoundKeys:
+    return BoundKeys(
+        keys=tuple(read_column(frame[k], what="key") for k in keys),
+        incomplete=(),
+        complete=tuple(read_column(frame[c], what="predictor") for c in frame if c not in keys),
+        n_records=len(frame),
+    )
+
+
+def _patterns(each: int) -> pd.DataFrame:
+    """Four patterns of records, many times each, so that one synthesis draws each many times."""
+    rng = np.random.default_rng(8)
+    z = np.tile([-1.0, 0.0, 0.5, 2.0], each)
+    n = z.size
+    return pd.DataFrame(
+        {
+            "z": z,
+            "x": np.round(0.5 * z + rng.normal(size=n), 3),
+            "b": rng.random(n) < stats.norm.cdf(z),
+            "c": rng.choice(["p", "q", "r"], n),
+        }
+    )
+
+
+EACH = 4000
+
+
+def _snapshot(model: SequentialModel, thetas: dict[str, Any]) -> Snapshot:
+    values = {column.name: column.values for column in model.columns}
+    parameters = tuple(np.asarray(thetas[column.name], dtype=float) for column in model.columns)
+    return Snapshot(parameters=parameters, values=values)
+
+
+def test_one_continuous_key_has_the_closed_form() -> None:
+    frame = _patterns(EACH)[["z", "x"]]
+    model = SequentialModel(_bound(frame, ["x"]), np.random.default_rng(0))
+    theta = [0.3, 0.8, 0.6]
+    snapshot = _snapshot(model, {"x": theta})
+    w = np.tile([[0.5, 0.1], [-1.0, 0.3], [2.0, 2.2], [0.0, 0.1]], (EACH, 1))
+    evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
+    z = read_column(frame["z"], what="predictor").values
+    exact = ph.masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
+    for pattern in range(4):
+        own = drawn[pattern::4]
+        mean, variance = exact.mean[pattern], exact.variance[pattern]
+        within(own.mean(), mean, np.sqrt(variance), EACH)
+        within(own.var(), variance, np.sqrt(2) * variance, EACH)
+    off = model.synthesize(snapshot, {}, np.random.default_rng(1), sweeps=3)["x"]
+    weak = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
+    nearly = model.synthesize(snapshot, weak, np.random.default_rng(1), sweeps=3)["x"]
+    np.testing.assert_allclose(nearly, off, atol=1e-9)  # towards infinity: mask off
+    for pattern in range(4):
+        within(off[pattern::4].mean(), 0.3 + 0.8 * z[pattern], np.sqrt(0.6), EACH)
+        within(off[pattern::4].var(), 0.6, np.sqrt(2) * 0.6, EACH)
+
+
+def test_one_binary_key_has_the_enumerated_probabilities() -> None:
+    frame = _patterns(EACH)[["z", "b"]]
+    model = SequentialModel(_bound(frame, ["b"]), np.random.default_rng(0))
+    snapshot = _snapshot(model, {"b": [0.2, -0.9]})
+    z = read_column(frame["z"], what="predictor").values
+    w = np.tile([0.4, 2.0, 1.1, 1.7], EACH)
+    mask = ph.MixtureMask(separation=2.0)
+    evidence = {"b": Evidence(log_density=level_log_density(mask, w, 2))}
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["b"]
+    one = stats.norm.cdf(0.2 - 0.9 * z)
+    likelihoods = stats.norm.pdf(w[:, None], [0, 2.0], 1)
+    for pattern in range(4):
+        joint = np.array([1 - one[pattern], one[pattern]]) * likelihoods[pattern]
+        p = joint[1] / joint.sum()
+        within(drawn[pattern::4].mean(), p, np.sqrt(p * (1 - p)), EACH)
+    prior = np.column_stack([1 - one, one])
+    ours = ph.masked_level_probabilities(prior[:4], evidence["b"].log_density[:4])
+    joint = prior[:4] * likelihoods[:4]
+    np.testing.assert_allclose(ours, joint / joint.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("order", [["c", "b", "x"], ["x", "c", "b"]], ids="-".join)
+def test_several_keys_have_their_joint_distribution(order: list[str]) -> None:
+    """All three keys masked, against enumeration over levels times a grid; with the continuous key
+    first its later factors are not conjugate, and a slice samples them."""
+    frame = _patterns(EACH)[["z", *order]]
+    model = SequentialModel(_bound(frame, order), np.random.default_rng(0))
+    rng = np.random.default_rng(9)
+    thetas = {}
+    for column, level in zip(model.columns, model.models, strict=True):
+        p = model.starts[model.columns.index(column)]
+        size = p if level is None else level.size
+        theta = rng.normal(0, 0.7, size)
+        thetas[column.name] = np.append(theta, 0.8) if level is None else theta
+    snapshot = _snapshot(model, thetas)
+    center = np.array([0.5, -1.0, 1.5, 0.2])
+    logs = {"b": rng.normal(0, 1, (4, 2)), "c": rng.normal(0, 1, (4, 3))}
+    evidence = {k: Evidence(log_density=np.tile(v, (EACH, 1))) for k, v in logs.items()}
+    evidence["x"] = Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 1.5))
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=15)
+    z = read_column(frame["z"], what="predictor").values[:4]
+    grid = np.linspace(-6, 6, 601)
+    for pattern in range(4):
+        p = _joint(model, thetas, z[pattern], grid, logs, center, pattern)
+        own = {k: v[pattern::4] for k, v in drawn.items()}
+        x_mean, x_square = (p.sum(axis=(0, 1)) @ grid**k for k in (1, 2))
+        within(own["x"].mean(), x_mean, np.sqrt(x_square - x_mean**2), EACH)
+        table = p.sum(axis=2)
+        found = np.zeros((2, 3))
+        np.add.at(found, (own["b"], own["c"]), 1 / EACH)
+        within(found, table, np.sqrt(table * (1 - table)), EACH)
+        cross = (p.sum(axis=1) @ grid)[1]
+        spread = np.sqrt((p.sum(axis=1) @ grid**2)[1] - cross**2)
+        within((own["b"] * own["x"]).mean(), cross, spread, EACH)
+
+
+def _joint(
+    model: SequentialModel, thetas: Any, z: float, grid: Any, logs: Any, center: Any, pattern: int
+) -> Any:
+    """p(b, c, x) on a grid, from the definitions: shape (2, 3, len(grid))."""
+    total = np.empty((2, 3, grid.size))
+    for b in range(2):
+        for c in range(3):
+            values = {"b": np.full(grid.size, b), "c": np.full(grid.size, c), "x": grid}
+            design = np.column_stack([np.ones(grid.size), np.full(grid.size, z)])
+            log = logs["b"][pattern, b] + logs["c"][pattern, c]
+            log = log - 0.5 * 1.5 * (grid - center[pattern]) ** 2
+            for column in model.columns:
+                theta, x = thetas[column.name], values[column.name]
+                if column.name == "x":
+                    log = log + stats.norm.logpdf(x, design @ theta[:-1], np.sqrt(theta[-1]))
+                elif column.name == "b":
+                    log = log + stats.norm.logcdf((2 * x - 1) * (design @ theta))
+                else:
+                    eta = np.column_stack(
+                        [np.zeros(grid.size), design @ np.reshape(theta, (design.shape[1], 2))]
+                    )
+                    log = log + eta[:, c] - np.log(np.exp(eta).sum(axis=1))
+                design = np.hstack([design, column.encoded(x)])
+            total[b, c] = log
+    p = np.exp(total - total.max())
+    return p / p.sum()
+
+
+# ---------------------------------------------------------------- slices, latents, the copula
+
+
+def test_truncated_normals_match_scipy_also_in_the_tails() -> None:
+    rng = np.random.default_rng(3)
+    n = 20_000
+    for mean, low, high in ((0, -1, 0.5), (1, 3, np.inf), (0, -np.inf, -6), (0, 7, 7.5)):
+        drawn = truncated_normal(np.full(n, float(mean)), 1.0, float(low), float(high), rng)
+        law = stats.truncnorm(low - mean, high - mean, loc=mean)
+        assert drawn.min() >= low
+        assert drawn.max() <= high
+        within(drawn.mean(), law.mean(), law.std(), n)
+        assert stats.kstest(drawn, law.cdf).pvalue > 1e-5
+    beyond = truncated_normal(np.zeros(n), 1.0, 50.0, np.inf, rng)
+    within(beyond.mean(), 50 + 1 / 50, 1 / 50, n, errors=8)  # 1/50 - 2/50^3, nearly
+
+
+def test_elliptical_slices_leave_the_posterior_invariant() -> None:
+    rng = np.random.default_rng(4)
+    n = 20_000
+    now = rng.normal(0, 1, (n, 1))
+    for _ in range(25):
+        noise = 1.3 * rng.standard_normal((n, 1))
+        now = elliptical_slice(
+            now, np.full((n, 1), 0.4), noise, lambda x, rows: stats.norm.logpdf(1.0, x[:, 0], 0.5),
+            rng,
+        )  # fmt: skip
+    variance = 1 / (1 / 1.69 + 4)
+    within(now.mean(), variance * (0.4 / 1.69 + 4), np.sqrt(variance), n)
+    within(now.var(), variance, np.sqrt(2) * variance, n)
+
+
+def test_copula_keys_have_their_joint_distribution() -> None:
+    """A continuous and a binary key, masked, given a predictor: against a grid over latents."""
+    frame = _patterns(EACH)[["z", "x", "b"]]
+    frame["z"] = np.round(np.tile(np.linspace(-1.5, 1.5, 4), EACH) + 1e-9, 3)
+    bound = BoundKeys(
+        keys=tuple(read_column(frame[k], what="key") for k in ("x", "b")),
+        incomplete=(),
+        complete=(read_column(frame["z"], what="predictor", kind="continuous"),),
+        n_records=len(frame),
+    )
+    model = CopulaModel(bound, np.random.default_rng(0))
+    assert [m.column.name for m in model.margins] == ["z", "x", "b"]
+    covariance = np.array([[1, 0.5, 0.3], [0.5, 1, -0.4], [0.3, -0.4, 1.2]])
+    mean = np.array([0.1, -0.2, 0.3])
+    state = model.start(np.random.default_rng(1))
+    snapshot = Snapshot(
+        parameters=(mean[None, :], np.linalg.inv(covariance)), values={}, latent=state.z
+    )
+    center, logs = np.array([0.4, -0.9, 1.2, 0.0]), np.array([[0, 1.0], [0.5, 0], [0, -1], [0, 0]])
+    evidence = {
+        "x": Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 2.0)),
+        "b": Evidence(log_density=np.tile(logs, (EACH, 1))),
+    }
+    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=25)
+    u = np.linspace(-6, 6, 481)
+    margin = model.margins[1]
+    for pattern in range(4):
+        given = state.z[pattern, 0]
+        slope = covariance[1:, 0] / covariance[0, 0]
+        m = mean[1:] + slope * (given - mean[0])
+        s = covariance[1:, 1:] - np.outer(slope, covariance[0, 1:])
+        grid = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1)
+        log = stats.multivariate_normal(m, s).logpdf(grid)
+        x = np.interp(u, margin.scores, margin.values)
+        log = log - 0.5 * 2.0 * (x[:, None] - center[pattern]) ** 2
+        log = log + np.where(u > 0, logs[pattern, 1], logs[pattern, 0])[None, :]
+        p = np.exp(log - log.max())
+        p /= p.sum()
+        own_x, own_b = drawn["x"][pattern::4], drawn["b"][pattern::4]
+        one = p[:, u > 0].sum() + p[:, u == 0].sum() / 2
+        x_mean = p.sum(axis=1) @ x
+        x_sd = np.sqrt(p.sum(axis=1) @ x**2 - x_mean**2)
+        within(own_x.mean(), x_mean, x_sd, EACH, errors=5.5)
+        within(own_b.mean(), one, 0.5, EACH, errors=5.5)
+        cross = (p[:, u > 0].sum(axis=1) + p[:, u == 0].sum(axis=1) / 2) @ x
+        within((own_b * own_x).mean(), cross, x_sd, EACH, errors=6)
+
+
+def test_evidence_follows_the_subgroup() -> None:
+    frame = _patterns(50)[["z", "x"]]
+    column = read_column(frame["x"], what="key")
+    groups = np.where(np.arange(len(frame)) % 2, "low", "high")
+    masks = {"x": {"low": ph.GaussianMask(copies=2, variance=0.5), "high": None}}
+    found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
+                          np.random.default_rng(1))["x"]  # fmt: skip
+    np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))
+    assert (found.center[groups == "high"] == 0).all()

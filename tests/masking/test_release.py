@@ -1,0 +1,198 @@
+"""What a masked release says and holds: shares left unchanged, default strengths, no notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.masking import CartSynthesis, GibbsSettings
+from pyhybrid.masking.masks import level_log_density
+from pyhybrid.masking.statement import rounding_step, stated_shares, unchanged_shares
+
+CANARY = "largest 7919"
+QUICK = GibbsSettings(
+    chains=2, warmup=40, draws=60, sweeps=5, rule=ConvergenceRule(rhat=2.0, ess_per_chain=2)
+)
+KEYS = ["sex", "grade", "region", "age"]
+
+
+def people(n: int = 1200, seed: int = 1) -> pd.DataFrame:
+    """Keys that nothing predicts, levels equally frequent; an outcome."""
+    rng = np.random.default_rng(seed)
+    grades = [f"g{level}" for level in range(5)]
+    codes = rng.permutation(np.arange(n) % 5)
+    return pd.DataFrame(
+        {
+            "sex": np.where(rng.permutation(np.arange(n) % 2), "f", "m"),
+            "grade": pd.Categorical.from_codes(codes, grades, ordered=True),
+            "region": np.array(list("abcde"))[rng.permutation(np.arange(n) % 5)],
+            "age": rng.normal(45, 15, n).round(),
+            "income": rng.normal(size=n).round(2),
+        }
+    )
+
+
+def masked(frame: pd.DataFrame, **how: Any) -> ph.MaskedRelease:
+    masks = ph.masks_by_type(frame, KEYS, **how)
+    imputation = ph.MaskedImputation(keys=KEYS, masks=masks, n_synthetic=2, settings=QUICK)
+    return imputation.release(frame, seed=1)
+
+
+# ---------------------------------------------------------------- default strengths
+
+
+def kept_by_mask_alone(separation: float, n_levels: int) -> float:
+    """Probability that the level drawn given W is the true one, equally frequent ordered levels."""
+    centers = separation * np.arange(n_levels)
+
+    def squared(w: float) -> float:
+        p = stats.norm.pdf(w, centers)
+        return float((p**2).sum() / p.sum())
+
+    ends = (-9.0, float(centers[-1]) + 9)
+    return integrate.quad(squared, *ends, limit=400)[0] / n_levels
+
+
+def kept_nominal(separation: float, n_levels: int, n: int = 40_000) -> float:
+    rng = np.random.default_rng(5)
+    mask = ph.MixtureMask(separation=separation, n_levels=n_levels)
+    x = np.arange(n) % n_levels
+    logs = level_log_density(mask, mask.draw(x, rng), n_levels)
+    p = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return float((p[np.arange(n), x] / p.sum(axis=1)).mean())
+
+
+def test_the_default_masks_change_categories_as_documented() -> None:
+    frame = people()
+    release = masked(frame)
+    found = unchanged_shares(frame, release.synthetic, KEYS)
+    expected = {
+        "sex": kept_by_mask_alone(2.0, 2),
+        "grade": kept_by_mask_alone(2.0, 5),
+        "region": kept_nominal(2.0, 5),
+    }
+    stated = ph.masks_by_type.__doc__ or ""
+    for key, share in expected.items():
+        # 2 sets of 1200 draws; the association models add what they find by chance.
+        assert abs(found[key] - share) < 5 * np.sqrt(0.25 / 2400) + 0.02
+        assert f"{share:.0%}".replace("%", " %") in stated
+    assert found["age"] < 0.15
+    assert release.statement.left_as_they_were == ()
+    assert "were replaced by draws, which can equal" in release.statement.text
+
+
+def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
+    """The control: at the published separation of 6 categories stay, and the statement says so."""
+    frame = people()
+    release = masked(frame, separation=6.0)
+    text = " ".join(release.statement.text.split())
+    assert release.statement.left_as_they_were == ("sex", "grade", "region")
+    assert "**The column(s) sex, grade, region hold the respondents' own values in nearly" in text
+    assert "The column(s) age were replaced" in text
+    assert f"{kept_by_mask_alone(6.0, 2):.1%}".replace("%", " %") in (
+        ph.masks_by_type.__doc__ or ""
+    )
+
+
+# ---------------------------------------------------------------- shares in the statement
+
+
+def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> None:
+    frame = people(300)
+    frame.loc[frame.index[:30], "region"] = None
+    imputation = ph.MaskedImputation(
+        keys=KEYS, masks=ph.masks_by_type(frame, KEYS), n_synthetic=2, n_imputations=2,
+        settings=QUICK,
+    )  # fmt: skip
+    release = imputation.release(frame, seed=1)
+    for key in KEYS:
+        same = total = 0
+        for table in release.synthetic:
+            for own, drawn in zip(frame[key], table[key], strict=True):
+                if not pd.isna(own):
+                    same, total = same + (own == drawn), total + 1
+        share = release.statement.unchanged[key]
+        assert share == pytest.approx(round(same / total / 0.05) * 0.05)
+        assert f"- {key}: about {share:.0%}." in release.statement.text
+    release.save(tmp_path / "out")
+    assert ph.MaskedRelease.load(tmp_path / "out").statement == release.statement
+    assert "rounded to steps of 5%" in (tmp_path / "out/public/risk_statement.md").read_text()
+
+
+def test_shares_seldom_tell_whether_one_record_was_changed() -> None:
+    """Who knows all records but one knows the count without it: the exact share then tells."""
+    steps = {39: None, 40: 0.25, 99: 0.25, 100: 0.1, 200: 0.05, 999: 0.05, 1000: 0.01}
+    assert {n: rounding_step(n) for n in steps} == steps
+    for n in (40, 100, 250, 1000, 3000):
+        told = exact = 0
+        for count in range(n):
+            without, with_it = ({"k": c / n} for c in (count, count + 1))
+            told += stated_shares(without, n) != stated_shares(with_it, n)
+            exact += without != with_it
+        assert told <= 0.1 * n + 1
+        assert exact == n  # the control: unrounded, every record shows
+    assert stated_shares({"k": 0.5}, 39) == {"k": None}
+
+
+def test_few_records_have_no_shares_in_their_statement() -> None:
+    release = masked(people(30))
+    assert release.statement.unchanged == dict.fromkeys(KEYS)
+    assert "Not stated: with so few records" in release.statement.text
+    assert "about" not in release.statement.text.split("## How much")[1].split("## Not")[0]
+
+
+def test_statements_of_earlier_versions_are_read() -> None:
+    new = masked(people(300)).statement
+    old = replace(new, unchanged={})
+    assert "## How much was changed\n\nNot stated.\n" in old.text
+    assert old.left_as_they_were == ()
+
+
+# ---------------------------------------------------------------- notes on a table
+
+
+def _by_imputation(frame: pd.DataFrame) -> ph.MaskedRelease:
+    return masked(frame)
+
+
+def _by_comparator(frame: pd.DataFrame) -> ph.MaskedRelease:
+    return CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
+
+
+def _with_text(frame: pd.DataFrame) -> ph.MaskedRelease:
+    bare = frame.copy()
+    bare.attrs = {}
+    return _by_comparator(bare).with_unsynthesized(frame)
+
+
+def _by_hand(frame: pd.DataFrame) -> ph.MaskedRelease:
+    release = _by_comparator(frame)
+    return replace(release, synthetic=[frame.copy() for _ in release.synthetic])
+
+
+@pytest.mark.parametrize("make", [_by_imputation, _by_comparator, _with_text, _by_hand])
+def test_notes_on_a_table_are_in_no_masked_release(
+    make: Callable[[pd.DataFrame], ph.MaskedRelease], tmp_path: Path
+) -> None:
+    """Neither in memory nor on disk, where Parquet files would keep them."""
+    frame = people(120)
+    frame.attrs["secret"] = CANARY
+    release = make(frame)
+    assert [table.attrs for table in release.synthetic] == [{}, {}]
+    release.synthetic[0].attrs["since"] = CANARY
+    for form in ("csv", "parquet"):
+        release.save(tmp_path / form, file_format=form)
+        files = [path for path in (tmp_path / form).rglob("*") if path.is_file()]
+        assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+    assert frame.attrs == {"secret": CANARY}
+    frame.to_parquet(tmp_path / "control.parquet")  # the control: pandas itself keeps them
+    assert CANARY.encode() in (tmp_path / "control.parquet").read_bytes()

@@ -1,0 +1,235 @@
+"""Tuning, the study against comparators (reduced), the command line, reports and pictures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.errors import InvalidInput
+from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
+from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
+from pyhybrid.reports.masking import mask_report
+from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
+
+MASKS: dict[str, Any] = {
+    "x": ph.GaussianMask(copies=20, variance=1.0),
+    "b": ph.MixtureMask(separation=6.0),
+}
+
+
+def sample(seed: int, n: int) -> pd.DataFrame:
+    return masked_database(np.random.default_rng([seed, n]), n)
+
+
+def imputation(**changes: Any) -> ph.MaskedImputation:
+    given = {"keys": KEYS, "masks": MASKS, "n_synthetic": 3, "settings": SHORT_CHAINS,
+             "on_not_converged": "warn"}  # fmt: skip
+    return ph.MaskedImputation(**(given | changes))
+
+
+@pytest.fixture(scope="module")
+def data() -> pd.DataFrame:
+    return sample(1, 400)
+
+
+@pytest.fixture(scope="module")
+def tuned(data: pd.DataFrame) -> ph.TunedMask:
+    return imputation().tune(
+        data, target_risk=0.015, formula=FORMULA, model="probit", radius=RADIUS,
+        factors=(0.5, 2.0, 8.0), refinements=2, seed=2,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- the study
+
+
+def test_coefficients_survive_a_wrong_association_model_better_than_comparators() -> None:
+    """Study I, reduced: 24 databases, n = 400, published masks. All methods on the same data."""
+    errors: dict[str, list[Any]] = {}
+    risks: dict[str, list[float]] = {}
+    covered = []
+    for seed in range(24):
+        frame = sample(seed, 400)
+        releases = {
+            "masked": imputation(n_synthetic=4).release(frame, seed=seed),
+            "cart": ph.CartSynthesis(keys=KEYS, n_synthetic=4).release(frame, seed=seed),
+            "normal": ph.ParametricSynthesis(keys=KEYS, n_synthetic=4).release(frame, seed=seed),
+        }
+        for name, release in releases.items():
+            table = masked_utility(release, frame, FORMULA, model="probit").table
+            errors.setdefault(name, []).append(table["synthetic_estimate"].to_numpy() - TRUE)
+            risk = release_risk(release, frame, keys=KEYS, radius=RADIUS)
+            risks.setdefault(name, []).append(naming_share(risk))
+            if name == "masked":
+                low, high = table["synthetic_lower"], table["synthetic_upper"]
+                covered.append((low <= TRUE) & (high >= TRUE))
+    rmse = {k: np.sqrt((np.array(v)[:, 1:] ** 2).mean()) for k, v in errors.items()}
+    bias = {k: np.abs(np.array(v)[:, 1:].mean(axis=0)).mean() for k, v in errors.items()}
+    assert rmse["masked"] < min(rmse["cart"], rmse["normal"])
+    assert bias["masked"] < min(bias["cart"], bias["normal"])
+    assert np.mean(risks["masked"]) < np.mean(risks["cart"])
+    share = np.mean(covered)  # four coefficients of one database are not independent
+    assert abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 24)
+
+
+# ---------------------------------------------------------------- tuning
+
+
+def test_the_mask_chosen_meets_the_target_with_the_least_loss(
+    tuned: ph.TunedMask, data: pd.DataFrame
+) -> None:
+    table = tuned.table
+    assert tuned.risk <= 0.015 < tuned.data_risk
+    assert tuned.loss == table.loc[table["meets_target"], "loss"].min()
+    assert (table["meets_target"] == (table["risk"] <= 0.015)).all()
+    assert len(table) == 6  # three factors, off, two refinements
+    assert np.isinf(table["factor"]).sum() == 1
+    # A stronger mask lowers the risk: beyond Monte Carlo error over the whole range.
+    assert table["risk"].iloc[0] > 2 * table["risk"].iloc[-1]
+    release = tuned.release()
+    risk = naming_share(release_risk(release, data, keys=KEYS, radius=RADIUS))
+    assert risk == tuned.risk
+    mask = tuned.imputation.masks["x"]
+    assert isinstance(mask, ph.GaussianMask)
+    assert mask.variance == pytest.approx(tuned.factor)
+
+
+def test_tuning_takes_any_loss(data: pd.DataFrame) -> None:
+    def shift(real: pd.DataFrame, release: ph.MaskedRelease) -> float:
+        return float(np.mean([abs(t["x"].mean() - real["x"].mean()) for t in release.synthetic]))
+
+    found = imputation(keys=["x"], masks={"x": MASKS["x"]}).tune(
+        data, target_risk=1.0, loss=shift, factors=(1.0, 4.0), seed=1
+    )
+    assert found.loss == found.table["loss"].min()
+    assert len(found.table) == 3  # every factor meets a target of 1: nothing to refine
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"target_risk": 1e-9}, "must be one that masks can meet: with masks off the risk is"),
+        ({"target_risk": 0}, "target_risk must lie in"),
+        ({"formula": None}, "give either a formula or a loss"),
+        ({"factors": (2.0, 1.0)}, "factors must rise"),
+        ({"factors": ()}, "factors must rise"),
+        ({"factors": (0.0, 1.0)}, "each of factors must be above 0"),
+        ({"masks": {}}, "tuning needs a mask to start from"),
+        ({"formula": "y ~ nobody"}, "cannot be fitted to the data"),
+    ],
+)
+def test_bad_targets_are_refused(data: pd.DataFrame, how: dict[str, Any], message: str) -> None:
+    given = {"target_risk": 0.5, "formula": FORMULA, "model": "probit", "factors": (1.0,)} | how
+    masks = given.pop("masks", MASKS)
+    with pytest.raises(InvalidInput, match=message):
+        imputation(masks=masks).tune(data, **given, radius=RADIUS, seed=1)
+
+
+# ---------------------------------------------------------------- pictures and report
+
+
+def test_pictures_show_their_numbers(tuned: ph.TunedMask, data: pd.DataFrame) -> None:
+    (ax,) = plot_tuning(tuned, others={"CART": (0.01, 0.2)}).axes
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["masks"].get_xdata(), tuned.table["risk"])
+    np.testing.assert_array_equal(lines["target risk"].get_xdata(), [0.015, 0.015])
+    assert lines["chosen"].get_xdata()[0] == tuned.risk
+    assert lines["CART"].get_ydata()[0] == 0.2
+    groups = ph.risk_subgroups(data, KEYS, 5, {"x": 0.2})
+    left, right = plot_subgroups(groups).axes
+    heights = [bar.get_height() for bar in right.patches]
+    np.testing.assert_allclose(heights, groups.table["share"])
+    assert sum(bar.get_height() for bar in left.patches) == len(data)
+    before, after = np.full(10, 1.0), np.linspace(0, 1, 10)
+    (ax,) = plot_match_risk(before, after).axes
+    assert "mean 0.500" in ax.get_legend_handles_labels()[1][1]
+
+
+def test_the_report_holds_what_was_measured(tuned: ph.TunedMask, data: pd.DataFrame) -> None:
+    release = tuned.release()
+    parts: dict[str, Any] = {
+        "before": release_risk(None, data, keys=KEYS, radius=RADIUS),
+        "after": release_risk(release, data, keys=KEYS, radius=RADIUS),
+        "utility": masked_utility(release, data, FORMULA, model="probit"),
+        "subgroups": ph.risk_subgroups(data, KEYS, 5, {"x": 0.2}),
+        "tuned": tuned,
+    }
+    page = mask_report(release, data, **parts)
+    assert "CONFIDENTIAL" in page
+    assert "Not differentially private" in page
+    assert f"{naming_share(parts['after']):.4f}" in page
+    estimate = parts["utility"].table.loc["x", "synthetic_estimate"]
+    assert f"{estimate:.4g}" in page
+    assert page.count("data:image/png") == 5
+    with pytest.raises(InvalidInput, match="must be the records of the release"):
+        mask_report(release, data.iloc[::-1], **parts)
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def run(monkeypatch: Any, capsys: Any, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    shown = capsys.readouterr()
+    return int(stopped.value.code or 0), shown.out, shown.err
+
+
+@pytest.fixture
+def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    data.assign(code=[f"{i:04d}" for i in range(len(data))]).round(3).to_csv(path, index=False)
+    return path
+
+
+def test_mask_from_a_file(csv: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    out = tmp_path / "out"
+    code, shown, errors = run(
+        monkeypatch, capsys, "mask", str(csv), "--keys", "x,b", "--copies", "10", "--variance",
+        "0.5", "--separation", "4", "--n-synthetic", "2", "--formula", FORMULA, "--family",
+        "probit", "--radius", "x=0.05", "--seed", "1", "--out", str(out),
+    )  # fmt: skip
+    assert code == 0, errors
+    assert "NOT differentially private" in shown
+    assert "rule partially_synthetic" in shown
+    source = pd.read_csv(csv, dtype=str)
+    for place in (1, 2):
+        table = pd.read_csv(out / f"public/synthetic_{place}.csv", dtype=str)
+        pd.testing.assert_frame_equal(table.drop(columns=KEYS), source.drop(columns=KEYS))
+        assert not table["x"].equals(source["x"])
+    assert "10 copies, variance 0.5" in (out / "public/risk_statement.md").read_text()
+    assert "CONFIDENTIAL" in (out / "confidential/report.html").read_text()
+    assert len(ph.MaskedRelease.load(out).synthetic) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--keys", "nobody"], "key 'nobody' must be a column"),
+        (["--keys", "x", "--variance", "0"], "variance must be above 0"),
+        (["--keys", "b", "--separation", "-1"], "separation must be above 0"),
+        (["--keys", "x", "--radius", "x"], "--radius must be NAME=value"),
+        (["--keys", "x", "--radius", "x=near"], "--radius must be NAME=number"),
+        (["--keys", "x", "--types", "x"], "--types must be NAME=value"),
+        (["--keys", ","], "column names must be given with commas between"),
+        (["--keys", "x", "--family", "cox"], "--family must be one of linear, probit, logit"),
+        (["--keys", "x", "--target-risk", "0.1"], "--target-risk needs --formula"),
+    ],
+)
+def test_bad_commands_are_one_line(
+    csv: Path, tmp_path: Path, monkeypatch: Any, capsys: Any, arguments: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    code, shown, errors = run(monkeypatch, capsys, "mask", str(csv), *arguments, "--out", str(out))
+    assert (code, shown) == (2, "")
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert not out.exists()

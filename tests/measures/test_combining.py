@@ -1,0 +1,287 @@
+"""Combining rules: numbers worked out by hand, collapsing cases, coverage by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.combining import (
+    Combined,
+    combine_fully_synthetic,
+    combine_multiple_imputation,
+    combine_nested,
+    combine_partially_synthetic,
+)
+
+FLAT = [combine_partially_synthetic, combine_fully_synthetic, combine_multiple_imputation]
+RULES = [*FLAT, combine_nested]
+Rule = Callable[..., Combined]
+
+
+def shape_for(rule: Rule, *tail: int) -> tuple[int, ...]:
+    return (4, 3, *tail) if rule is combine_nested else (4, *tail)
+
+
+def check(result: Combined, **expected: float) -> None:
+    for name, value in expected.items():
+        assert getattr(result, name) == pytest.approx(value, rel=1e-12), name
+
+
+# --- Worked out by hand -------------------------------------------------------------------------
+# q = 1, 2, 3 and v = .5, .7, .6: m = 3, mean q 2, b = ((-1)^2 + 0 + 1^2)/2 = 1, mean v = .6.
+Q, V = [1.0, 2.0, 3.0], [0.5, 0.7, 0.6]
+
+
+def test_partially_synthetic() -> None:
+    # T = 1/3 + .6; r = (1/3)/.6 = 5/9; nu = 2 (1 + 9/5)^2 = 2 * 7.84.
+    result = combine_partially_synthetic(Q, V)
+    check(result, estimate=2, between=1, within=0.6, variance=1 / 3 + 0.6, df=15.68)
+    check(result, standard_error=0.9660917830792959)  # sqrt(14/15)
+    assert not result.adjusted
+
+
+def test_fully_synthetic() -> None:
+    # (1 + 1/3) b = 4/3; T = 4/3 - 3/5 = 11/15; nu = 2 (1 - .6 * 3/4)^2 = 2 * .55^2.
+    result = combine_fully_synthetic(Q, V)
+    check(result, estimate=2, between=1, within=0.6, variance=11 / 15, df=0.605)
+    assert not result.adjusted
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+def test_fully_synthetic_negative_variance(ratio: float) -> None:
+    # 4/3 - 2 < 0: T = (n_syn / n) * 2 on m - 1 = 2 degrees of freedom.
+    result = combine_fully_synthetic(Q, [2.0, 2.0, 2.0], size_ratio=ratio)
+    check(result, variance=2 * ratio, df=2)
+    assert result.adjusted
+
+
+def test_fully_synthetic_zero_variance_is_fixed_too() -> None:
+    # q = -1.5, 0, 1.5 has b = 2.25, and 4/3 * 2.25 = 3 = v: T is 0.
+    result = combine_fully_synthetic([-1.5, 0.0, 1.5], [3.0, 3.0, 3.0])
+    check(result, between=2.25, variance=3, df=2)
+    assert result.adjusted
+
+
+def test_multiple_imputation() -> None:
+    # T = .6 + 4/3; nu = 2 (1 + .6 / (4/3))^2 = 2 * 1.45^2.
+    check(combine_multiple_imputation(Q, V), estimate=2, variance=29 / 15, df=4.205)
+
+
+def test_nested() -> None:
+    # Nest means 2, 5, 8: B = 9; within-nest variances all 2; v = 4; m = 3, r = 2.
+    # T = 4/3 * 9 - 2/2 + 4 = 15; 1/nu = 12^2/(2 * 225) + 1^2/(3 * 1 * 225) = 217/675.
+    result = combine_nested([[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]], np.full((3, 2), 4.0))
+    check(result, estimate=5, between=9, within=4, variance=15, df=675 / 217)
+    assert not result.adjusted
+
+
+def test_nested_negative_variance() -> None:
+    # Nest means 5, 6, 7: B = 1; within 50; v = 1. T = 4/3 - 25 + 1 < 0, so 4/3 + 1 = 7/3,
+    # nu = 2 (1 + 1/(4/3))^2 = 2 * 1.75^2.
+    result = combine_nested([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0]], np.ones((3, 2)))
+    check(result, estimate=6, between=1, within=1, variance=7 / 3, df=6.125)
+    assert result.adjusted
+
+
+def test_interval_from_the_t_table() -> None:
+    # v = 0, m = 5: nu = 4, t_.975 = 2.7764451; q = 1..5, b = 2.5, T = .5.
+    result = combine_partially_synthetic([1.0, 2, 3, 4, 5], np.zeros(5))
+    half = 2.7764451051977987 * np.sqrt(0.5)
+    np.testing.assert_allclose(result.interval(), [3 - half, 3 + half], rtol=1e-9)
+    # t_.95 on 4 degrees of freedom is 2.1318468.
+    np.testing.assert_allclose(result.interval(0.9)[1] - 3, 2.1318467863266 * np.sqrt(0.5))
+
+
+# --- Degrees of freedom at their limits ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [combine_partially_synthetic, combine_multiple_imputation])
+def test_equal_estimates_give_the_normal_interval(rule: Rule) -> None:
+    result = rule([2.0, 2.0, 2.0], [0.25, 0.25, 0.25])
+    check(result, variance=0.25, df=np.inf)
+    np.testing.assert_allclose(result.interval(), 2 + 0.5 * 1.959963984540054 * np.array([-1, 1]))
+
+
+@pytest.mark.parametrize("rule", FLAT)
+def test_without_variance_within_df_is_m_minus_one(rule: Rule) -> None:
+    check(rule([1.0, 2.0, 4.0, 9.0], np.zeros(4)), df=3)
+
+
+def test_everything_constant() -> None:
+    for rule in RULES:
+        result = rule(np.full(shape_for(rule), 2.0), np.zeros(shape_for(rule)))
+        check(result, estimate=2, variance=0)
+        np.testing.assert_array_equal(result.interval(), [2.0, 2.0])
+
+
+def test_nests_without_spread_are_multiple_imputation() -> None:
+    q, v = np.array([1.0, 4.0, 5.0]), np.array([0.5, 0.7, 0.6])
+    nested = combine_nested(np.repeat(q[:, None], 4, axis=1), np.repeat(v[:, None], 4, axis=1))
+    # Rubin by hand: mean 10/3, b = 13/3, T = .6 + 4/3 * 13/3, nu = 2 (1 + .6/(52/9))^2.
+    check(nested, estimate=10 / 3, variance=0.6 + 52 / 9, df=2 * (1 + 5.4 / 52) ** 2)
+
+
+# --- Properties ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(data=st.data())
+def test_vectors_are_combined_element_by_element(rule: Rule, data: st.DataObject) -> None:
+    shape = shape_for(rule, 3)
+    q = data.draw(hnp.arrays(float, shape, elements=st.integers(-20, 20).map(float)))
+    v = data.draw(hnp.arrays(float, shape, elements=st.integers(0, 200).map(float)))
+    whole = rule(q, v)
+    for j in range(3):
+        single = rule(q[..., j], v[..., j])
+        for name in ("estimate", "variance", "df", "between", "within", "adjusted"):
+            np.testing.assert_allclose(getattr(whole, name)[j], getattr(single, name), rtol=1e-12)
+        np.testing.assert_allclose(whole.interval()[:, j], single.interval(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("heavy", [False, True], ids=["plain", "fixed"])
+def test_units_and_origin_do_not_matter(rule: Rule, heavy: bool) -> None:
+    rng = np.random.default_rng(9)
+    q = rng.normal(size=shape_for(rule))
+    v = rng.uniform(5, 6, q.shape) if heavy else rng.uniform(0.01, 0.02, q.shape)
+    base, moved = rule(q, v), rule(3 + 10 * q, 100 * v)
+    check(moved, estimate=3 + 10 * base.estimate, variance=100 * base.variance, df=base.df)
+    assert moved.adjusted == base.adjusted
+
+
+def test_variance_is_never_negative() -> None:
+    rng = np.random.default_rng(10)
+    adjusted = {combine_fully_synthetic: 0, combine_nested: 0}
+    for rule in adjusted:
+        for spread in (0.1, 0.5, 1.0, 3.0):
+            q = rng.normal(0, spread, shape_for(rule, 200))
+            result = rule(q, rng.uniform(0, 0.3, q.shape))
+            assert (result.variance >= 0).all()
+            adjusted[rule] += int(result.adjusted.sum())
+    assert min(adjusted.values()) > 0, "the fixes were exercised"
+
+
+# --- Coverage -----------------------------------------------------------------------------------
+
+REPLICATES = 20_000
+
+
+def synthetic_means(m: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Means and their variances from m partially synthetic sets of n normals around 0.
+
+    Sufficient statistics only: data mean and variance, posterior draw of (mu, sigma2) under the
+    flat prior, mean and variance of the synthetic set; shape (m, REPLICATES).
+    """
+    rng = np.random.default_rng(2003)
+    mean = rng.normal(0, np.sqrt(1 / n), REPLICATES)
+    s2 = rng.chisquare(n - 1, REPLICATES) / (n - 1)
+    sigma2 = s2 * (n - 1) / rng.chisquare(n - 1, (m, REPLICATES))
+    mu = rng.normal(mean, np.sqrt(sigma2 / n))
+    q = rng.normal(mu, np.sqrt(sigma2 / n))
+    v = sigma2 * rng.chisquare(n - 1, (m, REPLICATES)) / (n - 1) / n
+    return q, v
+
+
+def coverage(result: Combined) -> float:
+    lower, upper = result.interval()
+    return float(((lower <= 0) & (upper >= 0)).mean())
+
+
+FIVE_SE = 5 * np.sqrt(0.95 * 0.05 / REPLICATES)
+
+
+@pytest.mark.parametrize("m", [5, 10, 20])
+def test_partially_synthetic_interval_covers(m: int) -> None:
+    q, v = synthetic_means(m)
+    assert abs(coverage(combine_partially_synthetic(q, v)) - 0.95) < FIVE_SE
+
+
+def test_two_sets_cover_less_than_stated() -> None:
+    """With m = 2, b has one degree of freedom and nu is a plug-in of it: [R03] covers 93 %, not 95.
+
+    Observed 0.928; a property of the rule, kept here so that nobody takes it for a new defect.
+    """
+    observed = coverage(combine_partially_synthetic(*synthetic_means(2)))
+    assert observed == pytest.approx(0.928, abs=FIVE_SE)
+
+
+def test_coverage_catches_the_wrong_rules() -> None:
+    q, v = synthetic_means(2)
+    naive = combine_partially_synthetic(np.stack([q[0], q[0]]), np.stack([v[0], v[0]]))
+    assert coverage(naive) < 0.95 - FIVE_SE, "one set taken for the data undercovers"
+    q, v = synthetic_means(5)
+    assert coverage(combine_multiple_imputation(q, v)) > 0.95 + FIVE_SE, "Rubin's T is too large"
+
+
+# --- Bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite(rule: Rule, wrong: float) -> None:
+    q, v = np.ones(shape_for(rule)), np.ones(shape_for(rule))
+    place = (0,) * q.ndim
+    for array in (q, v):
+        array[place] = wrong
+        with pytest.raises(InvalidInput, match="must be finite"):
+            rule(q, v)
+        array[place] = 1.0
+    v[place] = -1e-9
+    with pytest.raises(InvalidInput, match=">= 0"):
+        rule(q, v)
+
+
+@pytest.mark.parametrize("rule", FLAT)
+@pytest.mark.parametrize("shape", [(), (1,), (1, 4), (0,), (2, 2, 2)])
+def test_shapes_of_flat_rules(rule: Rule, shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput, match="shape"):
+        rule(np.ones(shape), np.ones(shape))
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 4), (4, 1), (1, 1, 3), (2, 2, 2, 2)])
+def test_shapes_of_the_nested_rule(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput, match="shape"):
+        combine_nested(np.ones(shape), np.ones(shape))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_unlike_shapes(rule: Rule) -> None:
+    with pytest.raises(InvalidInput, match="share a shape"):
+        rule(np.ones(shape_for(rule, 2)), np.ones(shape_for(rule, 3)))
+
+
+def test_bad_numbers() -> None:
+    with pytest.raises(InvalidInput, match="size_ratio"):
+        combine_fully_synthetic(Q, V, size_ratio=0.0)
+    for level in (0.0, 1.0, -0.5, np.nan):
+        with pytest.raises(InvalidInput, match="level"):
+            combine_partially_synthetic(Q, V).interval(level)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "variances", "message"),
+    [
+        (["1", "2"], [1.0, 2.0], "estimates must be numeric: found list"),
+        ([[1.0, 2.0], [3.0]], [1.0, 2.0], "estimates must be numeric, with rows of one length"),
+        ([1.0, 2.0], "ab", "variances must be numeric: found str"),
+        ([1.0, 2.0], [1.0, 2j], "variances must be numeric"),
+    ],
+)
+def test_text_ragged_and_complex_input_is_refused(
+    estimates: Any, variances: Any, message: str
+) -> None:
+    for rule in (
+        combine_partially_synthetic,
+        combine_fully_synthetic,
+        combine_multiple_imputation,
+        combine_nested,
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            rule(estimates, variances)

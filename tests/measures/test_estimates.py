@@ -1,0 +1,204 @@
+"""Utility: resampling against enumeration of all resamples, barycenters, ECDF distances."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, estimates, max_ecdf, summaries
+
+VECTORS = st.lists(st.integers(-5, 20), min_size=1, max_size=30)
+
+
+def _naive(values: np.ndarray, name: str) -> float:
+    if name == "mean":
+        return float(np.mean(values))
+    return float(np.quantile(values, 0.5 if name == "median" else float(name[1:]) / 100))
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0, 4.0, 9.0], [1.0, 1.0, 2.0, 5.0, 5.0]])
+@pytest.mark.parametrize("name", ["mean", "median", "q15", "q90", "q99.9"])
+def test_resamples_have_the_distribution_of_all_resamples(values: list[float], name: str) -> None:
+    """Every one of the n^n resamples is enumerated; frequencies agree within 5 standard errors."""
+    everything = [_naive(np.array(x), name) for x in itertools.product(values, repeat=len(values))]
+    levels, counts = np.unique(np.round(everything, 9), return_counts=True)
+    exact = counts / counts.sum()
+    n_resamples = 40_000
+    drawn = np.round(
+        estimates(values, statistics=[name], n_resamples=n_resamples, rng=7).resampled[0], 9
+    )
+    assert np.isin(drawn, levels).all()
+    found = np.array([(drawn == level).mean() for level in levels])
+    error = 5 * np.sqrt(exact * (1 - exact) / n_resamples)
+    assert (np.abs(found - exact) <= error + 1e-12).all()
+
+
+def test_the_two_ways_to_draw_means_agree() -> None:
+    """By distinct value where they are few, else by record: equal moments, 5 standard errors."""
+    rng = np.random.default_rng(3)
+    few = np.sort(rng.negative_binomial(3, 0.2, 400).astype(float))
+    many = few + np.arange(400) * 1e-9  # all distinct: the other branch
+    means = [estimates(v, statistics=["mean"], n_resamples=20_000, rng=5) for v in (few, many)]
+    expected = few.std() / np.sqrt(few.size)
+    for found in means:
+        draws = found.resampled[0]
+        assert abs(draws.mean() - few.mean()) < 5 * expected / np.sqrt(draws.size)
+        assert abs(draws.std() / expected - 1) < 5 / np.sqrt(2 * draws.size)
+
+
+@given(VECTORS)
+def test_point_estimates_are_numpys_and_lie_in_their_intervals(values: list[int]) -> None:
+    found = estimates(values, n_resamples=100, rng=0)
+    expected = [_naive(np.array(values, dtype=float), name) for name in STATISTICS]
+    np.testing.assert_allclose(found.estimate, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.estimate, summaries(values))
+    assert (found.lower <= found.estimate).all()
+    assert (found.estimate <= found.upper).all()
+    assert (np.diff(found.resampled, axis=1) >= 0).all()
+
+
+def test_a_constant_vector_has_intervals_of_no_length() -> None:
+    found = estimates([0.1] * 50, rng=1)
+    np.testing.assert_allclose(found.upper - found.lower, 0, atol=1e-15)
+
+
+def test_the_barycenter_of_one_set_is_its_own_resampling() -> None:
+    y = np.random.default_rng(1).negative_binomial(5, 0.1, 300)
+    alone, one_set = estimates(y, rng=4), estimates([y], rng=4)
+    for field in ("estimate", "lower", "upper", "resampled"):
+        np.testing.assert_array_equal(getattr(alone, field), getattr(one_set, field))
+
+
+def test_the_barycenter_averages_quantile_functions() -> None:
+    """Sets that are shifts of each other: their barycenter is the one of the mean shift."""
+    y = np.random.default_rng(2).normal(size=200)
+    found = estimates([y - 3, y + 9, y], n_resamples=4000, rng=1)
+    centre = estimates(y + 2, n_resamples=4000, rng=2)
+    np.testing.assert_allclose(found.estimate, centre.estimate, rtol=1e-12)
+    # Averages of 3 order statistics each: within a small share of the spread of the resamples.
+    spread = centre.resampled.std(axis=1)
+    assert (np.abs(found.lower - centre.lower) < 0.3 * spread).all()
+    assert (np.abs(found.upper - centre.upper) < 0.3 * spread).all()
+
+
+def test_equal_sets_keep_the_length_of_the_interval() -> None:
+    """m equal sets say no more than one: averaging estimates instead would shrink by sqrt(m)."""
+    y = np.random.default_rng(5).normal(size=500)
+    one = estimates(y, statistics=["mean"], n_resamples=4000, rng=1)
+    many = estimates([y] * 16, statistics=["mean"], n_resamples=4000, rng=2)
+    ratio = (many.upper - many.lower) / (one.upper - one.lower)
+    assert abs(ratio[0] - 1) < 0.08
+
+
+def test_intervals_cover_at_their_level() -> None:
+    """400 normal samples: coverage of the true mean and median within 5 standard errors, plus
+    what percentile intervals are known to lose at n = 100 (about 1 %)."""
+    rng = np.random.default_rng(9)
+    hits = np.zeros(2)
+    for _ in range(400):
+        found = estimates(
+            rng.normal(size=100), statistics=["mean", "median"], n_resamples=400, rng=rng
+        )
+        hits += (found.lower <= 0) & (found.upper >= 0)
+    share = hits / 400
+    assert (np.abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400) + 0.01).all()
+
+
+def test_a_wrong_interval_is_caught() -> None:
+    """Negative control of the coverage test: half the level covers visibly less."""
+    rng = np.random.default_rng(9)
+    hits = 0
+    for _ in range(200):
+        found = estimates(
+            rng.normal(size=100), statistics=["mean"], n_resamples=400, level=0.6, rng=rng
+        )
+        hits += bool(found.lower[0] <= 0 <= found.upper[0])
+    assert hits / 200 < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
+
+
+def test_a_million_counts_need_little_memory() -> None:
+    y = np.random.default_rng(1).negative_binomial(20, 20 / 120, 10**6)
+    tracemalloc.start()
+    found = estimates(y, rng=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # the data themselves are 8 MB
+    assert found.lower[0] < y.mean() < found.upper[0]
+
+
+def test_seeds_reproduce() -> None:
+    y = np.arange(50.0) ** 2
+    np.testing.assert_array_equal(estimates(y, rng=3).resampled, estimates(y, rng=3).resampled)
+    again = estimates(y, rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(again.resampled, estimates(y, rng=3).resampled)
+
+
+@given(VECTORS, VECTORS)
+def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int]) -> None:
+    gaps = [
+        np.mean([v <= x for v in data]) - np.mean([v <= x for v in synthetic])
+        for x in [*data, *synthetic]
+    ]
+    assert max_ecdf(data, synthetic) == pytest.approx(np.max(np.abs(gaps)), abs=1e-12)
+    assert avg_ecdf(data, synthetic) == pytest.approx(np.mean(np.square(gaps)), abs=1e-12)
+
+
+@given(VECTORS)
+def test_ecdf_distances_of_equal_data_are_zero(data: list[int]) -> None:
+    assert max_ecdf(data, data[::-1]) == avg_ecdf(data, data * 2) == 0
+
+
+def test_ecdf_distances_of_separate_data() -> None:
+    assert max_ecdf([1, 2], [3, 4, 5]) == 1
+    assert max_ecdf([3, 4, 5], [1, 2]) == 1  # symmetric
+    # F_data - F_syn at 1, 2, 3, 4: 1/2, 1, 1/2, 0
+    assert avg_ecdf([1, 2], [3, 4]) == pytest.approx((1 / 4 + 1 + 1 / 4) / 4)
+
+
+def test_max_ecdf_is_the_kolmogorov_smirnov_statistic() -> None:
+    from scipy.stats import ks_2samp
+
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=300), rng.normal(0.2, 1.1, size=170)
+    assert max_ecdf(x, y) == pytest.approx(ks_2samp(x, y).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": [1.0, np.nan]}, "element 1 is nan"),
+        ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
+        ({"values": []}, "at least one set"),
+        ({"values": [[1.0], []]}, "set 2 must be a vector"),
+        ({"values": np.ones((2, 2))}, r"shape \(n,\)"),
+        ({"values": ["a"]}, "numeric"),
+        ({"values": [1.0], "statistics": ["mode"]}, "mean, median, or q"),
+        ({"values": [1.0], "statistics": ["q0"]}, "mean, median, or q"),
+        ({"values": [1.0], "statistics": ["qx"]}, "mean, median, or q"),
+        ({"values": [1.0], "statistics": ["q100"]}, "mean, median, or q"),
+        ({"values": [1.0], "n_resamples": 99}, "n_resamples must be a whole number >= 100"),
+        ({"values": [1.0], "level": 1.0}, r"level must lie in \(0, 1\)"),
+        ({"values": [1.0], "level": 0.0}, r"level must lie in \(0, 1\)"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    values = arguments.pop("values")
+    with pytest.raises(InvalidInput, match=message):
+        estimates(values, **arguments)
+
+
+def test_bad_data_of_ecdf_distances_are_named() -> None:
+    with pytest.raises(InvalidInput, match="synthetic must be finite: element 1"):
+        max_ecdf([1.0], [1.0, np.nan])
+    with pytest.raises(InvalidInput, match="data must be a vector"):
+        avg_ecdf([], [1.0])
+
+
+def test_the_record_shows_no_values() -> None:
+    assert "12345" not in repr(estimates([12345.0, 12345.0], rng=1))

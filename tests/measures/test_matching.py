@@ -1,0 +1,283 @@
+"""Matching risk against a double loop and hand-worked cases; attribute risk; replicated uniques."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyhybrid as ph
+from pyhybrid.measures.arrays.matching import match_counts, matches_own_record
+
+SMALL = settings(max_examples=60, deadline=None)
+
+
+def double_loop(x: np.ndarray, z: np.ndarray, r: np.ndarray) -> list[int]:
+    """c_i, as the definition reads."""
+    counts = []
+    for i in range(len(x)):
+        found = 0
+        for j in range(len(z)):
+            found += all(abs(z[j, k] - x[i, k]) <= r[i, k] for k in range(x.shape[1]))
+        counts.append(found)
+    return counts
+
+
+@st.composite
+def _boxes(draw: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Few distinct values, so that ties, repeated records and points on the edge abound."""
+    n, n_syn, k = draw(st.integers(1, 90)), draw(st.integers(1, 90)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    step, levels = draw(st.sampled_from([1.0, 0.1, 1e-7, 1e9])), draw(st.integers(1, 9))
+    x, z = (rng.integers(0, levels, (rows, k)) * step for rows in (n, n_syn))
+    return x, z, rng.choice([0, 1, 2, 3], (n, k)) * step
+
+
+@given(_boxes())
+@SMALL
+def test_counts_are_those_of_a_double_loop(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    x, z, r = case
+    assert match_counts(x, z, r).tolist() == double_loop(x, z, r)
+
+
+def test_counts_with_relative_radii_and_many_targets() -> None:
+    """More targets than a leaf holds, radii that differ by target, unlike scales."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.lognormal(10, 2, 700), rng.integers(0, 3, 700), rng.normal(size=700)])
+    z = np.vstack([x[rng.permutation(700)], x * [1.1, 1, 1]])
+    r = np.column_stack([0.1 * x[:, 0], np.zeros(700), np.full(700, 0.5)])
+    inside = np.abs(z[None] - x[:, None]) <= r[:, None]
+    assert (match_counts(x, z, r) == inside.all(axis=2).sum(axis=1)).all()
+    assert (matches_own_record(x, z[:700], r) == inside.all(axis=2)[:, :700].diagonal()).all()
+
+
+@pytest.fixture
+def real() -> pd.DataFrame:
+    return pd.DataFrame({"age": [30, 50, 70, 71], "sex": ["f", "m", "m", "m"]})
+
+
+def test_worked_out_by_hand(real: pd.DataFrame) -> None:
+    # Matches within 2 years. Set 1: target 0 has rows 0, 1; 1 none; 2 and 3 have row 2 (true for
+    # target 2, false for 3), row 3 is 80. Set 2 is the data: 0 alone, 1 alone, 2 and 3 have both.
+    first = pd.DataFrame({"age": [31, 28, 71, 80], "sex": ["f", "f", "m", "m"]})
+    risk = ph.matching_risk(
+        real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
+    )
+    assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
+    assert risk.correct_by_record is not None
+    assert risk.correct_by_record.tolist() == [0.75, 0.5, 0.75, 0.25]
+    assert risk.n_matches.tolist() == [1.5, 0.5, 1.5, 1.5]
+    by_set = {name: values.tolist() for name, values in risk.by_set.items()}
+    assert by_set == {
+        "n_unique_matches": [2, 2],
+        "n_no_match": [1, 0],
+        "expected_match_risk": [1.5, 3],
+        "true_match_rate": [0.25, 0.5],
+        "false_match_rate": [0.5, 0],
+    }
+    assert (risk.expected_match_risk, risk.true_match_rate) == (2.25, 0.375)
+    assert (risk.false_match_rate, risk.n_unique_matches, risk.n_no_match) == (0.25, 2, 0.5)
+    assert (risk.n_targets, risk.n_sets, risk.mean_risk) == (4, 2, 0.6875)
+
+
+def test_no_match_at_all_is_no_risk_and_no_nan(real: pd.DataFrame) -> None:
+    risk = ph.matching_risk(real, real.assign(age=real["age"] + 1000), keys=["age", "sex"])
+    assert risk.by_record.tolist() == [0, 0, 0, 0]
+    assert (risk.expected_match_risk, risk.true_match_rate, risk.false_match_rate) == (0, 0, 0)
+    assert risk.n_no_match == 4
+
+
+def test_the_data_themselves_match_their_own_kind(real: pd.DataFrame) -> None:
+    """Synthetic = real: I_i is one over the records with the same keys."""
+    risk = ph.matching_risk(real, real, keys=["sex"])
+    assert risk.by_record == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
+    assert risk.expected_match_risk == pytest.approx(2)  # the number of distinct keys
+
+
+def test_rows_that_do_not_correspond_have_no_true_matches(real: pd.DataFrame) -> None:
+    whole, part = (ph.matching_risk(real, [s], keys=["age"]) for s in (real, real.iloc[:3]))
+    assert part.by_record.tolist() == [1, 1, 1, 0]
+    assert part.expected_match_risk is part.true_match_rate is part.false_match_rate is None
+    assert part.correct_by_record is None
+    assert whole.true_match_rate == 1
+    with pytest.raises(ph.InvalidInput, match="in sets of 4 rows: synthetic set 1 has 3"):
+        ph.matching_risk(real, real.iloc[:3], keys=["age"], rows_correspond=True)
+
+
+def test_rows_in_another_order_are_not_taken_for_own_rows() -> None:
+    """A resample would look safe if row i of it were taken for a version of record i."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"age": rng.integers(0, 90, 300), "year": 2020, "job": rng.random(300)})
+    resample = data.iloc[rng.integers(300, size=300)].reset_index(drop=True)
+    masked = data.assign(age=data["age"] + 1)
+    given: dict[str, Any] = {"keys": ["age"], "radius": 1}
+    assert ph.matching_risk(data, resample, **given).true_match_rate is None
+    assert ph.matching_risk(data, masked, **given).expected_match_risk is not None
+    assert ph.matching_risk(data, [masked, resample], **given).true_match_rate is None
+    told = ph.matching_risk(data, resample, rows_correspond=True, **given)
+    assert told.expected_match_risk is not None
+    silent = ph.matching_risk(data, masked, rows_correspond=False, **given)
+    assert silent.correct_by_record is None
+
+
+def test_relative_radius_is_of_the_target(real: pd.DataFrame) -> None:
+    data = pd.DataFrame({"income": [100.0, 200.0, 0.0]})
+    sets = pd.DataFrame({"income": [110.0, 180.0, 1e-9]})
+    risk = ph.matching_risk(data, sets, keys=["income"], radius=0.1, kind="relative")
+    assert risk.by_record.tolist() == [1, 1, 0]  # closed ball; 0 is matched by 0 only
+    mixed = ph.matching_risk(
+        real,
+        real.assign(age=real["age"] + 1),
+        keys=["age", "sex"],
+        radius=0.02,
+        kind={"age": "relative"},
+    )
+    assert mixed.n_matches.tolist() == [0, 1, 1, 2]
+
+
+def test_missing_keys_match_missing_keys_only() -> None:
+    data = pd.DataFrame({"age": [30, np.nan, 0], "job": ["a", None, "b"]})
+    risk = ph.matching_risk(data, data, keys=["age", "job"], radius={"age": 40})
+    assert risk.n_matches.tolist() == [1, 1, 1]
+    assert ph.matching_risk(data, data, keys=["age"], radius=40).n_matches.tolist() == [2, 1, 2]
+
+
+def test_columns_order_dtypes_and_levels_are_reconciled(real: pd.DataFrame) -> None:
+    typed = real.astype({"sex": pd.CategoricalDtype(["m", "f", "x"])})
+    other = pd.DataFrame({"sex": real["sex"].astype("category"), "age": ["30", "50", "70.0", "71"]})
+    for first, second in ((real, other), (typed, real), (real, typed)):
+        risk = ph.matching_risk(first, second, keys=["age", "sex"])
+        assert risk.by_record.tolist() == [1, 1, 1, 1]
+
+
+def test_dates_match_within_days() -> None:
+    data = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"])})
+    sets = data + pd.Timedelta(days=3)
+    assert ph.matching_risk(data, sets, keys=["born"], radius=3).n_no_match == 0
+    assert ph.matching_risk(data, sets, keys=["born"], radius=2.9).n_no_match == 2
+
+
+def bad(real: pd.DataFrame, **changed: Any) -> None:
+    given = {"synthetic": real, "keys": ["age", "sex"], **changed}
+    ph.matching_risk(real, given.pop("synthetic"), **given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"keys": ["income"]}, "key 'income' must be in the data"),
+        ({"keys": []}, "keys must be a sequence of column names"),
+        ({"keys": "age"}, "keys must be a sequence of column names"),
+        ({"keys": ["age", "age"]}, "keys must be named once"),
+        ({"radius": {"sex": 1}}, "key 'sex' must hold numbers to have a radius"),
+        ({"radius": {"income": 1}}, "radius must name keys: 'income'"),
+        ({"radius": -1}, "radius of 'age' must be >= 0: found -1"),
+        ({"radius": float("nan")}, "radius of 'age' must be a finite number"),
+        ({"keys": ["sex"], "radius": 1}, "all keys are categorical"),
+        ({"kind": "both"}, "kind must be one of absolute, relative"),
+        ({"kind": {"age": "both"}}, "kind of 'age' must be one of"),
+        ({"kind": {"income": "relative"}}, "kind must name keys: 'income'"),
+        ({"rows_correspond": 1}, "rows_correspond must be True or False"),
+        ({"synthetic": []}, "a sequence of at least one"),
+        ({"synthetic": "out"}, "must be a DataFrame or a sequence"),
+        ({"synthetic": [None]}, "synthetic set 1 must be a pandas DataFrame"),
+    ],
+)
+def test_bad_arguments_are_named(real: pd.DataFrame, changed: Any, message: str) -> None:
+    with pytest.raises(ph.InvalidInput, match=message):
+        bad(real, **changed)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
+        (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
+        (lambda d: d.drop(columns="sex"), "key 'sex' must be in synthetic set 2"),
+        (lambda d: d.assign(sex=None), "column 'sex' must have values: all are missing in syn"),
+        (lambda d: d.assign(age=np.nan), "column 'age' must have values"),
+        (lambda d: d.assign(sex="x"), "'x' of synthetic set 2 is not one of them"),
+        (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 2"),
+        (lambda d: d.assign(age=np.inf), "column 'age' must be finite: row 0 of synthetic set 2"),
+        (lambda d: d.set_axis(["age", "age"], axis=1), "'age' is twice in synthetic set 2"),
+    ],
+)
+def test_bad_sets_are_named(real: pd.DataFrame, broken: Any, message: str) -> None:
+    with pytest.raises(ph.InvalidInput, match=message):
+        bad(real, synthetic=[real, broken(real)])
+
+
+def test_bad_arrays_are_named() -> None:
+    for x, z, r, message in (
+        ([1.0], [[1.0]], 0, "must have shapes"),
+        ([[1.0]], [[1.0, 2.0]], 0, "must have shapes"),
+        ([[np.nan]], [[1.0]], 0, "targets must be finite: row 0, key 0"),
+        ([[1.0]], [[1.0]], -1, "radius must be >= 0"),
+        ([[1.0]], [[1.0]], [1, 2], "radius must broadcast"),
+    ):
+        with pytest.raises(ph.InvalidInput, match=message):
+            match_counts(x, z, r)
+    with pytest.raises(ph.InvalidInput, match="rows must correspond"):
+        matches_own_record([[1.0]], [[1.0], [2.0]])
+
+
+def test_attribute_risk_by_hand(real: pd.DataFrame) -> None:
+    # Two men and two women; the synthetic incomes are 10, 30 and 12, 50.
+    data = pd.DataFrame({"sex": ["f", "f", "m", "m"], "income": [10, 20, 12, 90]})
+    sets = pd.DataFrame({"sex": ["f", "f", "m", "m"], "income": [10, 30, 12, 50]})
+    risk = ph.attribute_risk(data, sets, sensitive="income", keys=["sex"], radius={"income": 10})
+    assert risk.by_record.tolist() == [0.5, 1, 0.5, 0]
+    assert risk.overall == 0.5
+    assert risk.baseline == (2 + 3 + 2 + 0) / 16  # of all four records, for each target
+    assert (risk.holdout, risk.excess, risk.n_no_match) == (None, None, 0)
+    others = pd.DataFrame({"sex": ["m"] * 2, "income": [49, 300]})
+    given: dict[str, Any] = {"sensitive": "income", "keys": ["sex"], "radius": 1}
+    beside = ph.attribute_risk(data, sets, holdout=others, **given)
+    assert beside.holdout == 0.25  # 49 has one of the two men within 1, 300 none
+    assert beside.excess == beside.overall - 0.25
+
+
+def test_attribute_risk_tells_a_copy_from_a_model() -> None:
+    """A copy of the data knows its records better than others; fresh records do not."""
+    rng = np.random.default_rng(5)
+
+    def draw(n: int) -> pd.DataFrame:
+        age = rng.integers(20, 70, n)
+        return pd.DataFrame({"age": age, "income": 100 * age + rng.normal(0, 500, n)})
+
+    data, others, fresh = draw(600), draw(600), draw(600)
+    given: dict[str, Any] = {
+        "sensitive": "income", "keys": ["age"], "radius": {"income": 50}, "holdout": others,
+    }  # fmt: skip
+    copy = ph.attribute_risk(data, data, **given)
+    model = ph.attribute_risk(data, fresh, **given)
+    assert copy.excess is not None
+    assert model.excess is not None
+    spread = 5 * np.sqrt(2 * model.by_record.var() / 600)  # of a difference of two means
+    assert copy.excess > spread > abs(model.excess)
+    assert model.overall > model.baseline  # age tells something of income
+
+
+def test_attribute_risk_refuses(real: pd.DataFrame) -> None:
+    given: dict[str, Any] = {"sensitive": "age", "keys": ["sex"]}
+    with pytest.raises(ph.InvalidInput, match="sensitive must not be among the keys"):
+        ph.attribute_risk(real, real, sensitive="age", keys=["age"])
+    with pytest.raises(ph.InvalidInput, match="holdout must have columns and at least 2 rows"):
+        ph.attribute_risk(real, real, holdout=real.iloc[:1], **given)
+    with pytest.raises(ph.InvalidInput, match="holdout must be a pandas DataFrame"):
+        ph.attribute_risk(real, real, holdout=3, **given)
+
+
+def test_replicated_uniques_by_hand() -> None:
+    data = pd.DataFrame({"a": [1, 1, 2, 3], "b": ["x", "x", "x", "y"]})
+    sets = pd.DataFrame({"a": [2, 3, 3, 1, 1], "b": ["x", "y", "y", "x", "y"]})
+    found = ph.replicated_uniques(data, sets)
+    # Alone in the data: (2, x), (3, y). In the set: (2, x), (1, x), (1, y).
+    assert (found.n_unique_real, found.n_unique_synthetic) == (2, 3)
+    assert (found.n_replicated, found.share, found.by_set.tolist()) == (1, 0.25, [1])
+    assert ph.replicated_uniques(data, [data, sets], keys=["b"]).by_set.tolist() == [1, 0]
+    assert ph.replicated_uniques(data, data).n_replicated == 2

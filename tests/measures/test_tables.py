@@ -1,0 +1,457 @@
+"""Utility of data frames: identities, disjoint supports, nulls; scikit-learn and scipy beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+import pyhybrid as ph
+from pyhybrid.measures import MEASURES
+from pyhybrid.measures.arrays.contingency import table_distance
+from pyhybrid.measures.arrays.propensity import logistic_propensities, null_pmse, orthonormal_design
+from pyhybrid.measures.tables.reconcile import reconcile_tables
+
+
+def population(n: int, seed: int) -> pd.DataFrame:
+    """Numbers, a skewed one with missing values, codes, categories."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, n)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "income": np.exp(9 + age / 60 + rng.normal(0, 0.8, n)).round(),
+            "sex": rng.choice(["f", "m"], n),
+            "region": rng.choice([1, 2, 3, 4], n),
+            "job": pd.Categorical(rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "income"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def real() -> pd.DataFrame:
+    return population(600, 1)
+
+
+CODES = {"categorical": ["region"]}
+FORMULA = "age ~ np.log(income) + C(sex) + job"
+
+
+# --- Synthetic = real, and supports without overlap ---------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_the_data_themselves_are_perfect(real: pd.DataFrame, m: int) -> None:
+    shuffled = real[real.columns[::-1]].sample(frac=1, random_state=3)
+    sets = [real] * (m - 1) + [shuffled]
+    found = ph.utility_summary(real, sets, formulas=[FORMULA], n_permutations=2, rng=1, **CODES)
+    for name, value in found.overall().items():
+        if name.startswith("pmse_standardised"):
+            assert value <= 0, name  # a copy is less than chance away
+        elif name.startswith("interval_overlap"):
+            # b = 0, so that T of the rule is v and its t has infinite degrees of freedom.
+            assert value == pytest.approx(1, abs=0.01), name
+        else:
+            assert value == pytest.approx(0, abs=1e-9), name
+    assert found.columns.distances["missing_data"].equals(
+        found.columns.distances["missing_synthetic"]
+    )
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "cart"])
+def test_disjoint_supports_have_pmse_one_quarter(real: pd.DataFrame, classifier: str) -> None:
+    moved = real.assign(age=real["age"] + 1000)
+    found = ph.propensity_utility(real, moved, classifier=classifier, rng=1, **CODES)
+    assert found.pmse == pytest.approx(0.25, abs=1e-9)
+    assert found.specks == 1
+    assert found.ratio > 5
+    assert found.propensities[0].max() < 1e-6 < 1 - 1e-6 < found.propensities[1].min()
+
+
+def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
+    moved = real.assign(age=real["age"] + 1000).iloc[:200]
+    assert ph.propensity_utility(real, moved).pmse == pytest.approx(0.75 * 0.25, abs=1e-9)
+
+
+# --- Null expectations ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("null", "size"), [("population", 300), ("population", 500), ("data", 300)]
+)
+def test_null_of_the_logistic_is_right_in_mean(null: str, size: int) -> None:
+    """Ratios average to 1, and standardised values to 0, where the null's own story is true."""
+    rng = np.random.default_rng(size)
+    found = []
+    for _ in range(150):
+        data = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+        other = pd.DataFrame(rng.normal(size=(size, 4)), columns=list("abcd"))
+        if null == "data":
+            other = data.iloc[rng.integers(300, size=size)]
+        result = ph.propensity_utility(data, other, null=null)
+        found.append((result.ratio, result.standardised))
+    ratios, standardised = np.array(found).T
+    error = ratios.std() / np.sqrt(len(ratios))
+    assert abs(ratios.mean() - 1) < 5 * error + 0.02  # the quadratic form is the first order
+    assert abs(standardised.mean()) < 5 * standardised.std() / np.sqrt(len(ratios)) + 0.03
+    assert standardised.std() == pytest.approx(1, abs=5 / np.sqrt(2 * len(ratios)) * 1.5)
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "cart"])
+def test_null_of_partial_synthesis_is_paired(classifier: str) -> None:
+    """y drawn anew given x: the kept columns must not count as freedom to differ."""
+    rng = np.random.default_rng(7)
+    ratios, kinds = [], set()
+    for _ in range(40):
+        data = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+        synthetic = data.assign(c=rng.normal(size=200))
+        found = ph.propensity_utility(data, synthetic, classifier=classifier, rng=rng)
+        ratios.append(found.ratio)
+        kinds |= set(found.by_set["null"])
+    assert kinds == {"paired"}
+    assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / np.sqrt(40) + 0.02
+
+
+def test_null_of_cart_is_right_in_mean() -> None:
+    rng = np.random.default_rng(8)
+    found = []
+    for _ in range(25):
+        data, other = (pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")) for _ in "xy")
+        found.append(ph.propensity_utility(data, other, classifier="cart", rng=rng).ratio)
+    assert abs(np.mean(found) - 1) < 5 * np.std(found) / 5
+
+
+@pytest.mark.parametrize("statistic", ["voas_williamson", "freeman_tukey"])
+def test_table_ratio_is_near_one_for_a_second_sample(statistic: str) -> None:
+    rng = np.random.default_rng(9)
+    ratios = []
+    for _ in range(400):
+        a, b = (
+            rng.multinomial(500, [0.4, 0.3, 0.2, 0.1]),
+            rng.multinomial(900, [0.4, 0.3, 0.2, 0.1]),
+        )
+        ratios.append(table_distance(a, b, statistic=statistic).ratio)
+    assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / 20 + 0.01
+
+
+# --- Against other code and by hand --------------------------------------------------------------
+
+
+def test_logistic_propensities_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(2)
+    X = np.vstack([rng.normal(size=(200, 3)), rng.normal(0.4, 1.2, size=(300, 3))])
+    label = np.arange(500) >= 200
+    own = logistic_propensities(orthonormal_design(np.column_stack([X, X[:, 0] * 3 + 1])), label)
+    model = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    assert np.allclose(own, model.fit(X, label).predict_proba(X)[:, 1], atol=1e-7)
+
+
+def test_published_null_of_pmse() -> None:
+    # [SN18]: (k - 1)(1 - c)^2 c / N and sqrt(2 (k - 1)) (1 - c)^2 c / N; k = 3, c = .25, N = 8.
+    basis = orthonormal_design(np.random.default_rng(1).normal(size=(8, 2)))
+    found = null_pmse(basis, np.arange(8) >= 6, null="data")
+    assert found.mean == pytest.approx(2 * 0.75**2 * 0.25 / 8)
+    assert found.sd == pytest.approx(2 * 0.75**2 * 0.25 / 8)
+
+
+def test_pmse_and_specks_by_hand() -> None:
+    p, label = [0.2, 0.4, 0.4, 0.8], [False, False, True, True]
+    assert ph.pmse(p, label) == pytest.approx((0.09 + 0.01 + 0.01 + 0.09) / 4)
+    assert ph.specks(p, label) == 0.5
+
+
+def test_specks_is_scipys_distance() -> None:
+    rng = np.random.default_rng(4)
+    p, label = rng.integers(0, 20, 300) / 20, rng.random(300) < 0.4
+    expected = stats.ks_2samp(p[label], p[~label]).statistic
+    assert ph.specks(p, label) == pytest.approx(expected, abs=1e-12)
+
+
+def test_interactions_see_what_main_effects_cannot() -> None:
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=2000)
+    data = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * rng.normal(size=2000)})
+    broken = data.assign(b=rng.permutation(data["b"]))
+    main = ph.propensity_utility(data, broken, null="population")
+    both = ph.propensity_utility(data, broken, null="population", interactions=True)
+    tree = ph.propensity_utility(data, broken, null="population", classifier="cart", rng=1)
+    assert main.standardised < 4
+    assert both.standardised > 20
+    assert tree.standardised > 5
+
+
+def test_many_categories_do_not_fill_the_memory() -> None:
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 900, 4000)]})
+    other = data.sample(frac=1, replace=True, random_state=1)
+    found = ph.propensity_utility(data, other, null="data")
+    assert found.by_set["null_mean"].iloc[0] == pytest.approx(50 * 0.5**2 * 0.5 / 8000)
+    assert found.ratio < 2
+
+
+def test_table_distances_by_hand() -> None:
+    # Shares 1/2, 1/2 against 1/4, 3/4 of 20: a = 10, 10; b = 5, 15.
+    found = table_distance([10, 10, 0], [5, 15, 0])
+    assert found.statistic == pytest.approx(25 / 7.5 + 25 / 12.5)
+    assert (found.total_variation, found.n_cells) == (0.25, 2)
+    assert found.ratio == pytest.approx(found.statistic / 2)
+    tukey = table_distance([10, 10], [5, 15], statistic="freeman_tukey").statistic
+    assert tukey == pytest.approx(4 * ((10**0.5 - 5**0.5) ** 2 + (10**0.5 - 15**0.5) ** 2))
+
+
+def test_voas_williamson_is_twice_the_chi_square_of_homogeneity() -> None:
+    a, b = [30, 50, 20], [25, 40, 35]
+    assert table_distance(a, b).statistic == pytest.approx(2 * stats.chi2_contingency([a, b])[0])
+
+
+def test_tables_find_the_pair_that_is_broken(real: pd.DataFrame) -> None:
+    linked = real.assign(twin=real["sex"].map({"f": "x", "m": "y"}))
+    broken = linked.assign(twin=np.random.default_rng(1).permutation(linked["twin"]))
+    found = ph.table_utility(linked, broken, **CODES)
+    assert set(found.two_way.loc[0, ["first", "second"]]) == {"sex", "twin"}
+    assert found.one_way["ratio"].max() == 0
+    square = found.matrix()
+    assert square.loc["sex", "twin"] == square.loc["twin", "sex"] == found.two_way["ratio"].max()
+    assert (np.diag(square) == found.one_way["ratio"]).all()
+
+
+def test_cells_keep_heavy_values_apart_and_count_missing_ones() -> None:
+    values = [0.0] * 50 + list(range(1, 46)) + [np.nan] * 5
+    data = pd.DataFrame({"x": values})
+    spiky = pd.DataFrame({"x": [0.0] * 45 + list(range(1, 46)) + [np.nan] * 10})
+    found = ph.table_utility(data, spiky).one_way.iloc[0]
+    assert found["total_variation"] == pytest.approx(0.05)
+    assert found["n_cells"] >= 4
+    assert ph.table_utility(data, spiky).two_way.empty
+
+
+def test_rare_categories_share_a_cell() -> None:
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 300, 3000)]})
+    assert ph.table_utility(data, data).one_way.loc[0, "n_cells"] == 50
+
+
+@given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
+@settings(max_examples=80, deadline=None)
+def test_interval_overlap_is_symmetric_and_at_most_one(ends: list[float]) -> None:
+    a, b = sorted(ends[:2]), sorted(ends[2:])
+    if min(a[1] - a[0], b[1] - b[0]) > 1e-3:
+        value = float(ph.interval_overlap(a, b))
+        assert value == pytest.approx(float(ph.interval_overlap(b, a)))
+        assert value <= 1
+        assert (value <= 0) == (min(a[1], b[1]) <= max(a[0], b[0]))
+
+
+def test_overlap_and_difference_by_hand() -> None:
+    # Overlap 1 of lengths 2 and 4; a gap of 1; equal; a point twice.
+    found = ph.interval_overlap([[0, 0, 3, 5], [2, 2, 4, 5]], [[1, 3, 3, 5], [5, 5, 4, 5]])
+    assert found == pytest.approx([0.5 * (1 / 2 + 1 / 4), 0.5 * (-1 / 2 - 1 / 2), 1, 1])
+    assert ph.standardised_difference([1.0, 2.0], [2.0, 2.0], [0.5, 1.0]).tolist() == [2, 0]
+
+
+def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
+    sets = [population(600, seed) for seed in (2, 3, 4)]
+    found = ph.model_utility(real, sets, "age ~ income", model="glm", options={
+        "family": sm.families.Gaussian()})  # fmt: skip
+    fits = [sm.OLS(d["age"], sm.add_constant(d["income"])).fit() for d in
+            (t.dropna() for t in (real, *sets))]  # fmt: skip
+    expected = ph.combine_partially_synthetic(
+        [f.params for f in fits[1:]], [f.bse**2 for f in fits[1:]]
+    )
+    assert found.table["synthetic_estimate"].to_numpy() == pytest.approx(expected.estimate)
+    assert found.table["synthetic_upper"].to_numpy() == pytest.approx(expected.interval()[1])
+    half = stats.norm.ppf(0.975) * fits[0].bse.iloc[1]
+    assert found.table.loc["income", "upper"] == pytest.approx(fits[0].params.iloc[1] + half)
+    assert found.n_used == tuple(int(f.nobs) for f in fits)
+    assert list(found.intervals()["source"].unique()) == ["data", "synthetic"]
+
+
+def test_one_set_has_an_interval_of_its_own(real: pd.DataFrame) -> None:
+    other = population(600, 2)
+    found = ph.model_utility(real, other, "age ~ sex", rule="single")
+    fit = sm.OLS.from_formula("age ~ sex", other).fit()
+    assert found.table["synthetic_lower"].to_numpy() == pytest.approx(fit.conf_int()[0].to_numpy())
+    assert found.pooled is None
+
+
+def test_columns_are_those_of_the_array_functions(real: pd.DataFrame) -> None:
+    other = population(600, 2)
+    found = ph.column_utility(real, other, columns=["age", "sex"], rng=1)
+    row = found.distances.iloc[0]
+    assert list(found.distances["column"]) == ["age"]
+    assert row["max_ecdf"] == ph.max_ecdf(real["age"], other["age"])
+    assert row["avg_ecdf"] == ph.avg_ecdf(real["age"], other["age"])
+    means = found.estimates.query("statistic == 'mean'").set_index("source")["estimate"]
+    assert means.to_dict() == {"data": real["age"].mean(), "synthetic": other["age"].mean()}
+
+
+# --- Reconciling ---------------------------------------------------------------------------------
+
+
+def test_dates_that_are_none_are_refused() -> None:
+    data = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"]), "n": [1, 2]})
+    for wrong in (data.assign(when=["soon", "later"]), data.assign(when=[1, 2])):
+        with pytest.raises(ph.InvalidInput, match="'when' must hold dates in synthetic set 1"):
+            reconcile_tables(data, wrong)
+    with pytest.raises(ph.InvalidInput, match="'n' must be numeric in synthetic set 1"):
+        reconcile_tables(data, data.assign(n=data["when"]))
+
+
+def test_reconciling_does_not_touch_its_arguments(real: pd.DataFrame) -> None:
+    before = real.copy()
+    reconcile_tables(real, real, **CODES)
+    pd.testing.assert_frame_equal(real, before)
+
+
+def test_reads_what_can_be_read_in_one_way() -> None:
+    data = pd.DataFrame(
+        {"n": [1, 2, 3], "flag": [True, False, True], "code": ["1", "2", "2"],
+         "when": pd.to_datetime(["2020-01-01", "2020-01-02", None])}
+    )  # fmt: skip
+    other = pd.DataFrame(
+        {"when": ["2020-01-02", "2020-01-05", ""], "code": [2.0, 1.0, 1.0],
+         "flag": ["False", "True", "True"], "n": ["3", "", "1.0"]}
+    )  # fmt: skip
+    tables = reconcile_tables(data, other)
+    (read,) = tables.synthetic
+    assert list(read.columns) == list(data.columns)
+    assert read["code"].tolist() == ["2", "1", "1"]
+    assert read["flag"].tolist() == ["False", "True", "True"]
+    assert read["n"].tolist()[::2] == [3, 1]
+    assert (read["when"] - tables.real["when"]).tolist()[:2] == [1, 3]
+    assert read.isna().sum().to_dict() == {"n": 1, "flag": 0, "code": 0, "when": 1}
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda d: d.drop(columns="sex"), "column 'sex' must be in synthetic set 1, which has age"),
+        (lambda d: d.assign(extra=1), "synthetic set 1 must have the columns of the data: 'extra'"),
+        (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
+        (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
+        (lambda d: d.assign(income=np.nan), "column 'income' must have values: all are missing"),
+        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: 'z'"),
+        (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 1"),
+        (lambda d: d.assign(income=np.inf), "column 'income' must be finite"),
+        (lambda d: d.to_numpy(), "must be a DataFrame or a sequence"),
+    ],
+)
+def test_bad_sets_are_named_by_every_measure(real: pd.DataFrame, broken: Any, message: str) -> None:
+    wrong = broken(real)
+    for measure in (ph.propensity_utility, ph.table_utility, ph.column_utility, ph.utility_summary):
+        with pytest.raises(ph.InvalidInput, match=message):
+            measure(real, wrong, **CODES)
+    with pytest.raises(ph.InvalidInput, match=message):
+        ph.model_utility(real, wrong, "age ~ sex", rule="single", **CODES)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classifier": "forest"}, "classifier must be one of logistic, cart"),
+        ({"null": "none"}, "null must be one of auto"),
+        ({"classifier": "cart", "interactions": True}, "'cart' takes no interactions"),
+        ({"classifier": "cart", "null": "data"}, "'cart' takes no null='data'"),
+        ({"n_permutations": 1}, "n_permutations must be a whole number >= 2"),
+        ({"categorical": ["town"]}, "categorical must name columns of the data: 'town'"),
+        ({"columns": []}, "at least one column must be named"),
+    ],
+)
+def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -> None:
+    with pytest.raises(ph.InvalidInput, match=message):
+        ph.propensity_utility(real, real, **options)
+    with pytest.raises(ph.InvalidInput, match="null='paired' needs sets with the rows"):
+        ph.propensity_utility(real, real.iloc[:50], null="paired")
+
+
+@pytest.mark.parametrize(
+    ("m", "formula", "options", "message"),
+    [
+        (1, "age ~ sex", {}, "rule 'partially_synthetic' needs at least 2 synthetic sets"),
+        (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set: found 2"),
+        (2, "age ~ sex", {"rule": "nested"}, "rule must be one of"),
+        (2, "age ~ town", {}, "cannot be fitted to the data"),
+        (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
+        (2, "age ~ sex", {"level": 1}, "level must lie in"),
+        (2, "age ~ age2 + I(2 * age2)", {}, "full rank in the data"),
+    ],
+)
+def test_bad_models_are_named(
+    real: pd.DataFrame, m: int, formula: str, options: Any, message: str
+) -> None:
+    data = real.assign(age2=real["age"] ** 2)
+    with pytest.raises(ph.InvalidInput, match=message):
+        ph.model_utility(data, [data] * m, formula, **options)
+
+
+def test_a_category_that_does_not_occur_is_named(real: pd.DataFrame) -> None:
+    lacks = real[real["job"] != "c"]
+    with pytest.raises(ph.InvalidInput, match="full rank in synthetic set 2"):
+        ph.model_utility(real, [real, lacks], "age ~ job")
+
+
+def test_separable_logit_is_refused_and_not_reported(real: pd.DataFrame) -> None:
+    data = real.assign(old=(real["age"] > 50).astype(int))
+    with pytest.raises(ph.InvalidInput, match=r"cannot be fitted to the data|does not converge"):
+        ph.model_utility(data, [data, data], "old ~ age", model="logit")
+
+
+def test_bad_arrays_are_named() -> None:
+    with pytest.raises(ph.InvalidInput, match=r"propensities must lie in \[0, 1\]"):
+        ph.pmse([0.5, 1.5], [True, False])
+    with pytest.raises(ph.InvalidInput, match="both kinds of rows"):
+        ph.pmse([0.5, 0.5], [True, True])
+    with pytest.raises(ph.InvalidInput, match="is_synthetic must hold 2 values"):
+        ph.specks([0.5, 0.5], [True])
+    with pytest.raises(ph.InvalidInput, match="length above 0"):
+        ph.interval_overlap([0, 1], [1, 1])
+    with pytest.raises(ph.InvalidInput, match="share a shape"):
+        ph.interval_overlap([0, 1], [1, 1, 2])
+    with pytest.raises(ph.InvalidInput, match="must be finite"):
+        ph.interval_overlap([0, np.nan], [1, 2])
+    with pytest.raises(ph.InvalidInput, match="standard_error must be above 0"):
+        ph.standardised_difference(1.0, 2.0, 0.0)
+    with pytest.raises(ph.InvalidInput, match="some above 0"):
+        table_distance([0, 0], [1, 1])
+    with pytest.raises(ph.InvalidInput, match="same cells"):
+        table_distance([1, 1], [1, 1, 1])
+
+
+# --- Definitions ---------------------------------------------------------------------------------
+
+
+def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:
+    sets = [population(600, 2), population(600, 3)]
+    utility = ph.utility_summary(real, sets, formulas=["age ~ sex"], n_permutations=2, rng=1)
+    risk = ph.risk_summary(
+        real, sets, keys=["age", "sex"], radius=1, sensitive={"income": 100}, holdout=sets[0]
+    )
+    for name in (*utility.overall(), *risk.overall()):
+        measure = MEASURES[name.split(",")[0]]
+        assert all((measure.definition, measure.range, measure.direction))
+        assert measure.at_best != measure.at_worst
+    assert np.isfinite(list({**utility.overall(), **risk.overall()}.values())).all()
+
+
+def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
+    other = population(600, 2)
+    given: dict[str, Any] = {"keys": ["age", "sex"], "radius": 1}
+    found = ph.risk_summary(real, other, sensitive=["region"], **given)
+    assert (
+        found.matching.by_record.tolist()
+        == ph.matching_risk(real, other, **given).by_record.tolist()
+    )
+    alone = ph.attribute_risk(
+        real, other, sensitive="region", keys=["age", "sex"], radius={"age": 1}
+    )
+    assert found.attributes["region"].overall == alone.overall
+    assert found.overall()["replicated_uniques"] == found.uniques.share

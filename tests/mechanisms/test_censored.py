@@ -1,0 +1,420 @@
+"""Censored releases and frozen calibrations: strict by construction, audited by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.audits.enumeration import largest_losses
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.modes import ModeCheck, look_for_modes
+from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+
+MODEL = ph.Beta("y ~ 1")
+OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
+
+
+def outcomes(seed: int, n: int = 400) -> pd.DataFrame:
+    return pd.DataFrame({"y": np.random.default_rng(seed).beta(0.5, 3, n)})
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(outcomes(1)), **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def calibration() -> ph.Calibration:
+    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, **OPTIONS)
+
+
+def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
+    fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
+    log_lik = np.concatenate(list(session.bound.log_lik_blocks(fit.draws)), axis=1)
+    weighted = np.abs(fit.alpha * log_lik[:, session.bound.row_of]).max(axis=0)
+    assert fit.cap == 2
+    assert fit.bounds.overall <= 2
+    assert fit.censored is not None
+    np.testing.assert_array_equal(fit.censored, weighted > 2)
+    np.testing.assert_allclose(fit.bounds.by_record, np.minimum(weighted, 2))
+
+
+def test_a_high_cap_changes_nothing(session: FitSession) -> None:
+    plain = ph.LipschitzWeighted(MODEL).fit(session).fit
+    capped = ph.Censored(MODEL, cap=1e6, check_modes=False).fit(session).fit
+    assert capped.censored is not None
+    assert not capped.censored.any()
+    mean, sd = plain.draws.flat("phi").mean(), plain.draws.flat("phi").std()
+    assert abs(capped.draws.flat("phi").mean() - mean) < 0.2 * sd
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "kind"),
+    [
+        (ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL)), "strict"),
+        (ph.Censored(MODEL, epsilon=3), "asymptotic local"),
+    ],
+)
+def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession) -> None:
+    release = replace(mechanism, check_modes=False).release_from(
+        session, n_synthetic=2, n_draws_released=2
+    )
+    assert release.charge.kind == kind
+    assert release.charge.epsilon == 6.0
+    assert release.charge.bound == release.charge.cap == 1.5
+    assert ("same database" in release.statement) == (kind != "strict")
+    assert ("epsilon stated here: it was computed" in release.statement) is False
+
+
+def test_caps_of_both_relations() -> None:
+    assert bound_of_epsilon(4, relation="remove", density_above_one=True) == 2
+    assert bound_of_epsilon(4, relation="replace", density_above_one=False) == 2
+    assert bound_of_epsilon(4, relation="replace", density_above_one=True) == 1
+    for relation, above in itertools.product(("remove", "replace"), (True, False)):
+        cap = bound_of_epsilon(4, relation=relation, density_above_one=above)
+        due = ph.epsilon_of_bound(cap, relation=relation, density_above_one=above, kind="strict")
+        assert due == 4
+
+
+@pytest.mark.parametrize("model", [ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")])
+def test_every_model_can_be_censored(model: Any) -> None:
+    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 200)})
+    mechanism = ph.Censored(model, epsilon=5, inner=ph.CountWeighted(model))
+    release = mechanism.release(table, **OPTIONS)
+    assert release.charge.epsilon == 5
+    assert release.diagnostics.n_elsewhere is not None
+
+
+def test_chains_elsewhere_are_found(session: FitSession) -> None:
+    fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
+    found = look_for_modes(session, fit)
+    assert found.n_chains == 8
+    assert found.n_elsewhere == 0
+    # A fit that sits in the wrong place sees them all elsewhere.
+    moved = {name: v + 50 * v.std() for name, v in fit.draws.variables.items()}
+    lost = replace(fit, draws=replace(fit.draws, variables=moved))
+    assert look_for_modes(session, lost).n_elsewhere == 8
+
+
+def test_weights_are_functions_of_single_records(calibration: ph.Calibration) -> None:
+    whole, other = outcomes(3), outcomes(4)
+    alpha = calibration.weights(MODEL.bind(whole))
+    mixed = pd.concat([whole.iloc[[7, 8]], other], ignore_index=True)
+    np.testing.assert_array_equal(calibration.weights(MODEL.bind(mixed))[:2], alpha[7:9])
+    # In-sample weights are not: the negative control.
+    in_sample = [
+        ph.LipschitzWeighted(MODEL).weights(open_session(MODEL.bind(t), **OPTIONS))
+        for t in (whole, mixed)
+    ]
+    assert (in_sample[1][:2] != in_sample[0][7:9]).any()
+
+
+def test_calibrated_releases_are_strict(calibration: ph.Calibration) -> None:
+    mechanism = ph.Censored(calibration=calibration, check_modes=False)
+    release = mechanism.release(outcomes(3), **OPTIONS)
+    assert release.charge.kind == "strict"
+    assert release.charge.epsilon == 4
+    drift = calibration.drift(MODEL.bind(outcomes(3)))
+    assert 0 <= drift.share_outside < 0.05
+    assert abs(drift.censored_now - drift.censored_then) < 0.1
+    moved = calibration.drift(MODEL.bind(pd.DataFrame({"y": np.linspace(0.97, 0.999, 50)})))
+    assert moved.share_outside > 0.5
+
+
+def frozen_f(calibration: ph.Calibration, y: np.ndarray) -> np.ndarray:
+    """f_i = max_s |log Beta(y_i | phi_s, lambda_s)| under the frozen draws, by scipy."""
+    phi, total = (calibration.draws.flat(name)[:, None] for name in ("phi", "lambda"))
+    return np.abs(stats.beta.logpdf(y, phi * total, (1 - phi) * total)).max(axis=0)
+
+
+def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calibration) -> None:
+    reference = frozen_f(calibration, outcomes(2)["y"].to_numpy())
+    assert calibration.lowest == pytest.approx(reference.min(), rel=1e-9)
+    assert calibration.highest == pytest.approx(reference.max(), rel=1e-9)
+    y = np.concatenate([outcomes(3)["y"], [1e-9, 1 - 1e-9]])  # two beyond all of the reference
+    bound = MODEL.bind(pd.DataFrame({"y": y}))
+    f = frozen_f(calibration, y)
+    r = np.clip((f - reference.min()) / (reference.max() - reference.min()), 0, 1)
+    for scale, shift in ((1.0, 0.0), (0.7, -0.1), (1.5, 0.2)):
+        own = replace(calibration, scale=scale, shift=shift)
+        expected = np.clip(scale * (1 - r) + shift, 0, 1)
+        np.testing.assert_allclose(own.weights(bound), expected, rtol=1e-8, atol=1e-12)
+        found = own.drift(bound)
+        assert found.censored_now == np.mean(expected * f > own.cap)
+        assert found.share_outside == np.mean((f < own.lowest) | (f > own.highest))
+    assert calibration.weights(bound)[-2:].tolist() == [0.0, 0.0]
+    assert calibration.censored == np.mean(
+        (1 - (reference - reference.min()) / np.ptp(reference)) * reference > calibration.cap
+    )
+
+
+def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
+    assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
+    assert not made.draws.divergent.any()
+    every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
+    kept = made.draws.flat("phi")
+    assert (kept[0], kept[-1]) == (every[0], every[-1]), "evenly spaced, from end to end"
+    assert len(np.unique(kept)) == 1000
+    with pytest.raises(InvalidInput, match="relation must be one of"):
+        calibrate(MODEL, outcomes(1), cap=2.0, relation="swap", **OPTIONS)
+    unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
+    monkeypatch.setattr("pyhybrid.mechanisms.calibration.bounds_of", lambda *_, **__: unbounded)
+    with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
+        calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
+
+
+def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) -> None:
+    bound = MODEL.bind(outcomes(3))
+    f = calibration.lipschitz(bound)
+    level = replace(calibration, lowest=2.0, highest=2.0, scale=0.6, shift=0.1)
+    np.testing.assert_allclose(level.weights(bound), 0.7)  # no spread: no record is riskier
+    near = replace(calibration, lowest=float(f[0]), highest=float(f[0]) + 0.5)
+    expected = np.clip(1 - (f - f[0]) / 0.5, 0, 1)
+    np.testing.assert_allclose(near.weights(bound), expected, atol=1e-12)
+    own = replace(calibration, lowest=float(f[0]), highest=float(f.max()), cap=float(f[0]))
+    assert own.weights(bound)[0] == 1.0
+    assert own.drift(bound).share_outside == np.mean(f < f[0]), "the ends themselves are inside"
+    met = own.weights(bound) * f > f[0]
+    assert own.drift(bound).censored_now == met.mean(), "a term at the cap is not clipped"
+
+
+def test_records_without_a_finite_bound_weigh_nothing_in_a_calibration(
+    calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = MODEL.bind(outcomes(3, n=3))
+    f = np.array([calibration.lowest, np.inf, np.inf])
+    monkeypatch.setattr(ph.Calibration, "lipschitz", lambda *_: f)
+    assert calibration.weights(bound).tolist() == [1.0, 0.0, 0.0]
+    assert calibration.drift(bound).censored_now == 0.0
+    assert calibration.drift(bound).share_outside == pytest.approx(2 / 3)
+
+
+def test_calibrations_survive_the_disk(calibration: ph.Calibration, tmp_path: Path) -> None:
+    calibration.save(tmp_path / "cal")
+    assert (tmp_path / "cal").stat().st_mode & 0o777 == 0o700
+    loaded = ph.Calibration.load(tmp_path / "cal")
+    bound = MODEL.bind(outcomes(3))
+    np.testing.assert_array_equal(loaded.weights(bound), calibration.weights(bound))
+    assert loaded.model == MODEL
+    with pytest.raises(InvalidInput, match="must be empty or new"):
+        calibration.save(tmp_path / "cal")
+    content = json.loads((tmp_path / "cal" / "calibration.json").read_text())
+    for change, message in (
+        ({"program_sha256": "0" * 64}, "has another hash"),
+        ({"format": 9}, "format 1: found 9"),
+        ({"model": {"model": "Gamma"}}, "must be built in"),
+    ):
+        (tmp_path / "cal" / "calibration.json").write_text(json.dumps(content | change))
+        with pytest.raises(InvalidInput, match=message):
+            ph.Calibration.load(tmp_path / "cal").weights(bound)
+    (tmp_path / "cal" / "draws.csv").unlink()
+    with pytest.raises(InvalidInput, match="must hold a calibration"):
+        ph.Calibration.load(tmp_path / "cal")
+
+
+def test_calibrations_need_record_wise_coding() -> None:
+    table = outcomes(1).assign(x=lambda t: np.arange(len(t)) % 7, g=lambda t: t.index % 3)
+    with pytest.raises(InvalidInput, match="depends on all records"):
+        calibrate(ph.BetaRegression("y ~ poly(x, 2)"), table, epsilon=4, **OPTIONS)
+    model = ph.BetaRegression("y ~ g")
+    named = table.head(60).assign(g=lambda t: t["g"].map({0: "a", 1: "b", 2: "c"}))
+    made = calibrate(model, named, epsilon=4, n_draws=50, **OPTIONS)
+    assert made.levels == {"g": ["a", "b", "c"]}
+    with pytest.raises(InvalidInput, match=r"must have the levels of the calibration"):
+        made.weights(model.bind(named[named["g"] != "c"]))
+
+
+def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
+    plan = ph.Reweighting(k=0.6, tolerance=5.0, max_refits=1)
+    assert ph.Censored(MODEL, cap=2, inner=ph.Unweighted(MODEL)).record_indexed
+    raised = ph.Unweighted(MODEL, reweighting=plan)
+    assert not ph.Censored(MODEL, cap=2, inner=raised).record_indexed
+
+
+@pytest.mark.parametrize(
+    ("term", "kind"),
+    [
+        ("x", "strict"),
+        ("log(x + 1)", "strict"),
+        ("I(x**2)", "strict"),
+        ("scale(x)", "asymptotic local"),
+        ("I(x - x.mean())", "asymptotic local"),
+        ("{x.rank() / 3}", "asymptotic local"),
+        ("poly(x, 2)", "asymptotic local"),
+    ],
+)
+def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": rng.poisson(4, 60), "x": rng.integers(1, 9, 60)})
+    model = ph.Poisson(f"y ~ {term}")
+    bound = model.bind(table)
+    assert (bound.data_dependent == ()) == (kind == "strict")
+    if term in ("x", "scale(x)"):
+        inner = ph.Unweighted(model)
+        mechanism = ph.Censored(model, epsilon=9, inner=inner, check_modes=False)
+        assert mechanism.release(table, **OPTIONS).charge.kind == kind
+    if kind != "strict":
+        with pytest.raises(InvalidInput, match="depends on all records"):
+            calibrate(model, table, epsilon=4, **OPTIONS)
+
+
+def test_another_coding_of_predictors_is_refused() -> None:
+    model = ph.Poisson("y ~ C(g)")
+    table = pd.DataFrame({"y": [1, 2, 3, 4, 0, 2] * 6, "g": [1, 2, 3] * 12})
+    made = calibrate(model, table, epsilon=4, n_draws=50, **OPTIONS)
+    with pytest.raises(InvalidInput, match="coded as in the calibration"):
+        made.weights(model.bind(table.assign(g=table["g"] + 1)))
+
+
+def test_a_better_mode_elsewhere_is_written_into_the_charge(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: higher)
+    mechanism = ph.Censored(MODEL, epsilon=4)
+    with pytest.raises(NotConverged, match="missed the main mode"):
+        mechanism.fit(session)
+    with pytest.warns(UserWarning, match="missed the main mode"):
+        release = mechanism.release_from(
+            replace(session, on_not_converged="warn"), n_synthetic=1, n_draws_released=1
+        )
+    assert not release.charge.converged
+    assert "HAS NOT CONVERGED" in release.statement
+
+
+@pytest.mark.parametrize(
+    ("gap", "seen"),
+    [(30.5, "nothing"), (30.0, "lower by 30.0"), (0.5, "lower by 0.5"), (0.0, "missed the main")],
+)
+def test_how_much_lesser_a_mode_must_be(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch, gap: float, seen: str
+) -> None:
+    found = ModeCheck(n_chains=8, n_elsewhere=1, log_density_gap=gap)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: found)
+    mechanism = ph.Censored(MODEL, epsilon=4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if gap == 0:
+            with pytest.raises(NotConverged, match=seen):
+                mechanism.fit(session)
+        else:
+            fit = mechanism.fit(session).fit
+            assert (fit.diagnostics.n_elsewhere, fit.diagnostics.problems) == (1, ())
+    told = [str(each.message) for each in caught if "another mode" in str(each.message)]
+    assert [seen in text for text in told] == ([True] if 0 < gap <= 30 else [])
+
+
+def test_inner_mechanisms_have_the_model_and_calibrations_are_not_shown(
+    calibration: ph.Calibration,
+) -> None:
+    other = ph.Unweighted(ph.Beta("y ~ 1", upper=2))
+    with pytest.raises(InvalidInput, match="inner must be a mechanism over the same model"):
+        ph.Censored(MODEL, epsilon=4, inner=other)
+    assert "calibration" not in repr(ph.Censored(calibration=calibration))
+
+
+def test_calibrated_statements_say_what_the_calibration_needs(
+    calibration: ph.Calibration,
+) -> None:
+    release = ph.Censored(calibration=calibration, check_modes=False).release(
+        outcomes(3), **OPTIONS
+    )
+    assert "made from other records" in release.statement
+    assert "records that the calibration was made from" in release.statement
+    assert "number of decimals" in release.statement
+
+
+GRID = np.linspace(0.02, 0.98, 25)
+DOMAIN = np.array([0.001, 0.05, 0.3, 0.7, 0.99])
+
+
+def _log_lik(values: np.ndarray) -> np.ndarray:
+    """A one-parameter beta model on a grid: log Beta(y | 4 phi, 4 (1 - phi))."""
+    return stats.beta.logpdf(values, 4 * GRID[:, None], 4 * (1 - GRID[:, None]))
+
+
+def _worst(cap: float, weigh: Any, relation: str) -> float:
+    """Largest log ratio over all databases of 3 records on the domain and all neighbours."""
+
+    def terms(values: np.ndarray) -> np.ndarray:
+        return ph.censor(_log_lik(values), weigh(values), cap=cap)
+
+    return float(getattr(largest_losses(terms, DOMAIN), relation))
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    """LW weights against a frozen reference: the extremes are constants, not the data's."""
+    f = np.abs(_log_lik(values)).max(axis=0)
+    return np.clip(1 - f / 12, 0, 1)
+
+
+def _in_sample(values: np.ndarray) -> np.ndarray:
+    f = np.abs(_log_lik(values)).max(axis=0)
+    spread = np.ptp(f)
+    return np.clip(1 - (f - f.min()) / spread, 0, 1) if spread > 0 else np.ones(f.size)
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_audit_no_neighbour_exceeds_epsilon(epsilon: float, relation: str) -> None:
+    cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
+    for weigh in (_frozen, np.ones_like):
+        assert _worst(cap, weigh, relation) <= epsilon + 1e-12
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_audit_catches_what_is_broken(relation: str) -> None:
+    epsilon = 1.0
+    cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
+    assert _worst(2 * cap, np.ones_like, relation) > epsilon  # clipped at 2M
+    # Weights of the same database: each neighbour's differ, and the cap does not bound that.
+    exceeded = _worst(cap, _in_sample, relation)
+    assert exceeded > epsilon, f"in-sample weights reach {exceeded:.3f} for epsilon {epsilon}"
+
+    def after(values: np.ndarray) -> np.ndarray:
+        """Broken: weights applied after clipping, here above 1."""
+        return 3 * np.ones_like(values)
+
+    def broken(values: np.ndarray) -> np.ndarray:
+        terms = (after(values) * np.clip(_log_lik(values), -cap, cap)).sum(axis=1)
+        return terms - np.logaddexp.reduce(terms)
+
+    full = np.array([0.001, 0.99])
+    gap = np.abs(broken(full) - broken(full[:1])).max()
+    assert gap > epsilon
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
+        (lambda c: ph.Censored(MODEL, epsilon=0), "epsilon must be above 0"),
+        (lambda c: ph.Censored(MODEL, epsilon=-1), "epsilon must be above 0"),
+        (lambda c: ph.Censored(MODEL, cap=0), "cap must be above 0"),
+        (lambda c: ph.Censored(MODEL, cap=1, reweighting=True), "re-weight the inner"),
+        (lambda c: ph.Censored(MODEL, cap=1, draw_quantile=0.9), "draw_quantile at 1"),
+        (lambda c: ph.Censored(calibration=c, cap=1), "holds weights and cap"),
+        (lambda c: ph.Censored(ph.Poisson("y ~ 1"), calibration=c), "for this model"),
+        (lambda c: ph.Censored(calibration=c, relation="replace"), "for this model and relation"),
+        (lambda c: ph.Censored(epsilon=1), "must be a pyhybrid model"),
+        (lambda c: calibrate(MODEL, outcomes(1)), "exactly one of cap and epsilon"),
+        (lambda c: calibrate(MODEL, outcomes(1), epsilon=-1), "epsilon must be above 0"),
+    ],
+)
+def test_bad_arguments_are_named(make: Any, message: str, calibration: ph.Calibration) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make(calibration)

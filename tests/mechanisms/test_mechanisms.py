@@ -1,0 +1,195 @@
+"""Mechanisms: collapsing cases, posteriors against quadrature, charges, convergence policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import arviz
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+
+COUNTS = pd.DataFrame({"y": np.random.default_rng(5).poisson(100, 60)})
+MODEL = ph.Poisson("y ~ 1")
+
+
+def _release(mechanism: Any, table: pd.DataFrame = COUNTS, **options: Any) -> ph.Release:
+    return mechanism.release(table, **({"seed": 3, "engine": "embedded"} | options))
+
+
+def test_weights_of_one_are_unweighted() -> None:
+    plain = _release(ph.Unweighted(MODEL))
+    flat = _release(ph.LipschitzWeighted(MODEL, scale=0.0, shift=1.0))
+    assert flat.charge.bound == plain.charge.bound
+    assert flat.fit is not None
+    assert plain.fit is not None
+    np.testing.assert_array_equal(flat.fit.draws.flat("beta"), plain.fit.draws.flat("beta"))
+
+
+def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
+    plain = _release(ph.Unweighted(MODEL))
+    weighted = _release(ph.LipschitzWeighted(MODEL, scale=0.8, shift=0.1))
+    f = plain.confidential.lipschitz
+    expected = np.clip(0.8 * (1 - (f - f.min()) / (f.max() - f.min())) + 0.1, 0, 1)
+    np.testing.assert_allclose(weighted.confidential.alpha, expected, rtol=1e-12)
+    assert weighted.charge.bound < plain.charge.bound
+
+
+def test_bounds_are_those_of_the_released_draws() -> None:
+    release = _release(ph.LipschitzWeighted(MODEL))
+    assert release.fit is not None
+    eta = release.fit.draws.flat("beta")[:, 0]
+    log_lik = stats.poisson.logpmf(COUNTS["y"].to_numpy(), np.exp(eta)[:, None])
+    expected = np.abs(release.confidential.alpha * log_lik).max(axis=0)
+    np.testing.assert_allclose(release.confidential.lipschitz, expected, rtol=1e-9)
+    assert release.charge.bound == release.confidential.lipschitz.max()
+    assert 2 * release.charge.bound <= release.charge.epsilon < 2 * release.charge.bound + 0.01
+
+
+def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
+    """Mean and sd of beta by quadrature: Poisson likelihood, beta ~ N(0, s), s ~ half-t_3."""
+    centre = np.log((alpha @ y) / alpha.sum())
+    grid = centre + np.linspace(-1, 1, 801) * 8 / np.sqrt(alpha @ y)
+    log_s = np.linspace(-12, 12, 4001)
+    s = np.exp(log_s)
+    prior = stats.norm.pdf(grid[:, None], 0, s) * 2 * stats.t.pdf(s, 3) * s
+    log_lik = (alpha[:, None] * (y[:, None] * grid - np.exp(grid))).sum(axis=0)
+    density = np.exp(log_lik - log_lik.max()) * integrate.trapezoid(prior, log_s, axis=1)
+    density /= density.sum()
+    mean = float(density @ grid)
+    return mean, float(np.sqrt(density @ (grid - mean) ** 2))
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.4])
+def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
+    table = COUNTS.head(15)
+    release = _release(ph.LipschitzWeighted(MODEL, scale=scale), table)
+    assert release.fit is not None
+    beta = release.fit.draws.variables["beta"][:, :, 0]
+    mean, sd = _beta_posterior(table["y"].to_numpy(dtype=float), release.confidential.alpha)
+    assert abs(beta.mean() - mean) < 5 * float(arviz.mcse(beta, method="mean"))
+    assert abs(beta.std() - sd) < 5 * float(arviz.mcse(beta, method="sd"))
+
+
+def test_epsilon_counts_draws_not_data_sets() -> None:
+    many = _release(ph.LipschitzWeighted(MODEL), n_synthetic=4)
+    one = _release(ph.LipschitzWeighted(MODEL), n_synthetic=4, n_draws_released=1)
+    single = _release(ph.LipschitzWeighted(MODEL), n_synthetic=1)
+    assert one.charge.epsilon == single.charge.epsilon
+    assert many.charge.epsilon == ph.epsilon_of_bound(single.charge.bound, n_draws_released=4)
+    assert "post-processing" in one.statement
+    assert len(one.synthetic) == len(many.synthetic) == 4
+    assert not one.synthetic[0].equals(one.synthetic[1])
+
+
+def test_options_enter_the_charge() -> None:
+    release = _release(
+        ph.LipschitzWeighted(MODEL, draw_quantile=0.95, relation="replace", safety_factor=1.04)
+    )
+    charge = release.charge
+    assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
+    assert charge.epsilon == ph.epsilon_of_bound(charge.bound, safety_factor=1.04)
+    assert release.fit is not None
+    assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
+    assert any("dropped" in sentence for sentence in charge.assumes)
+
+
+def test_released_draws_are_kept_ones() -> None:
+    from pyhybrid.fitting.replicates import choose_draws
+
+    kept = np.zeros(100, dtype=bool)
+    kept[[3, 50, 99]] = True
+    chosen = choose_draws(kept, 3, np.random.default_rng(1))
+    assert sorted(chosen) == [3, 50, 99]
+    with pytest.raises(InvalidInput, match="at most the number of kept draws, 3"):
+        choose_draws(kept, 4, np.random.default_rng(1))
+
+
+def test_an_infinite_bound_is_refused_and_weighted_away() -> None:
+    table = pd.DataFrame({"y": [0, 1, 2, 1, 0, 1], "x": [0, 0, 0, 0, 0, 1]})
+    bound = MODEL.bind(table)
+    session = open_session(bound, seed=1, engine="embedded")
+    fit = session.unweighted()
+    from dataclasses import replace
+
+    infinite = replace(fit, bounds=replace(fit.bounds, overall=np.inf))
+    with pytest.raises(SamplingError, match="must be finite"):
+        charge_of_fit(
+            "Unweighted", infinite, bound, n_synthetic=1, n_draws_released=1,
+            relation="remove", safety_factor=1.0,
+        )  # fmt: skip
+
+
+STRICT_RULE = ConvergenceRule(ess_per_chain=1e9)
+
+
+def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry() -> None:
+    labels: list[str] = []
+    with pytest.raises(NotConverged, match="effective sample size"):
+        _release(
+            ph.Unweighted(MODEL),
+            rule=STRICT_RULE,
+            progress=lambda label, a, b: labels.append(label),
+        )
+    assert list(dict.fromkeys(labels)) == [
+        "unweighted fit",
+        "unweighted fit, more draws",
+        "unweighted fit, again",
+    ]
+
+
+def test_insisting_is_recorded_in_the_charge() -> None:
+    with pytest.warns(UserWarning, match="did not converge"):
+        release = _release(ph.Unweighted(MODEL), rule=STRICT_RULE, on_not_converged="warn")
+    assert not release.charge.converged
+    assert release.diagnostics.attempts == 2
+    assert "HAS NOT CONVERGED" in release.statement
+
+
+def test_a_session_fits_equal_weights_once() -> None:
+    session = open_session(MODEL.bind(COUNTS), seed=1, engine="embedded")
+    one = ph.Unweighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
+    two = ph.LipschitzWeighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
+    assert session.n_fits == 2
+    assert one.fit is not None
+    assert two.fit is not None
+    assert one.fit.draws is session.unweighted().draws
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ph.LipschitzWeighted(MODEL, scale=np.nan), "scale must be a finite"),
+        (lambda: ph.LipschitzWeighted(MODEL, shift=np.inf), "shift must be a finite"),
+        (lambda: ph.LipschitzWeighted(MODEL, transform="cubic"), "linear, reciprocal"),
+        (lambda: ph.LipschitzWeighted(MODEL, transform="threshold"), "threshold must be given"),
+        (lambda: ph.Unweighted("y ~ 1"), "must be a pyhybrid model"),
+        (lambda: ph.Unweighted(MODEL, relation="add"), "remove, replace"),
+        (lambda: ph.Unweighted(MODEL, draw_quantile=0), "draw_quantile"),
+        (lambda: ph.Unweighted(MODEL, safety_factor=0.9), "safety_factor must be >= 1"),
+        (lambda: _release(ph.Unweighted(MODEL), n_synthetic=0), "n_synthetic"),
+        (lambda: _release(ph.Unweighted(MODEL), n_synthetic=3, n_draws_released=2), "1 or n_syn"),
+        (lambda: _release(ph.Unweighted(MODEL), seed=-1), "seed must be"),
+        (lambda: _release(ph.Unweighted(MODEL), engine="jags"), "engine must be one of"),
+        (lambda: _release(ph.Unweighted(MODEL), on_not_converged="hope"), "raise, warn"),
+    ],
+)
+def test_bad_arguments_are_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+def test_too_few_kept_draws_for_the_sets_asked() -> None:
+    settings = SamplerSettings(chains=2, warmup=300, draws=300)
+    with pytest.raises(InvalidInput, match="number of kept draws"):
+        _release(
+            ph.Unweighted(MODEL), n_synthetic=700, settings=settings,
+            rule=ConvergenceRule(ess_per_chain=1, rhat=2),
+        )  # fmt: skip

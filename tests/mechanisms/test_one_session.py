@@ -1,0 +1,118 @@
+"""Several releases from one session: each takes other draws of theta and other random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import choose_draws
+from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.models.regression import BoundRegression
+
+MODEL = ph.Poisson("y ~ 1")
+OPTIONS: dict[str, Any] = {
+    "engine": "embedded",
+    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=60),
+    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+}
+
+
+def counts() -> pd.DataFrame:
+    return pd.DataFrame({"y": np.random.default_rng(1).poisson(40, 50)})
+
+
+def opened(seed: int | None = 1) -> FitSession:
+    return open_session(MODEL.bind(counts()), seed=seed, **OPTIONS)
+
+
+@pytest.fixture
+def draws(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Positions of the posterior draws that replicates are made from, in order."""
+    found: list[int] = []
+    replicate = BoundRegression.replicate
+
+    def noted(self: Any, draws: Any, draw: int, *given: Any) -> pd.DataFrame:
+        found.append(draw)
+        return replicate(self, draws, draw, *given)
+
+    monkeypatch.setattr(BoundRegression, "replicate", noted)
+    return found
+
+
+def released(session: FitSession, mechanism: Any = None, m: int = 2) -> list[pd.DataFrame]:
+    mechanism = mechanism or ph.Unweighted(MODEL)
+    made = mechanism.release_from(session, n_synthetic=m, n_draws_released=m)
+    return list(made.synthetic)
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_releases_of_one_session_differ(seed: int | None, draws: list[int]) -> None:
+    session = opened(seed)
+    tables = [table for _ in range(3) for table in released(session)]
+    assert len(set(draws)) == 6, "six draws of theta, none of them twice"
+    assert len({tuple(table["y"]) for table in tables}) == 6
+    assert session.n_fits == 1, "the fit is made once"
+
+
+def test_the_first_is_as_it_ever_was_and_all_repeat_with_the_seed(draws: list[int]) -> None:
+    one, two = opened(), opened()
+    first = [released(one) for _ in range(3)]
+    again = [released(two) for _ in range(3)]
+    assert draws[:6] == draws[6:]
+    for ours, theirs in zip(first, again, strict=True):
+        assert all(a.equals(b) for a, b in zip(ours, theirs, strict=True))
+    whole = ph.Unweighted(MODEL).release(counts(), n_synthetic=2, seed=1, **OPTIONS)
+    assert all(a.equals(b) for a, b in zip(whole.synthetic, first[0], strict=True))
+
+
+def test_the_check_sees_releases_that_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the count three releases are one: the hole itself."""
+    monkeypatch.setattr(FitSession, "note_release", lambda *_: None)
+    session = opened()
+    assert len({tuple(released(session)[0]["y"]) for _ in range(3)}) == 1
+
+
+def test_all_draws_can_be_released_once(draws: list[int]) -> None:
+    session = opened()
+    for _ in range(3):
+        released(session, m=40)
+    assert sorted(draws) == list(range(120))
+    with pytest.raises(InvalidInput, match="kept draws that were not released before, 0: found 1"):
+        released(session, m=1)
+
+
+def test_other_settings_do_not_count(draws: list[int]) -> None:
+    session, other = opened(), opened()
+    released(session)
+    weighted = ph.GivenWeights(MODEL, alpha=np.full(50, 0.5))
+    assert released(session, weighted)[0].equals(released(other, weighted)[0])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_equal_mechanisms_of_a_comparison_differ(workers: int) -> None:
+    """In one process or in several; and what is released from its session afterwards."""
+    same = {"one": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL)}
+    found = ph.compare(same, counts(), n_synthetic=1, seed=1, workers=workers, **OPTIONS)
+    tables = [found.releases[name].synthetic[0] for name in same]
+    tables += released(found.session, m=1)
+    assert len({tuple(table["y"]) for table in tables}) == 3
+    expected = opened()
+    for table in tables:
+        assert table.equals(released(expected, m=1)[0])
+    for release in found.releases.values():
+        release.check_seal()
+
+
+def test_draws_are_chosen_among_the_others() -> None:
+    kept = np.array([True, False, True, True, True])
+    taken = np.array([0, 3])
+    chosen = choose_draws(kept, 2, np.random.default_rng(1), released=taken)
+    assert sorted(chosen) == [2, 4]
+    with pytest.raises(InvalidInput, match=r"kept draws, 4: found 5"):
+        choose_draws(kept, 5, np.random.default_rng(1))

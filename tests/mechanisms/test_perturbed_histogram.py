@@ -1,0 +1,351 @@
+"""Perturbed histogram: bins, values, dtypes, charge, refusals, files, command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.cli import main
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.perturbed_histogram import _Bins
+from pyhybrid.reports.release import public_report, release_report
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+P_VALUE = 1e-6
+OPTIONS: dict[str, Any] = {"lower": 0, "upper": 100, "n_bins": 20, "epsilon": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def _opendp() -> None:
+    require(opendp is not None, "opendp must be installed")
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(8)
+    n = 500
+    return pd.DataFrame(
+        {
+            "id": [f"{i:03d}" for i in range(n)],
+            "age": pd.array(rng.binomial(100, 0.3, n), dtype="Int16"),
+            "income": rng.gamma(5, 5, n).clip(0, 100).astype("float32"),
+            "group": pd.Categorical(rng.choice(["a", "b"], n)),
+        },
+        index=pd.Index([f"row {i}" for i in range(n)], name="label"),
+    )
+
+
+def mechanism(column: str = "age", **changes: Any) -> ph.PerturbedHistogram:
+    return ph.PerturbedHistogram(column=column, **{**OPTIONS, **changes})
+
+
+# --- Bins ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n_bins"), [(0, 9, 3), (-3, 3, 7), (0, 100, 50), (5, 16, 5)]
+)
+def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: int) -> None:
+    """By brute force: equal cuts of [low, high + 1), every integer in one bin, sizes within 1."""
+    every = np.arange(low, high + 1)
+    bins = _Bins(every.astype(float), low, high, n_bins, whole=True)
+    np.testing.assert_array_equal(bins.place, [(v - low) * n_bins // every.size for v in every])
+    sizes = np.bincount(bins.place, minlength=n_bins)
+    assert sizes.min() >= 1
+    assert np.ptp(sizes) <= 1
+    for b in range(n_bins):
+        drawn = bins.draw(np.eye(n_bins)[b], 300, np.random.default_rng(b))
+        assert set(drawn) == set(every[bins.place == b])
+
+
+def test_bins_of_real_numbers_are_those_of_the_array_function() -> None:
+    y = np.array([0.0, 0.1, 0.2499, 0.25, 0.5, 0.99, 1.0])
+    bins = _Bins(y, 0.0, 1.0, 4, whole=False)
+    counts = ph.histogram_counts(y, lower=0, upper=1, n_bins=4)
+    np.testing.assert_array_equal(np.bincount(bins.place, minlength=4), counts)
+    drawn = bins.draw(np.array([0, 0, 1, 0.0]), 4000, np.random.default_rng(1))
+    assert stats.kstest(drawn, "uniform", (0.5, 0.25)).pvalue > P_VALUE
+
+
+# --- Values -------------------------------------------------------------------------------------
+
+
+def test_values_come_from_the_histogram_when_noise_is_small(table: pd.DataFrame) -> None:
+    release = mechanism(epsilon=1e4, n_bins=101).release(table, n_synthetic=40)
+    pooled = pd.concat([t["age"] for t in release.synthetic]).to_numpy(dtype=int)
+    share = np.bincount(table["age"].to_numpy(dtype=int), minlength=101) / len(table)
+    found = np.bincount(pooled, minlength=101)
+    assert found[share == 0].sum() == 0
+    seen = share > 0
+    assert stats.chisquare(found[seen], share[seen] * pooled.size).pvalue > P_VALUE
+
+
+def test_everything_else_comes_back(table: pd.DataFrame) -> None:
+    before = table.copy(deep=True)
+    for column in ("age", "income"):
+        for synthetic in mechanism(column).release(table, n_synthetic=2).synthetic:
+            pd.testing.assert_frame_equal(
+                synthetic.drop(columns=column), table.drop(columns=column)
+            )
+            assert list(synthetic.columns) == list(table.columns)
+            assert synthetic[column].dtype == table[column].dtype
+            assert synthetic[column].between(0, 100).all()
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
+    """Which value a record gets does not depend on the one it had: the order is random."""
+    release = mechanism(epsilon=1e4, n_bins=101).release(table.sort_values("age"))
+    drawn = release.synthetic[0]["age"].to_numpy(dtype=float)
+    assert abs(stats.spearmanr(np.arange(drawn.size), drawn).statistic) < 5 / np.sqrt(drawn.size)
+
+
+def test_sets_share_one_histogram_or_have_one_each() -> None:
+    """At epsilon 0.01 a histogram of 2 records is noise: sets agree only if they share it."""
+    df = pd.DataFrame({"age": [1] * 200})
+    tiny = mechanism(n_bins=2, epsilon=1e-3)
+    one = [tiny.release(df, n_synthetic=6) for _ in range(8)]
+    spread = [np.ptp([(t["age"] < 50).mean() for t in r.synthetic]) for r in one]
+    assert max(spread) < 0.3
+    each = tiny.release(df, n_synthetic=30, n_draws_released=30)
+    assert np.ptp([(t["age"] < 50).mean() for t in each.synthetic]) > 0.5
+
+
+# --- Charge -------------------------------------------------------------------------------------
+
+
+def test_the_charge_is_strict_and_counts_histograms(table: pd.DataFrame) -> None:
+    one = mechanism(epsilon=0.35).release(table, n_synthetic=3).charge
+    assert (one.epsilon, one.kind, one.relation) == (0.35, "strict", "replace")
+    assert (one.n_synthetic, one.n_draws_released, one.n_draws) == (3, 1, None)
+    each = mechanism(epsilon=0.35).release(table, n_synthetic=3, n_draws_released=3).charge
+    assert each.epsilon == 1.05
+    for charge in (one, each):
+        assert "every column but age" in " ".join(charge.not_covered)
+        with pytest.raises(InvalidInput, match="at least what the bound costs"):
+            replace(charge, epsilon=charge.epsilon - 0.01)
+
+
+def test_the_noise_is_laplace_of_scale_two_over_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyhybrid.mechanisms.perturbed_histogram as module
+
+    answers = []
+    real = module.laplace_counts
+
+    def spy(*args: Any, **options: Any) -> Any:
+        answers.append(real(*args, **options))
+        return answers[-1]
+
+    monkeypatch.setattr(module, "laplace_counts", spy)
+    df = pd.DataFrame({"age": [3, 99]})
+    mechanism(epsilon=0.5).release(df, n_synthetic=4)
+    assert len(answers) == 1
+    assert answers[0].scale == 4
+    assert answers[0].charge.relation == "replace"
+    mechanism(epsilon=0.5).release(df, n_synthetic=4, n_draws_released=4)
+    assert len(answers) == 5
+
+
+# --- Statement, report, files -------------------------------------------------------------------
+
+
+def test_statement_and_reports_speak_of_a_histogram(table: pd.DataFrame) -> None:
+    release = mechanism().release(table, n_synthetic=2)
+    text = release.statement
+    for part in (
+        "epsilon = 1** for 2 synthetic data sets",
+        "strict",
+        "replace one record",
+        "a histogram with noise on its counts",
+        "one noisy histogram",
+        "discrete Laplace of scale 2 / 1 on each count, from the OpenDP library",
+        "n_bins = 20",
+    ):
+        assert part in text
+    for word in ("posterior", "Bayesian", "chains", "Convergence", "sampler", "seed was set"):
+        assert word not in text
+    page = release_report(release, table)
+    assert "Data against synthetic data: age" in page
+    for heading in ("By-record bounds", "Record weights", "Convergence"):
+        assert f">{heading}<" not in page
+    assert "OpenDP" in page
+    assert "noisy histogram" in public_report(release)
+    fitted = ph.Unweighted(ph.Poisson("age ~ 1")).release(table, engine="embedded")
+    with pytest.raises(InvalidInput, match="baseline must come from a fitted model if"):
+        release_report(release, table, baseline=fitted)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("column", ["age", "income"])
+def test_saved_releases_load_as_they_were(
+    table: pd.DataFrame, column: str, file_format: str, tmp_path: Path
+) -> None:
+    release = mechanism(column).release(table, n_synthetic=2)
+    release.save(tmp_path / "out", file_format=file_format)
+    loaded = ph.Release.load(tmp_path / "out")
+    for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
+        pd.testing.assert_series_equal(ours[column], theirs[column], check_exact=True)
+    assert loaded.charge == release.charge
+    assert loaded.diagnostics is None
+    assert loaded.provenance == release.provenance
+    assert loaded.statement == release.statement
+    assert loaded.identifier == release.identifier
+    assert loaded.confidential.alpha.shape == (0,)
+    assert loaded.confidential.entropy == release.confidential.entropy
+    public = "\n".join(p.read_text() for p in (tmp_path / "out/public").glob("*.[jm]*"))
+    assert str(release.confidential.entropy) not in public
+    assert "bound" not in json.loads((tmp_path / "out/public/charge.json").read_text())
+
+
+# --- Refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lower": None}, "lower must be a number: found None.*part of the guarantee"),
+        ({"upper": "auto"}, "upper must be a number: found 'auto'.*part of the guarantee"),
+        ({"n_bins": None}, "n_bins must be a whole number.*part of the guarantee"),
+        ({"n_bins": "auto"}, "n_bins must be a whole number.*part of the guarantee"),
+        ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
+        ({"n_bins": 2.5}, "n_bins must be a whole number >= 2"),
+        ({"lower": 100}, "lower must be below upper"),
+        ({"upper": float("inf")}, "upper must be a finite number"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": -1}, "epsilon must be above 0"),
+        ({"epsilon": None}, "epsilon must be a finite number"),
+    ],
+)
+def test_bad_settings(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        mechanism(**changes)
+    with pytest.raises(InvalidInput, match="column must be the name"):
+        mechanism(column=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.assign(age=t["age"].where(t.index != "row 7")), "missing: row 'row 7'"),
+        (lambda t: t.assign(age=t["age"] + 90), r"lie in \[0, 100\]"),
+        (lambda t: t.assign(age=t["age"].astype(str)), "numeric"),
+        (lambda t: t.assign(age=t["age"] > 30), "numeric"),
+        (lambda t: t.assign(age=t["age"].astype(complex)), "numeric"),
+        (lambda t: t.assign(age=t["age"].astype(float).replace(30, np.inf)), r"lie in \[0, 100\]"),
+        (lambda t: t.drop(columns="age"), "'age' must be in the data"),
+        (lambda t: t.iloc[:0], "rows"),
+        (lambda t: [1, 2], "DataFrame"),
+    ],
+)
+def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        mechanism().release(change(table))
+
+
+def test_an_outcome_outside_is_named_by_its_row_and_not_its_value(table: pd.DataFrame) -> None:
+    table["income"] = table["income"].astype(float)
+    table.loc["row 41", "income"] = 7919.25
+    with pytest.raises(InvalidInput, match="row 'row 41' does not") as caught:
+        mechanism("income").release(table)
+    assert "7919" not in str(caught.value)
+
+
+def test_whole_numbers_need_whole_bins(table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="lower and upper must be whole numbers for 'age'"):
+        mechanism(upper=100.5).release(table)
+    with pytest.raises(InvalidInput, match="n_bins must be at most the number of whole numbers"):
+        mechanism(n_bins=102).release(table)
+    assert mechanism(n_bins=101).release(table).charge.epsilon == 1
+
+
+def test_a_seed_is_refused_with_its_reason(table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="noise from OpenDP cannot be seeded"):
+        mechanism().release(table, seed=1)
+    with pytest.raises(InvalidInput, match="n_draws_released must be 1 or n_synthetic = 3"):
+        mechanism().release(table, n_synthetic=3, n_draws_released=2)
+
+
+def test_formulas_name_the_column() -> None:
+    assert ph.PerturbedHistogram.for_formula(" `my age` ~ 1 ", **OPTIONS).column == "my age"
+    for formula in ("age ~ group", "age", "~ 1"):
+        with pytest.raises(InvalidInput, match="takes no predictors"):
+            ph.PerturbedHistogram.for_formula(formula, **OPTIONS)
+
+
+# --- Command line -------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as done:
+            main()
+    captured = capsys.readouterr()
+    return int(done.value.code or 0), captured.out, captured.err
+
+
+PH = "perturbed_histogram:lower=0,upper=100,n_bins=20,epsilon=1"
+
+
+def test_on_the_command_line(
+    table: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.to_csv(tmp_path / "data.csv", index=False)
+    out = tmp_path / "out"
+    start = ("synthesize", str(tmp_path / "data.csv"), "--out", str(out))
+    code, shown, error = run(
+        capsys, *start, "--formula", "age ~ 1", "--mechanism", PH, "--n-synthetic", "2"
+    )
+    assert (code, error) == (0, "")
+    assert "strict" in shown
+    assert "OpenDP" in shown
+    assert "R-hat" not in shown
+    loaded = ph.Release.load(out)
+    assert loaded.charge.epsilon == 1
+    assert loaded.synthetic[1]["id"].tolist() == table["id"].tolist()
+    assert (out / "confidential/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mechanism", PH, "--seed", "1"], "noise from OpenDP cannot be seeded"),
+        (["--mechanism", PH, "--engine", "embedded"], "fits no model: give no --engine"),
+        (["--mechanism", PH, "--draws", "500"], "fits no model"),
+        (["--mechanism", PH, "--scale", "0.5"], "takes no --scale; its options are epsilon, lower"),
+        (["--mechanism", PH.replace("lower=0", "lower=auto")], "part of the guarantee"),
+        (["--mechanism", PH.replace("n_bins=20", "n_bins=2.5")], "n_bins must be a whole number"),
+        (["--mechanism", "perturbed_histogram"], "part of the guarantee"),
+        (["--mechanism", "perturbed"], "must be one of .*perturbed_histogram"),
+        (["--mechanism", PH.replace("upper=100", "upper=9")], "row 0 does not"),
+    ],
+)
+def test_refusals_on_the_command_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pd.DataFrame({"age": [31, 30, 4]}).to_csv(tmp_path / "data.csv", index=False)
+    out = tmp_path / "out"
+    code, shown, error = run(
+        capsys,
+        *("synthesize", str(tmp_path / "data.csv"), "--out", str(out), "--formula", "age ~ 1"),
+        *arguments,
+    )
+    assert (code, shown) == (2, "")
+    assert error.count("\n") == 1
+    assert re.search(message, error)
+    assert not out.exists()

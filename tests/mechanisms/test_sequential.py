@@ -1,0 +1,284 @@
+"""Several columns in sequence: what is read, what is drawn, what it costs, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli import main
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.models.regression import BoundRegression
+from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.randomness import streams
+
+SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
+FIRST, SECOND = ph.Poisson("a ~ x"), ph.Poisson("b ~ a + x")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """b is about exp(0.3 a) and depends on x through a only."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 2, 400)
+    a = rng.poisson(np.where(x == 1, 4.0, 2.0))
+    b = rng.poisson(np.exp(0.3 * a))
+    return pd.DataFrame({"b": b, "keep": rng.normal(size=400).round(2), "x": x, "a": a})
+
+
+@pytest.fixture(scope="module")
+def released(table: pd.DataFrame) -> ph.Release:
+    steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
+    return ph.SequentialSynthesis(steps).release(
+        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
+    )
+
+
+def test_all_columns_are_replaced_and_others_kept(
+    released: ph.Release, table: pd.DataFrame
+) -> None:
+    for synthetic in released.synthetic:
+        assert list(synthetic.columns) == list(table.columns)
+        pd.testing.assert_frame_equal(synthetic[["keep", "x"]], table[["keep", "x"]])
+        assert (synthetic["a"] != table["a"]).any()
+        assert (synthetic["b"] != table["b"]).any()
+        assert synthetic.dtypes.equals(table.dtypes)
+    assert released.synthesized == ("a", "b")
+    assert released.predictors == ("x",)
+
+
+def test_later_columns_read_the_synthetic_earlier_ones(
+    released: ph.Release, table: pd.DataFrame
+) -> None:
+    """Given the synthetic a, the true a tells nothing of the synthetic b: partial correlations."""
+    for synthetic in released.synthetic:
+        own = np.corrcoef(synthetic["a"], synthetic["b"])[0, 1]
+        assert own > 0.4
+        residual = synthetic["b"] - np.exp(0.3 * synthetic["a"])
+        scaled = residual / np.exp(0.15 * synthetic["a"])
+        within = [np.corrcoef(scaled[table["x"] == x], table["a"][table["x"] == x])[0, 1]
+                  for x in (0, 1)]  # fmt: skip
+        assert np.abs(within).max() < 5 / np.sqrt(180)
+
+
+def test_epsilons_and_bounds_add(released: ph.Release) -> None:
+    first, second = (part.charge for part in released.parts)
+    whole = released.charge
+    assert whole.epsilon == pytest.approx(first.epsilon + second.epsilon, abs=1e-9)
+    assert whole.bound == pytest.approx(first.bound + second.bound, rel=1e-12)
+    assert whole.mechanism == "SequentialSynthesis"
+    left_open = [s for s in whole.not_covered if s.startswith("Columns that were not")]
+    assert left_open == [
+        "Columns that were not synthesised: every column but a, b is released as it is, and who "
+        "is in the data is not hidden."
+    ]
+    assert "Step 1: a by LipschitzWeighted" in released.statement
+    assert f"epsilon = {second.epsilon:g}" in released.statement
+
+
+def test_the_bound_holds_for_the_joint_density(released: ph.Release) -> None:
+    """Brute force: |alpha_1 f_1 + alpha_2 f_2| over all pairs of draws stays below the sum."""
+    fits = [part.fit for part in released.parts]
+    terms = []
+    for part, model in zip(released.parts, (FIRST, SECOND), strict=True):
+        assert part.fit is not None
+        bound = model.bind(_data_of(released))
+        blocks = np.concatenate(list(bound.log_lik_blocks(part.fit.draws)), axis=1)
+        terms.append(part.fit.alpha * blocks[:, bound.row_of])
+    assert all(fit is not None for fit in fits)
+    worst = (np.abs(terms[0]).max(axis=0) + np.abs(terms[1]).max(axis=0)).max()
+    assert worst <= released.charge.bound + 1e-12
+
+
+def _data_of(released: ph.Release) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 2, 400)
+    a = rng.poisson(np.where(x == 1, 4.0, 2.0))
+    return pd.DataFrame({"b": rng.poisson(np.exp(0.3 * a)), "x": x, "a": a})
+
+
+def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
+    seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
+    assert len(set(seeds)) == 2
+    root = streams(5)
+    assert root.child("step 1").entropy != root.child("step 2").entropy
+    assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
+
+
+def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.DataFrame) -> None:
+    steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
+    again = ph.SequentialSynthesis(steps).release(
+        table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT
+    )
+    for one, other in zip(released.synthetic, again.synthetic, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
+    released.save(tmp_path / "out")
+    loaded = ph.Release.load(tmp_path / "out")
+    assert loaded.charge == released.charge
+    assert [part.charge for part in loaded.parts] == [part.charge for part in released.parts]
+    np.testing.assert_array_equal(
+        loaded.parts[0].confidential.alpha, released.parts[0].confidential.alpha
+    )
+    pd.testing.assert_frame_equal(loaded.synthetic[2], released.synthetic[2])
+    assert loaded.statement == released.statement
+    step = tmp_path / "out" / "confidential" / "step_2"
+    assert step.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in step.iterdir()} == {0o600}
+    assert sorted(p.name for p in (tmp_path / "out" / "public").iterdir()) == [
+        "charge.json", "privacy_statement.md", "schema.json", "synthetic_1.csv",
+        "synthetic_2.csv", "synthetic_3.csv",
+    ]  # fmt: skip
+
+
+def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
+    epsilon = released.charge.epsilon
+    ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")
+    released.save(tmp_path / "out", ledger=ledger)
+    assert ledger.spent == epsilon
+    small = ph.Ledger(
+        tmp_path / "s", budget=epsilon - 0.01, kind="asymptotic local", relation="remove"
+    )
+    with pytest.raises(BudgetExceeded):
+        released.save(tmp_path / "other", ledger=small)
+    assert not (tmp_path / "other").exists()
+
+
+def _charge(**changes: Any) -> ph.PrivacyCharge:
+    plain = {
+        "mechanism": "m", "epsilon": 4.0, "kind": "asymptotic local", "relation": "replace",
+        "n_synthetic": 2, "n_draws_released": 1, "bound": 2.0, "n_draws": 100,
+    }  # fmt: skip
+    return ph.PrivacyCharge(**{**plain, **changes})
+
+
+def test_composition_of_unlike_prices() -> None:
+    """A count (2 x 2) and a density above 1 (4 x 2): 12 in all, bound brought to 12 / 4."""
+    whole = compose_charges(
+        [_charge(), _charge(density_above_one=True, epsilon=8.0)], mechanism="both"
+    )
+    assert (whole.epsilon, whole.bound, whole.density_above_one) == (12.0, 3.0, True)
+    safer = compose_charges([_charge(), _charge(safety_factor=1.5, epsilon=6.0)], mechanism="both")
+    assert safer.epsilon == 10.0
+    assert safer.bound == pytest.approx(10 / 3)
+
+
+def test_unlike_kinds_are_not_composed_silently() -> None:
+    strict = _charge(kind="strict", relation="replace")
+    with pytest.raises(InvalidInput, match="one kind"):
+        compose_charges([strict, _charge()], mechanism="both")
+    whole = compose_charges([strict, _charge()], mechanism="both", allow_unlike=True)
+    assert whole.kind == "asymptotic local"
+    assert "Strict charges of some columns were added" in whole.assumes[-1]
+    assert compose_charges([strict, strict], mechanism="both").kind == "strict"
+    with pytest.raises(InvalidInput, match="agree in relation"):
+        compose_charges([_charge(), replace(_charge(), relation="remove")], mechanism="both")
+    with pytest.raises(InvalidInput, match="at least one"):
+        compose_charges([], mechanism="both")
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([], "at least one mechanism"),
+        ([FIRST], "step 1 must be a mechanism"),
+        ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesised"),
+        ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
+        ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
+        ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
+        (
+            [ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],
+            "step 2 is strict, step 1 is not",
+        ),
+    ],
+)
+def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)
+
+
+def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> None:
+    """log(a) exists for the data without zeros; a synthetic 0 has none."""
+    positive = table[table["a"] > 0].reset_index(drop=True)
+    steps = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ log(a)"))]
+    with pytest.raises(InvalidInput, match="must be finite"):
+        ph.SequentialSynthesis(steps).release(
+            positive, seed=1, engine="embedded", settings=SHORT, n_synthetic=4
+        )
+    coded = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ C(few)"))]
+    few = table.assign(few=table["a"].clip(upper=1), a=table["a"].clip(upper=1))
+    release = ph.SequentialSynthesis([coded[0], coded[1]]).release(
+        few, seed=1, engine="embedded", settings=SHORT
+    )
+    assert release.synthesized == ("a", "b")
+    coded[1] = ph.Unweighted(ph.Poisson("b ~ C(a)"))
+    with pytest.raises(InvalidInput, match="categories outside"):
+        ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
+
+
+def test_no_step_sees_true_values_of_later_columns(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[pd.DataFrame] = []
+    replicate = BoundRegression.replicate
+
+    def watched(self: Any, draws: Any, draw: int, rng: Any, given: Any = None) -> pd.DataFrame:
+        seen.append(given)
+        return replicate(self, draws, draw, rng, given)
+
+    monkeypatch.setattr(BoundRegression, "replicate", watched)
+    release = ph.SequentialSynthesis([ph.Unweighted(FIRST), ph.Unweighted(SECOND)]).release(
+        table, n_synthetic=2, seed=1, engine="embedded", settings=SHORT
+    )
+    assert all("b" not in given.columns for given in seen[:2])
+    for given, released in zip(seen[2:], release.synthetic, strict=True):
+        pd.testing.assert_series_equal(given["a"], released["a"])
+        assert not given["a"].equals(table["a"])
+    for released in release.synthetic:
+        assert list(released.columns) == list(table.columns)
+        assert released.index.equals(table.index)
+
+
+def test_from_the_command_line(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    table.to_csv(tmp_path / "d.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    common = ["pyhybrid", "synthesize", "d.csv", "--model", "poisson", "--engine", "embedded",
+              "--seed", "3", "--warmup", "300", "--draws", "400"]  # fmt: skip
+    formulas = ["--formula", "a ~ x", "--formula", "b ~ a + x"]
+    monkeypatch.setattr("sys.argv", [*common, *formulas, "--n-synthetic", "2", "--out", "out"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    shown = capsys.readouterr().out
+    assert "all columns" in shown
+    loaded = ph.Release.load(tmp_path / "out")
+    assert [part.charge.mechanism for part in loaded.parts] == ["LipschitzWeighted"] * 2
+    names = {path.name for path in (tmp_path / "out" / "confidential").iterdir()}
+    assert {"report.html", "report_step_1.html", "report_step_2.html"} <= names
+    three = ["--mechanism", "unweighted"] * 3
+    monkeypatch.setattr("sys.argv", [*common, *formulas, *three, "--out", "other"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "once per --formula: found 3 for 2" in capsys.readouterr().err
+    unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]
+    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--out", "other"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "(--allow-unlike) states the" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*common, *formulas, *unlike, "--allow-unlike", "--out", "o"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    assert ph.Release.load(tmp_path / "o").charge.kind == "asymptotic local"

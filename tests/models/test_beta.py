@@ -1,0 +1,203 @@
+"""Outcomes in an interval: densities, sums that stand for records, scaling, edges, rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine, _plain
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.proportions import decimals_of
+
+TINY = SamplerSettings(chains=2, warmup=20, draws=20)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 2, 120)
+    mu = np.where(x == 1, 0.3, 0.15)
+    return pd.DataFrame({"y": rng.beta(4 * mu, 4 * (1 - mu)), "x": x})
+
+
+def _model(name: str) -> Any:
+    return ph.Beta("y ~ 1") if name == "beta" else ph.BetaRegression("y ~ x")
+
+
+def _target(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
+    import stanli
+
+    model = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    return np.array([model.log_prob_grad(point)[0] for point in points])
+
+
+@pytest.mark.parametrize("name", ["beta", "beta_regression"])
+def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
+    bound = _model(name).bind(table)
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
+    size = draws.flat("lambda")[:, None]
+    if name == "beta":
+        mean = draws.flat("phi")[:, None]
+    else:
+        mean = 1 / (1 + np.exp(-draws.flat("beta") @ bound.design.X[bound.rows.first].T))
+    y = bound.design.y[bound.rows.first]
+    expected = stats.beta.logpdf(y, size * mean, size * (1 - mean))
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["beta", "beta_regression"])
+@pytest.mark.parametrize("cap", [None, 0.8])
+def test_target_moves_with_the_weights_as_it_should(
+    name: str, cap: float | None, table: pd.DataFrame
+) -> None:
+    bound = _model(name).bind(table)
+    rng = np.random.default_rng(3)
+    one, two = rng.uniform(size=(2, bound.n))
+    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
+    import stanli
+
+    sampler = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    chosen = [0, 9, 30]
+    points = np.array(
+        [
+            sampler.unconstrain(
+                {
+                    n: np.asarray(draws.flat(n)[s]).T.ravel().tolist()
+                    if draws.flat(n)[s].ndim
+                    else float(draws.flat(n)[s])
+                    for n in draws.parameters
+                }
+            )
+            for s in chosen
+        ]
+    )
+    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
+
+    def term(alpha: np.ndarray) -> np.ndarray:
+        weighted = alpha * log_lik
+        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
+
+    def density(alpha: np.ndarray) -> np.ndarray:
+        own = bound.stan_data(alpha, cap=cap)
+        hints = ("center", "factor", "information_root", "score", "center_lambda", "spread_lambda")
+        return _target(bound, own | {n: data[n] for n in hints if n in data}, points)
+
+    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
+
+
+def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
+    """Sufficient statistics: the same density as record by record, to 1e-10."""
+    bound = ph.Beta("y ~ 1").bind(table)
+    alpha = np.random.default_rng(1).uniform(size=bound.n)
+    sums = bound.stan_data(alpha)
+    assert sums["n"] == 0
+    clipped_at_nothing = bound.stan_data(alpha, cap=1e9)
+    assert clipped_at_nothing["n"] == bound.n
+    points = np.random.default_rng(2).normal(size=(6, 2))
+    np.testing.assert_allclose(
+        _target(bound, sums, points), _target(bound, clipped_at_nothing, points), rtol=1e-10
+    )
+
+
+def test_the_rough_fit_has_the_posteriors_spread() -> None:
+    """A spread that is far too small once cost thousands of gradients before a chain got away."""
+    for seed in range(6):
+        y = np.random.default_rng(1000 + seed).beta(0.5, 3, 2000)
+        bound = ph.Beta("y ~ 1").bind(pd.DataFrame({"y": y}))
+        data = bound.stan_data(np.ones(2000))
+        draws = EmbeddedEngine().sample(bound.program, data, seed=2, settings=SamplerSettings())
+        u = np.column_stack([special.logit(draws.flat("phi")), np.log(draws.flat("lambda") - 0.1)])
+        whitened = np.linalg.solve(data["factor"], (u - data["center"]).T)
+        assert (np.abs(whitened.mean(axis=1)) < 0.2).all()
+        np.testing.assert_allclose(np.cov(whitened), np.eye(2), atol=0.15)
+
+
+def test_outcomes_are_scaled_and_come_back(table: pd.DataFrame) -> None:
+    scaled = table.assign(y=(20 + 100 * table["y"]).round(2))
+    model = ph.Beta("y ~ 1", lower=20, upper=120)
+    bound = model.bind(scaled)
+    np.testing.assert_allclose(bound.design.y, (scaled["y"] - 20) / 100)
+    np.testing.assert_array_equal(bound.outcome, scaled["y"])
+    release = ph.LipschitzWeighted(model).release(scaled, seed=1, engine="embedded")
+    made = release.synthetic[0]["y"]
+    assert made.between(20, 120).all()
+    assert decimals_of(made.to_numpy()) == 2
+    assert release.settings["lower"] == 20
+    whole = ph.Beta("y ~ 1", upper=100).bind(pd.DataFrame({"y": np.arange(1, 60, dtype="int16")}))
+    back = whole.model.from_support(np.array([0.123456, 0.9]), whole.outcome)
+    np.testing.assert_array_equal(back, [12, 90])
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [([1.0, 20], 0), ([0.5, 1.25], 2), ([0.1, 0.3], 1), ([np.pi, 1], None)],
+)
+def test_decimals(values: list[float], decimals: int | None) -> None:
+    assert decimals_of(np.array(values)) == decimals
+
+
+def test_exact_ends_are_moved_to_the_edge() -> None:
+    table = pd.DataFrame({"y": [0.0, 0.2, 0.5, 0.7, 1.0] * 4})
+    bound = ph.Beta("y ~ 1", edge=0.01).bind(table)
+    np.testing.assert_allclose(np.unique(bound.design.y), [0.01, 0.2, 0.5, 0.7, 0.99])
+    release = ph.LipschitzWeighted(ph.Beta("y ~ 1", edge=0.01)).release(
+        table, seed=1, engine="embedded"
+    )
+    assert np.isfinite(release.charge.bound)
+
+
+def test_scaling_and_rounding_look_at_one_record_only(table: pd.DataFrame) -> None:
+    model = ph.Beta("y ~ 1", upper=2, edge=1e-3)
+    whole, half = (model.bind(t).design.y for t in (table, table.head(60)))
+    np.testing.assert_array_equal(whole[:60], half)
+
+
+def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFrame) -> None:
+    removed, replaced = (
+        ph.LipschitzWeighted(ph.Beta("y ~ 1"), relation=relation).release(
+            table, seed=1, engine="embedded"
+        )
+        for relation in ("remove", "replace")
+    )
+    assert removed.charge.bound == replaced.charge.bound
+    assert replaced.charge.epsilon == ph.epsilon_of_bound(2 * removed.charge.bound)
+    assert "density can exceed 1" in replaced.statement
+
+
+def test_replicates_follow_the_model() -> None:
+    bound = ph.BetaRegression("y ~ x").bind(
+        pd.DataFrame({"y": np.linspace(0.1, 0.9, 20_000), "x": np.arange(20_000) % 2})
+    )
+    parameters = {"beta": np.array([-1.0, 0.8]), "lambda": np.float64(5.0)}
+    draw = bound.model.draw_outcome(parameters, bound.design.X, np.random.default_rng(1))
+    for x in (0, 1):
+        mean = 1 / (1 + np.exp(1 - 0.8 * x))
+        own = draw[x::2]
+        assert stats.kstest(own, stats.beta(5 * mean, 5 * (1 - mean)).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: ph.Beta("y ~ x").bind(t), "use BetaRegression"),
+        (lambda t: ph.Beta("y ~ 1", upper=0.1).bind(t), "must lie in"),
+        (lambda t: ph.Beta("y ~ 1", lower=1, upper=0), "lower must be below upper"),
+        (lambda t: ph.Beta("y ~ 1", lower=None), "lower must be a finite number"),
+        (lambda t: ph.Beta("y ~ 1", upper="auto"), "upper must be a finite number"),
+        (lambda t: ph.Beta("y ~ 1", edge=0), "edge must lie in"),
+        (lambda t: ph.BetaRegression("y ~ x", lower=0.2).bind(t), "row .* does not; give lower"),
+    ],
+)
+def test_bad_bounds_are_named(make: Any, message: str, table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make(table)

@@ -1,0 +1,221 @@
+"""Every built-in model on the embedded engine: ranks are uniform, posteriors meet quadrature.
+
+`python -m benchmarks.calibration` is the long run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines import StanProgram, load_program
+from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
+
+SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 12}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ranks_are_uniform(name: str) -> None:
+    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
+    for quantity, own in found.items():
+        assert uniformity(own).holds, (quantity, uniformity(own))
+
+
+def test_a_program_that_halves_the_weights_is_caught() -> None:
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
+    assert not uniformity(found["log-likelihood"]).holds
+
+
+def test_a_program_with_another_prior_is_caught() -> None:
+    right = load_program("beta")
+    text = right.text.replace("lambda ~ pareto(0.1, 1.5);", "lambda ~ pareto(0.1, 0.1);")
+    assert text != right.text
+    wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
+    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
+    assert not uniformity(found["phi"]).holds
+
+
+def test_uniformity_knows_uniform_ranks_from_others() -> None:
+    rng = np.random.default_rng(1)
+    assert uniformity(rng.integers(0, 32, 300)).holds
+    assert not uniformity(np.clip(rng.normal(16, 4, 300), 0, 31)).holds
+    assert not uniformity(rng.integers(6, 32, 300)).holds
+
+
+def test_priors_are_within_the_region_and_noise_has_no_weight() -> None:
+    rng = np.random.default_rng(2)
+    for case in MODELS.values():
+        theta, y, alpha = simulate(case, rng)
+        assert case.inside(theta).all()
+        assert set(alpha) == {0.0, 1.0}
+        assert np.isin(y[alpha == 0], case.noise).all()
+
+
+# Quadrature. Parameters are (beta,) or (beta, second); the prior scale of beta is integrated out.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A model of one or two parameters, with densities of scipy's.
+
+    `log_lik(y, a, b)` broadcasts y against grids; `log_prior(a, b)` is on the scale of the grid;
+    `box` holds nearly all of the posterior; `read` gets the parameters from the draws.
+    """
+
+    model: Any
+    y: FloatArray
+    log_lik: Callable[..., FloatArray]
+    log_prior: Callable[..., FloatArray]
+    box: tuple[tuple[float, float], ...]
+    read: Callable[[Any], tuple[FloatArray, ...]]
+
+
+def _log_prior_of_coefficient(beta: FloatArray) -> FloatArray:
+    """log of the integral over s of N(beta | 0, s^2) half-t_3(s), by the trapezoidal rule."""
+    log_s = np.linspace(-14, 14, 1500)
+    s = np.exp(log_s)[:, None]
+    flat = beta.ravel()
+    terms = stats.norm.logpdf(flat, 0, s) + stats.t.logpdf(s, 3) + np.log(2) + log_s[:, None]
+    return np.asarray(special.logsumexp(terms, axis=0).reshape(beta.shape))
+
+
+def _sized(name: str) -> Callable[[Any], tuple[FloatArray, ...]]:
+    return lambda d: (d.variables["beta"][..., 0], np.log(d.variables[name]))
+
+
+def _pareto(log_size: FloatArray) -> FloatArray:
+    size = np.exp(log_size)
+    with np.errstate(divide="ignore"):
+        inside = np.where(size > 0.1, -2.5 * np.log(size) + log_size, -np.inf)
+    return np.asarray(inside)
+
+
+def _references() -> dict[str, Reference]:
+    rng = np.random.default_rng(4)
+    counts, unit = rng.negative_binomial(2, 0.3, 25).astype(float), rng.beta(0.8, 2, 25)
+    wide = (-4.0, 4.0)
+    return {
+        "poisson": Reference(
+            model=ph.Poisson("y ~ 1"),
+            y=counts,
+            log_lik=lambda y, a: stats.poisson.logpmf(y, np.exp(a)),
+            log_prior=_log_prior_of_coefficient,
+            box=((-2.0, 4.0),),
+            read=lambda d: (d.variables["beta"][..., 0],),
+        ),
+        "negative_binomial": Reference(
+            model=ph.NegativeBinomial("y ~ 1"),
+            y=counts,
+            log_lik=lambda y, a, b: stats.nbinom.logpmf(y, np.exp(b), special.expit(b - a)),
+            # 1/phi half-Cauchy(0, 5); the grid is of log phi.
+            log_prior=lambda a, b: (
+                _log_prior_of_coefficient(a[:, :1]) + stats.cauchy.logpdf(np.exp(-b), 0, 5) - b
+            ),
+            box=((-4.0, 6.0), (-5.0, 12.0)),
+            read=_sized("phi"),
+        ),
+        "beta": Reference(
+            model=ph.Beta("y ~ 1"),
+            y=unit,
+            log_lik=lambda y, a, b: stats.beta.logpdf(
+                y, np.exp(b) * special.expit(a), np.exp(b) * special.expit(-a)
+            ),
+            log_prior=lambda a, b: -np.logaddexp(0, a) - np.logaddexp(0, -a) + _pareto(b),
+            box=(wide, (np.log(0.1), 4.0)),
+            read=lambda d: (special.logit(d.variables["phi"]), np.log(d.variables["lambda"])),
+        ),
+        "beta_regression": Reference(
+            model=ph.BetaRegression("y ~ 1"),
+            y=unit,
+            log_lik=lambda y, a, b: stats.beta.logpdf(
+                y, np.exp(b) * special.expit(a), np.exp(b) * special.expit(-a)
+            ),
+            log_prior=lambda a, b: _log_prior_of_coefficient(a[:, :1]) + _pareto(b),
+            box=(wide, (np.log(0.1), 4.0)),
+            read=_sized("lambda"),
+        ),
+        "normal": Reference(
+            model=ph.NormalRegression("y ~ 1"),
+            y=np.log(counts + 0.5),
+            log_lik=lambda y, a, b: stats.norm.logpdf(y, a, np.exp(b)),
+            log_prior=lambda a, b: (
+                _log_prior_of_coefficient(a[:, :1]) + stats.t.logpdf(np.exp(b), 3) + b
+            ),
+            box=(wide, (-3.0, 3.0)),
+            read=_sized("sigma"),
+        ),
+    }
+
+
+REFERENCES = _references()
+
+
+def by_quadrature(case: Reference, alpha: FloatArray, cap: float | None) -> list[tuple[float, ...]]:
+    """Mean and sd of each parameter: a coarse grid, then a fine one where the mass is."""
+    box = case.box
+    for points in (80, 240):
+        axes = [np.linspace(low, high, points) for low, high in box]
+        grids = np.meshgrid(*axes, indexing="ij")
+        if len(grids) == 1:
+            grids = [grids[0][:, None]]
+        log_density = case.log_prior(*grids)
+        for value, weight in zip(case.y, alpha, strict=True):
+            if weight > 0:
+                term = weight * case.log_lik(value, *grids)
+                log_density = log_density + (term if cap is None else np.clip(term, -cap, cap))
+        share = np.exp(log_density - log_density.max())
+        margins = [
+            share.sum(axis=1 - k) if len(axes) == 2 else share[:, 0] for k in range(len(axes))
+        ]
+        box = tuple(_where_the_mass_is(x, p) for x, p in zip(axes, margins, strict=True))
+    moments = []
+    for x, p in zip(axes, margins, strict=True):
+        mean = float((x * p).sum() / p.sum())
+        moments.append((mean, float(np.sqrt(((x - mean) ** 2 * p).sum() / p.sum()))))
+    return moments
+
+
+def _where_the_mass_is(x: FloatArray, p: FloatArray) -> tuple[float, float]:
+    inside = np.flatnonzero(p > 1e-9 * p.max())
+    return float(x[max(0, inside[0] - 1)]), float(x[min(x.size - 1, inside[-1] + 1)])
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted", "censored"])
+@pytest.mark.parametrize("name", REFERENCES)
+def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
+    case = REFERENCES[name]
+    n = case.y.size
+    alpha = np.ones(n) if kind == "plain" else np.random.default_rng(9).random(n).round(2)
+    alpha[:2] = 1.0 if kind == "plain" else 0.0
+    cap = 1.2 if kind == "censored" else None
+    settings = ph.SamplerSettings(chains=4, warmup=1000, draws=2000, parallel_chains=1)
+    _, draws = fitted(case.model, case.y, alpha, 3, settings=settings, cap=cap)
+    for own, (mean, sd) in zip(case.read(draws), by_quadrature(case, alpha, cap), strict=True):
+        at, spread = _mcse(own)
+        assert abs(own.mean() - mean) < 5 * at
+        assert abs(own.std() - sd) < 5 * spread
+
+
+def test_weights_that_are_ignored_are_seen_by_quadrature() -> None:
+    case = REFERENCES["poisson"]
+    alpha = np.full(case.y.size, 0.3)
+    _, draws = fitted(case.model, case.y, np.ones(case.y.size), 3)
+    (own,), [(_, sd)] = case.read(draws), by_quadrature(case, alpha, None)
+    assert abs(own.std() - sd) > 5 * _mcse(own)[1]
+
+
+def _mcse(values: FloatArray) -> tuple[float, float]:
+    """Monte Carlo standard errors of the mean and the standard deviation of (chains, draws)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+
+        return tuple(float(arviz.mcse(values, method=m)) for m in ("mean", "sd"))  # type: ignore[return-value]

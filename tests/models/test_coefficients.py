@@ -1,0 +1,289 @@
+"""The coefficients' two priors: the target is the documented one, whatever the rough fit says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, special, stats
+
+import pyhybrid as ph
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines import SamplerSettings, StanProgram, load_program
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.coefficients import PRIORS, quadratic
+
+MODELS: dict[str, Any] = {
+    "negative_binomial": ph.NegativeBinomial,
+    "poisson": ph.Poisson,
+    "beta_regression": ph.BetaRegression,
+    "normal_regression": ph.NormalRegression,
+}
+ETA = {"negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1}
+
+
+def _table(model: str, n: int = 40) -> pd.DataFrame:
+    """Columns far from 0 and of unlike scales, as real ones are."""
+    rng = np.random.default_rng(6)
+    year, income = rng.integers(1990, 2020, n), rng.lognormal(10, 0.5, n).round()
+    eta = 0.05 * (year - 2005) + income / 5e4
+    outcomes: dict[str, Any] = {
+        "negative_binomial": lambda: rng.negative_binomial(3, 3 / (3 + np.exp(eta))),
+        "poisson": lambda: rng.poisson(np.exp(eta)),
+        "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
+        "normal_regression": lambda: rng.normal(eta, 0.8),
+    }
+    return pd.DataFrame({"y": outcomes[model](), "year": year, "income": income})
+
+
+def _log_prior_of_ratios(ratio: FloatArray, eta: float) -> float:
+    """log of the density of w ~ N(0, Omega), Omega ~ LKJ(eta), by one integral over r.
+
+    w = r cos: r ~ chi(nu), cosines of independent random directions, nu = K - 1 + 2 eta.
+    """
+    nu = ratio.size - 1 + 2 * eta
+
+    def density(r: float) -> float:
+        cosine = stats.beta.pdf((1 + ratio / r) / 2, (nu - 1) / 2, (nu - 1) / 2) / 2
+        return float(stats.chi.pdf(r, nu) * np.prod(cosine / r))
+
+    low = np.abs(ratio).max()
+    return float(np.log(integrate.quad(density, low, low + 30, limit=400)[0]))
+
+
+@pytest.mark.parametrize("eta", [1.0, 6.0])
+def test_correlations_integrated_out_leave_a_radius_and_independent_cosines(eta: float) -> None:
+    """For two coefficients, against the integral over their correlation."""
+
+    def over_correlation(w: FloatArray) -> float:
+        def density(rho: float) -> float:
+            prior = stats.beta.pdf((1 + rho) / 2, eta, eta) / 2
+            covariance = np.array([[1, rho], [rho, 1]])
+            return float(prior * stats.multivariate_normal.pdf(w, cov=covariance))
+
+        return float(np.log(integrate.quad(density, -1, 1, limit=400, epsabs=1e-13)[0]))
+
+    for w in np.array([[0.3, -0.4], [1.5, 1.0], [0.1, 2.0], [-2.5, -2.0]]):
+        assert abs(_log_prior_of_ratios(w, eta) - over_correlation(w)) < 1e-5
+        # What it would be, were eta another: the check can tell.
+        assert abs(_log_prior_of_ratios(w, eta + 2) - over_correlation(w)) > 1e-3
+
+
+def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any) -> float:
+    """The documented posterior by scipy: of (beta, size) or of (beta, sigma_beta, r, size)."""
+    beta = values["beta"]
+    y, X = bound.design.y, bound.design.X
+    mu_eta = X @ beta
+    if model == "beta_regression":
+        size = float(values["lambda"])
+        mu = special.expit(mu_eta)
+        total = stats.beta.logpdf(y, size * mu, size * (1 - mu)) @ _alpha(bound)
+        total += stats.pareto.logpdf(size, 1.5, scale=0.1)
+    elif model == "normal_regression":
+        sd = float(values["sigma"])
+        total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
+    elif model == "negative_binomial":
+        phi = float(values["phi"])
+        total = stats.nbinom.logpmf(y, phi, phi / (phi + np.exp(mu_eta))) @ _alpha(bound)
+        total += stats.halfcauchy.logpdf(float(values["reciprocal_phi"]), scale=5)
+    else:
+        total = stats.poisson.logpmf(y, np.exp(mu_eta)) @ _alpha(bound)
+    if prior == "normal":
+        return float(total + stats.norm.logpdf(beta, 0, [10, 2.5, 2.5]).sum())
+    sigma, nu = values["sigma_beta"], beta.size - 1 + 2 * ETA[model]
+    r = np.sqrt(nu) * np.exp(z_radius / np.sqrt(2 * nu))
+    cosine = beta / (sigma * r)
+    total += stats.t.logpdf(sigma, 3).sum() + stats.chi.logpdf(r, nu)
+    total += stats.beta.logpdf((1 + cosine) / 2, (nu - 1) / 2, (nu - 1) / 2).sum()
+    return float(total - np.log(sigma * r).sum())
+
+
+def _alpha(bound: Any) -> FloatArray:
+    return np.linspace(0.2, 1, bound.n)
+
+
+def _flat(values: Any, names: tuple[str, ...]) -> FloatArray:
+    return np.concatenate([np.atleast_1d(values[name]) for name in names])
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("model", MODELS)
+def test_the_target_is_the_documented_posterior(model: str, prior: str) -> None:
+    """log target - log posterior - log Jacobian is one constant, at any point, under any hints."""
+    bound = MODELS[model]("y ~ year + income", prior=prior).bind(_table(model))
+    data = bound.stan_data(_alpha(bound))
+    constants = _constants(model, prior, bound, load_program(model), data)
+    np.testing.assert_allclose(constants, constants[0], atol=2e-5)
+    wrong = load_program(model).text.replace("0.5 * (freedom - 1)", "0.5 * freedom")
+    wrong = wrong.replace("0.5 * dot_self(own)", "0.4 * dot_self(own)")
+    broken = StanProgram(name="broken", text=wrong)
+    found = _constants(model, prior, bound, broken, data)
+    assert np.ptp(found) > 1e-3
+
+
+def _constants(model: str, prior: str, bound: Any, program: StanProgram, data: Any) -> Any:
+    rng = np.random.default_rng(5)
+    at = ProgramAtPoints(program, data)
+    names = (*bound.model.parameters, *(("sigma_beta",) if prior == "published" else ()))
+    points = rng.normal(size=(6, at.n_unconstrained))
+    found = []
+    for point, density in zip(points, at.log_density(points), strict=True):
+        steps = 1e-5 * np.eye(point.size)
+        moved = at.quantities(np.vstack([point[None], point + steps, point - steps]))
+        rows = np.array([
+            np.append(
+                _flat({k: v[s] for k, v in moved.items()}, names),
+                moved["z_radius"][s] if prior == "published" else [],
+            )
+            for s in range(2 * point.size + 1)
+        ])  # fmt: skip
+        slope = (rows[1 : point.size + 1] - rows[point.size + 1 :]) / 2e-5
+        values = {name: v[0] for name, v in moved.items()}
+        z_radius = float(values["z_radius"][0]) if prior == "published" else 0.0
+        jacobian = np.linalg.slogdet(slope)[1]
+        if model == "negative_binomial":  # the prior is of 1/phi: d phi = phi^2 d (1/phi)
+            jacobian -= 2 * np.log(values["phi"])
+        if prior == "published":  # of r: d r = r d z_radius / sqrt(2 nu)
+            jacobian += z_radius / np.sqrt(2 * (2 + 2 * ETA[model]))
+        found.append(density - _log_target(model, prior, values, z_radius, bound) - jacobian)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_location_scale_and_hints_do_not_move_the_posterior(prior: str) -> None:
+    """Means under the hints of the data, and under none at all."""
+    bound = ph.Poisson("y ~ x + z", prior=prior).bind(
+        pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6], "x": np.arange(8) / 4, "z": [0, 1] * 4})
+    )
+    settings = SamplerSettings(chains=4, warmup=500, draws=1000, parallel_chains=1)
+    data = bound.stan_data(np.ones(8))
+    none = data | {"information_root": np.zeros((3, 3)), "score": np.zeros(3)}
+    fits = [
+        EmbeddedEngine().sample(bound.program, own, seed=4, settings=settings).variables["beta"]
+        for own in (data, none)
+    ]
+    import arviz
+
+    for k in range(3):
+        one, two = (fit[..., k] for fit in fits)
+        error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (one, two)))
+        assert abs(one.mean() - two.mean()) < 5 * error
+
+
+PUBLISHED = """
+data { int n; int K; array[n] int y; matrix[n, K] X; }
+parameters { vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; }
+model {
+  L_beta ~ lkj_corr_cholesky(6);
+  sigma_beta ~ student_t(3, 0, 1);
+  beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
+  y ~ poisson_log(X * beta);
+}
+"""
+
+
+def test_the_posterior_is_that_of_the_published_program_written_plainly() -> None:
+    """Means of beta, sigma_beta and of the prior's correlations, which are drawn afterwards."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": rng.poisson(3, 30), "a": rng.normal(size=30), "b": [0, 1] * 15})
+    bound = ph.Poisson("y ~ a + b").bind(table)
+    data = bound.stan_data(np.ones(30), emit_log_lik=True)
+    plain = {"n": 30, "K": 3, "y": bound.design.y.astype(int), "X": bound.design.X}
+    settings = SamplerSettings(
+        chains=4, warmup=1000, draws=2500, adapt_delta=0.99, parallel_chains=1
+    )
+    ours = EmbeddedEngine().sample(bound.program, data, seed=1, settings=settings)
+    theirs = EmbeddedEngine().sample(
+        StanProgram(name="published", text=PUBLISHED), plain, seed=1, settings=settings
+    )
+    import arviz
+
+    for name in ("beta", "sigma_beta", "L_beta"):
+        one, two = (np.log(d.variables[name]) if name == "sigma_beta" else d.variables[name]
+                    for d in (ours, theirs))  # fmt: skip
+        one, two = (v.reshape(*v.shape[:2], -1) for v in (one, two))
+        for k in range(one.shape[2]):
+            if np.ptp(one[..., k]) == 0:
+                assert np.ptp(two[..., k]) == 0
+                continue
+            for power in (1, 2):
+                a, b = one[..., k] ** power, two[..., k] ** power
+                error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (a, b)))
+                assert abs(a.mean() - b.mean()) < 5 * error, (name, k, power)
+
+
+@pytest.mark.parametrize("emit_log_lik", [False, True])
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("model", MODELS)
+def test_the_embedded_engine_compiles_all_of_a_program(
+    model: str, prior: str, emit_log_lik: bool
+) -> None:
+    """It notes what it must interpret, which is slow."""
+    bound = MODELS[model]("y ~ year + income", prior=prior).bind(_table(model))
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=emit_log_lik)
+    settings = SamplerSettings(chains=2, warmup=10, draws=10)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=settings)
+    assert draws.provenance.notes == ()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> None:
+    """Trees stay shallow whatever the columns' location and scale."""
+    table = _table(model, n=200)
+    bound = MODELS[model]("y ~ year + income", prior="normal").bind(table)
+    settings = SamplerSettings(chains=2, warmup=300, draws=200, parallel_chains=1)
+    draws = EmbeddedEngine().sample(
+        bound.program, bound.stan_data(np.ones(200)), seed=2, settings=settings
+    )
+    assert draws.treedepth.mean() < 3.5
+    assert draws.divergent.sum() == 0
+
+
+def test_the_quadratic_has_the_log_likelihoods_gradient_and_curvature() -> None:
+    bound = ph.Poisson("y ~ year + income").bind(_table("poisson"))
+    X, beta = bound.design.X, np.array([-1.0, 5e-4, 1e-5])
+    mu = np.exp(X @ beta)
+    found = quadratic(X, beta, bound.design.y - mu, mu)
+    information = found["information_root"] @ found["information_root"].T
+    np.testing.assert_allclose(information, (X.T * mu) @ X, rtol=1e-10)
+    gradient = found["score"] - information @ beta
+    np.testing.assert_allclose(gradient, X.T @ (bound.design.y - mu), rtol=1e-6, atol=1e-4)
+
+
+def test_fewer_rows_than_columns_leave_directions_without_information() -> None:
+    root = quadratic(np.ones((1, 3)), np.zeros(3), np.ones(1), np.ones(1))["information_root"]
+    np.testing.assert_allclose(root @ root.T, np.ones((3, 3)))
+
+
+def test_settings_of_the_prior_are_public_and_checked() -> None:
+    model = ph.Poisson("y ~ x", prior="normal", prior_scale=1.5)
+    described = model.describe()
+    assert described["prior"] == "normal"
+    assert described["prior_scale"] == 1.5
+    assert "prior" not in ph.Poisson("y ~ x").describe()
+    data = model.prior_data(("Intercept", "x"))
+    np.testing.assert_array_equal(data["prior_scale"], [10, 1.5])
+    for wrong, message in (
+        ({"prior": "flat"}, "prior must be one of"),
+        ({"prior_scale": 0}, "prior_scale must be"),
+        ({"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            ph.BetaRegression("y ~ x", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_normal_prior_holds_where_the_data_say_nothing() -> None:
+    bound = ph.Poisson("y ~ x", prior="normal", prior_scale=0.5).bind(
+        pd.DataFrame({"y": [0, 1, 2], "x": [0.0, 1, 3]})
+    )
+    settings = SamplerSettings(chains=4, warmup=300, draws=1000, parallel_chains=1)
+    draws = EmbeddedEngine().sample(
+        bound.program, bound.stan_data(np.zeros(3)), seed=2, settings=settings
+    )
+    beta = draws.flat("beta") / [10, 0.5]
+    for k in range(2):
+        assert stats.kstest(beta[::4, k], "norm").pvalue > 1e-4

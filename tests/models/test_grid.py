@@ -1,0 +1,98 @@
+"""Grids of parameters: coordinates and their inverses, priors with Jacobians, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.grid import (
+    Axis,
+    BetaForm,
+    NegativeBinomialForm,
+    NormalForm,
+    ParameterGrid,
+    PoissonForm,
+    scale_mixture_log_density,
+)
+
+FORMS: list[Any] = [PoissonForm(), NegativeBinomialForm(), BetaForm(), NormalForm(min_sd=0.1)]
+SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS for axis in form.axes}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: type(form).__name__)
+def test_coordinates_are_the_inverse_of_parameters(form: Any) -> None:
+    grid = ParameterGrid.of(form, {axis.name: SMALL[axis.name] for axis in form.axes})
+    at = grid.at(np.arange(grid.size))
+    back = form.coordinates(form.parameters(at))
+    for name, values in at.items():
+        np.testing.assert_allclose(back[name], values, atol=1e-12)
+    assert len({tuple(point) for point in zip(*at.values(), strict=True)}) == grid.size
+
+
+def test_scale_mixture_is_the_integral_over_the_scale() -> None:
+    for beta in (1e-3, 0.2, 1.0, 4.0, 12.0):
+        exact, _ = integrate.quad(
+            lambda log_s, beta=beta: (
+                2 * stats.t.pdf(np.exp(log_s), 3) * stats.norm.pdf(beta, scale=np.exp(log_s))
+                * np.exp(log_s)
+            ),
+            -18, 12, limit=500, epsabs=0, epsrel=1e-10,
+        )  # fmt: skip
+        found = scale_mixture_log_density(np.array([beta]))[0]
+        assert found == pytest.approx(np.log(exact), abs=1e-6)
+
+
+def test_priors_are_the_documented_ones() -> None:
+    """Of the parameters, transformed: the Jacobian by differences."""
+    h = 1e-6
+    r = np.array([0.1, 1.0, 7.0])
+    log_r = np.log(r)
+    expected = stats.cauchy.logpdf(r, scale=5) + np.log((np.exp(log_r + h) - r) / h)
+    at = {"log_mean": np.zeros(3), "log_reciprocal_phi": log_r}
+    found = NegativeBinomialForm().log_prior(at)
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
+
+    u, v = np.array([-2.0, 0.0, 1.5]), np.array([-1.0, 0.5, 3.0])
+    phi, size = 1 / (1 + np.exp(-u)), 0.1 + np.exp(v)
+    slope = (1 / (1 + np.exp(-u - h)) - phi) / h * (np.exp(v + h) - np.exp(v)) / h
+    expected = np.log(slope) + stats.pareto.logpdf(size, 1.5, scale=0.1)
+    found = BetaForm().log_prior({"logit_phi": u, "log_lambda": v})
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
+
+    at = {"mean": np.full(3, 0.7), "log_sd": v}
+    sigma = 0.1 + np.exp(v)
+    expected = stats.t.logpdf(sigma, 3) + v
+    np.testing.assert_allclose(
+        np.diff(NormalForm(min_sd=0.1).log_prior(at)), np.diff(expected), atol=1e-12
+    )
+
+
+def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
+    form = NegativeBinomialForm()
+    with pytest.raises(InvalidInput, match="coordinates of the model, log_mean, log_reciprocal"):
+        ParameterGrid.of(form, {"phi": (0, 1, 10)})
+    with pytest.raises(InvalidInput, match="must have lower below upper"):
+        ParameterGrid.of(form, {"log_mean": (1, 0, 10)})
+    with pytest.raises(InvalidInput, match="lower, upper, size"):
+        ParameterGrid.of(form, {"log_mean": (0, 1)})
+    with pytest.raises(InvalidInput, match="at most 5000000 points"):
+        ParameterGrid.of(form, {"log_mean": (0, 1, 10_000)})
+    with pytest.raises(InvalidInput, match="size of grid axis 'a'"):
+        Axis(name="a", lower=0, upper=1, size=1)
+
+
+def test_a_grid_around_a_center() -> None:
+    like = ParameterGrid.of(NegativeBinomialForm())
+    grid = ParameterGrid.around(
+        {"log_mean": 1.0, "log_reciprocal_phi": 0.5},
+        {"log_mean": 0.2, "log_reciprocal_phi": 0.4},
+        like,
+    )
+    assert grid.describe() == {
+        "log_mean": [0.8, 1.2, 1250],
+        "log_reciprocal_phi": [pytest.approx(0.1), 0.9, 800],
+    }

@@ -1,0 +1,557 @@
+"""Normal and mixture regressions: densities, priors, hints, transforms, convergence, releases."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+import pyhybrid as ph
+from pyhybrid.cli.options import build_model
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine, _plain
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import PosteriorFit, open_session
+from pyhybrid.models.rough_mixture import rough_mixture
+from pyhybrid.models.transforms import LARGEST, TRANSFORMS
+
+TINY = SamplerSettings(chains=2, warmup=20, draws=20)
+SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
+HINTS = (
+    "information",
+    "score",
+    "center_sigma",
+    "spread_sigma",
+    "center_ratio",
+    "spread_ratio",
+)
+
+
+@cache
+def _two_components() -> pd.DataFrame:
+    """300 records: 0.3 N(3 + x, 0.3), 0.7 N(-1 - x/2, 0.6)."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300).round(3)
+    first = rng.random(300) < 0.3
+    y = np.where(first, rng.normal(3 + x, 0.3), rng.normal(-1 - x / 2, 0.6))
+    return pd.DataFrame({"y": y, "x": x, "first": first})
+
+
+def _mixture(n_components: int = 2) -> ph.MixtureRegression:
+    return ph.MixtureRegression("y ~ x", n_components=n_components)
+
+
+@cache
+def _fit(n_components: int) -> PosteriorFit:
+    bound = _mixture(n_components).bind(_two_components())
+    return open_session(bound, seed=3, engine="embedded", settings=SHORT,
+                        on_not_converged="warn").unweighted()  # fmt: skip
+
+
+def _densities(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
+    import stanli
+
+    model = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    return np.array([model.log_prob_grad(point)[0] for point in points])
+
+
+# --- the likelihood -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 4])
+def test_log_lik_is_scipys(n_components: int) -> None:
+    rng = np.random.default_rng(n_components)
+    y, X = rng.normal(size=7) * 3, np.column_stack([np.ones(7), rng.normal(size=7)])
+    beta = rng.normal(size=(20, 2, n_components))
+    sigma = np.exp(rng.normal(size=(20, n_components)))
+    proportion = rng.dirichlet(np.ones(n_components), 20)
+    parameters = {"beta": beta, "sigma": sigma, "log_proportion": np.log(proportion)}
+    ours = _mixture(n_components).log_lik(parameters, y, X)
+    mean = np.einsum("np,spk->snk", X, beta)
+    density = stats.norm.pdf(y[None, :, None], mean, sigma[:, None, :])
+    expected = np.log((proportion[:, None, :] * density).sum(axis=2))
+    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_numpy_log_lik_is_stans(n_components: int) -> None:
+    bound = _mixture(n_components).bind(_two_components())
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("cap", [None, 0.8])
+def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
+    """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
+    bound = _mixture(3).bind(_two_components())
+    rng = np.random.default_rng(3)
+    one, two = rng.uniform(size=(2, bound.n))
+    one[:5] = 0
+    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
+    import stanli
+
+    model, chosen = stanli.Model(stan_code=bound.program.text, data=_plain(data)), [0, 9, 30]
+    points = np.array(
+        [
+            model.unconstrain(
+                {
+                    n: draws.flat(n)[s].T.ravel().tolist() if n in draws.variables else []
+                    for n in draws.parameters
+                }
+            )
+            for s in chosen
+        ]
+    )
+    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
+
+    def term(alpha: np.ndarray) -> np.ndarray:
+        weighted = alpha * log_lik
+        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
+
+    def density(alpha: np.ndarray) -> np.ndarray:
+        own = bound.stan_data(alpha, cap=cap) | {name: data[name] for name in HINTS}
+        return _densities(bound, own, points)
+
+    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
+
+
+# --- priors and hints ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_without_data_draws_follow_the_priors(n_components: int) -> None:
+    """All weights 0: Dirichlet(a/C) with a ~ Gamma(1, 1), LKJ(1), half-t's, by quantiles."""
+    bound = _mixture(n_components).bind(_two_components())
+    draws = EmbeddedEngine().sample(
+        bound.program,
+        bound.stan_data(np.zeros(bound.n)),
+        seed=8,
+        settings=SamplerSettings(chains=4, warmup=600, draws=900, adapt_delta=0.95),
+    )
+    assert draws.divergent.mean() < 0.01
+
+    def beta_product(beta: np.ndarray) -> np.ndarray:
+        return np.cbrt(beta[..., 0] * beta[..., 1])
+
+    rng = np.random.default_rng(2)
+    size = 200_000
+    a = rng.gamma(1, 1, size)
+    gammas = rng.gamma(np.repeat(a[:, None] / 3, 3, axis=1))
+    share = gammas[:, 0] / np.maximum(gammas.sum(axis=1), 1e-300)
+    half_t = np.abs(rng.standard_t(3, (2, size)))
+    r = rng.uniform(-1, 1, size)  # LKJ(1) of a 2 x 2 correlation matrix
+    z = rng.standard_normal((2, size))
+    beta = half_t * np.vstack([z[0], r * z[0] + np.sqrt(1 - r**2) * z[1]])
+    ours = {
+        "sigma": draws.variables["sigma"][:, :, 0],
+        "sigma_beta": draws.variables["sigma_beta"][:, :, 1],
+        "beta": draws.variables["beta"][:, :, 0, -1],
+        "slope over intercept": np.arctan2(
+            draws.variables["beta"][:, :, 1, -1], draws.variables["beta"][:, :, 0, -1]
+        ),
+        "product": beta_product(draws.variables["beta"][:, :, :, -1]),
+    }
+    if n_components > 1:
+        ours["share"] = draws.variables["proportion"][:, :, 0]
+        ours["a"] = draws.variables["concentration"][:, :, 0]
+    true = {
+        "sigma": half_t[0],
+        "sigma_beta": half_t[0],
+        "product": beta_product(beta.T),
+        "share": share,
+        "beta": beta[0],
+        "slope over intercept": np.arctan2(beta[1], beta[0]),
+        "a": a,
+    }
+    import arviz
+
+    for name, values in ours.items():
+        for q in (0.25, 0.5, 0.75, 0.9):
+            below = (values <= np.quantile(true[name], q)).astype(float)
+            error = np.sqrt(q * (1 - q) / float(arviz.ess(below)))
+            assert abs(below.mean() - q) < 5 * error, (name, q, below.mean())
+            assert error < 0.08, name
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_hints_do_not_move_the_posterior(n_components: int) -> None:
+    """The same parameters have the same density, up to a constant, whatever the hints."""
+    bound = _mixture(n_components).bind(_two_components())
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=False)
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(n_components, 2, 2))
+    other = data | {
+        "information": root @ root.transpose(0, 2, 1),
+        "score": rng.normal(size=(2, n_components)),
+        "center_sigma": rng.normal(size=n_components),
+        "spread_sigma": rng.uniform(0.5, 2, n_components),
+        "center_ratio": rng.normal(size=n_components),
+        "spread_ratio": rng.uniform(0.5, 2, n_components),
+    }
+    import stanli
+
+    models = [stanli.Model(stan_code=bound.program.text, data=_plain(d)) for d in (data, other)]
+    values = []
+    for _ in range(4):
+        target = {
+            "beta": rng.normal(size=(2, n_components)),
+            "sigma": rng.uniform(0.5, 2, n_components),
+            "log_ratio": np.append(0, rng.normal(size=n_components - 1)),
+        }
+        shared = {
+            "scale_beta": rng.uniform(0.3, 2, 2).tolist(),
+            "z_below": rng.normal(size=int(n_components > 1)).tolist(),
+            "z_diagonal": (rng.normal(size=2) * 0.3).tolist(),
+            "z_radius": (rng.normal(size=int(n_components == 1)) * 0.3).tolist(),
+            "concentration": rng.uniform(0.5, 2, int(n_components > 1)).tolist(),
+        }
+        densities = []
+        for model, hints in zip(models, (data, other), strict=True):
+            own, jacobian = _z_of(target, shared, hints)
+            point = model.unconstrain({**shared, **own})
+            densities.append(model.log_prob_grad(point)[0] + jacobian)
+        values.append(densities[0] - densities[1])
+    np.testing.assert_allclose(values, values[0], rtol=1e-8, atol=1e-8)
+
+
+def _z_of(
+    target: dict[str, Any], shared: dict[str, Any], hints: dict[str, Any]
+) -> tuple[dict[str, Any], float]:
+    """z's under which the program's parameters are `target`, and log |d z / d target|."""
+    size, diagonal = np.array(shared["scale_beta"]), np.array(shared["z_diagonal"])
+    if shared["z_radius"]:
+        scale = np.diag(size * np.sqrt(3) * np.exp(shared["z_radius"][0] / np.sqrt(6)))
+    else:
+        freedom = np.array([3.0, 2.0])
+        A = np.diag(np.exp(np.log(freedom) / 2 + diagonal / np.sqrt(2 * freedom)))
+        A[1, 0] = shared["z_below"][0]
+        scale = (size / np.linalg.norm(A, axis=1))[:, None] * A
+    z, jacobian = [], 0.0
+    for k in range(target["sigma"].size):
+        root = np.linalg.cholesky(scale.T @ hints["information"][k] @ scale + np.eye(2))
+        u = np.linalg.solve(scale, target["beta"][:, k])
+        z.append(root.T @ u - np.linalg.solve(root, scale.T @ hints["score"][:, k]))
+        jacobian += np.log(np.diag(root)).sum() - np.log(np.diag(scale)).sum()
+    z_sigma = (np.log(target["sigma"]) - hints["center_sigma"]) / hints["spread_sigma"]
+    z_ratio = ((target["log_ratio"] - hints["center_ratio"]) / hints["spread_ratio"])[1:]
+    jacobian -= np.log(hints["spread_sigma"]).sum() + np.log(hints["spread_ratio"][1:]).sum()
+    own = {
+        "z": np.array(z).ravel().tolist(),
+        "z_sigma": z_sigma.tolist(),
+        "z_ratio": z_ratio.tolist(),
+    }
+    return own, jacobian
+
+
+def test_one_component_is_the_posterior_by_quadrature() -> None:
+    """y ~ 1: (mean, sigma) with the prior of the mean, half-t_3 scale, integrated numerically."""
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"y": rng.normal(0.6, 1.4, 25)})
+    alpha = rng.uniform(0.2, 1, 25)
+    bound = ph.NormalRegression("y ~ 1").bind(table)
+    session = open_session(bound, seed=2, engine="embedded",
+                           settings=SamplerSettings(warmup=1000, draws=2000))  # fmt: skip
+    fit = session.fit(alpha, label="weighted fit")
+    means, sigmas = np.linspace(-1.5, 2.5, 201), np.exp(np.linspace(-1.2, 1.6, 201))
+    log_scales = np.linspace(-14, 9, 4001)
+    scales = np.exp(log_scales)
+    half_t = stats.t.pdf(scales, 3) * scales
+    # The mean's prior: N(0, s^2) over half-t_3 scales s.
+    prior = stats.norm.pdf(means[:, None], 0, scales) @ half_t
+    squares = np.array([alpha @ (table["y"].to_numpy() - m) ** 2 for m in means])
+    log_lik = -alpha.sum() * np.log(sigmas) - squares[:, None] / (2 * sigmas**2)
+    log_post = log_lik + np.log(prior)[:, None] + stats.t.logpdf(sigmas, 3) + np.log(sigmas)
+    weight = np.exp(log_post - logsumexp(log_post))
+    mean, sd = float(weight.sum(axis=1) @ means), float(weight.sum(axis=0) @ sigmas)
+    import arviz
+
+    for ours, expected in (
+        (fit.draws.variables["beta"][:, :, 0], mean),
+        (fit.draws.variables["sigma"], sd),
+    ):
+        error = float(arviz.mcse(ours))
+        assert error < 0.02
+        assert abs(ours.mean() - expected) < 5 * error
+
+
+# --- whole fits ---------------------------------------------------------------------------------
+
+
+def test_one_component_is_normal_regression() -> None:
+    """Two programs, one posterior: the one reads sums, the other rows."""
+    import arviz
+
+    fits = [
+        open_session(model.bind(_two_components()), seed=1, engine="embedded").unweighted()
+        for model in (ph.NormalRegression("y ~ x"), _mixture(1))
+    ]
+    for name in ("beta", "sigma"):
+        one, two = (
+            fit.draws.variables[name].reshape(*fit.draws.divergent.shape, -1) for fit in fits
+        )
+        for k in range(one.shape[2]):
+            a, b = one[..., k], two[..., k]
+            for power in (1, 2):
+                error = np.hypot(*(float(arviz.mcse(v**power)) for v in (a, b)))
+                assert abs((a**power).mean() - (b**power).mean()) < 5 * error
+
+
+def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
+    """n = 4000: the flat-prior posterior, t with n - K degrees of freedom, to the prior's order."""
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=4000)
+    table = pd.DataFrame({"y": 0.5 - x + rng.normal(0, 0.8, 4000), "x": x})
+    bound = ph.NormalRegression("y ~ x").bind(table)
+    fit = open_session(bound, seed=1, engine="embedded", settings=SHORT).unweighted()
+    beta = fit.draws.flat("beta")
+    expected, squares, *_ = np.linalg.lstsq(bound.design.X, bound.design.y, rcond=None)
+    covariance = np.linalg.inv(bound.design.X.T @ bound.design.X) * squares[0] / (4000 - 2)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(beta.mean(axis=0), expected, atol=0.3 * sd.max())
+    np.testing.assert_allclose(beta.std(axis=0), sd, rtol=0.15)
+
+
+def test_two_components_are_recovered() -> None:
+    fit = _fit(2)
+    assert fit.diagnostics.max_rhat < 1.02, fit.diagnostics
+    order = np.argsort(fit.draws.flat("sigma"), axis=1)
+
+    def sorted_(name: str) -> np.ndarray:
+        values = fit.draws.flat(name)
+        return np.take_along_axis(values, order if values.ndim == 2 else order[:, None], axis=-1)
+
+    for name, true in (
+        ("sigma", [0.3, 0.6]),
+        ("proportion", [_two_components()["first"].mean(), 1 - _two_components()["first"].mean()]),
+        ("beta", [[3, -1], [1, -0.5]]),
+    ):
+        values = sorted_(name)
+        assert (np.abs(values.mean(axis=0) - true) < 4 * values.std(axis=0) + 1e-3).all(), name
+        assert (values.std(axis=0) < 0.1).all()
+
+
+def test_labels_that_switch_are_not_reported() -> None:
+    """Chains whose components have other names: R-hat of parameters is huge, ours is not moved."""
+    from dataclasses import replace
+
+    from pyhybrid.engines import diagnose
+
+    fit, bound = _fit(2), _mixture().bind(_two_components())
+    switched = dict(fit.draws.variables)
+    for name in ("beta", "sigma", "log_proportion"):
+        values = switched[name].copy()
+        values[:2] = values[:2, ..., ::-1]
+        switched[name] = values
+    draws = replace(fit.draws, variables=switched)
+    whole = diagnose(draws, None, bound.monitored(draws))
+    assert whole.max_rhat == pytest.approx(fit.diagnostics.max_rhat, abs=1e-8)
+    assert diagnose(draws, None, {"sigma": switched["sigma"]}).max_rhat > 1.5
+
+
+def test_monitored_densities_are_densities() -> None:
+    fit, bound = _fit(2), _mixture().bind(_two_components())
+    found = bound.monitored(fit.draws)["log_density"]
+    assert found.shape == (4, fit.draws.n_draws // 4, 28)
+    assert np.isfinite(found).all()
+
+
+def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
+    table = _two_components()
+    X = np.column_stack([np.ones(300), table["x"]])
+    fit = rough_mixture(table["y"].to_numpy(), X, np.ones(300), 4)
+    true = []
+    for own in (~table["first"], table["first"]):
+        residual = np.linalg.lstsq(X[own], table["y"][own], rcond=None)[1][0]
+        true.append(np.sqrt(residual / (own.sum() - 2)))
+    np.testing.assert_allclose(fit.sd[:2], true, rtol=0.1)
+    np.testing.assert_allclose(fit.center[:, :2], [[-1, 3], [-0.5, 1]], atol=0.15)
+    np.testing.assert_array_equal(fit.size[2:], 0)
+    np.testing.assert_array_equal(fit.information[2:], 0)
+
+
+def test_refits_start_from_a_fit_with_empty_variables() -> None:
+    """Re-weighting hands the last draws on; one component has no ratios to hand on."""
+    release = ph.LipschitzWeighted(
+        ph.NormalRegression("y ~ x"), reweighting=ph.Reweighting(recursive=False)
+    ).release(_two_components(), seed=1, engine="embedded")
+    assert release.reweighted is not None
+    assert len(release.reweighted.steps) >= 1
+
+
+# --- releases -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def incomes() -> pd.DataFrame:
+    rng = np.random.default_rng(12)
+    n = 200
+    age = rng.integers(20, 80, n)
+    low = rng.random(n) < 0.2
+    log_income = np.where(low, rng.normal(8, 0.8, n), rng.normal(10 + 0.005 * age, 0.5, n))
+    return pd.DataFrame(
+        {"income": np.exp(log_income).round().astype("int32"), "age10": (age - 50) / 10},
+        index=[f"p{i}" for i in range(n)],
+    )
+
+
+def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
+    model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
+    release = ph.LipschitzWeighted(model).release(
+        incomes, n_synthetic=2, seed=1, engine="embedded", settings=SHORT, on_not_converged="warn"
+    )
+    for made in release.synthetic:
+        assert list(made.columns) == list(incomes.columns)
+        assert made.index.equals(incomes.index)
+        assert made["income"].dtype == incomes["income"].dtype or made["income"].dtype == "int64"
+        assert (made["income"] >= 1).all()
+        pd.testing.assert_series_equal(made["age10"], incomes["age10"])
+    assert release.settings["transform"] == "log"
+    assert release.settings["unit"] == 1000
+    assert release.charge.density_above_one
+    replaced = ph.epsilon_of_bound(2 * release.charge.bound, n_draws_released=2)
+    assert ph.epsilon_of_bound(
+        release.charge.bound, n_draws_released=2, relation="replace", density_above_one=True
+    ) == pytest.approx(replaced)
+
+
+def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> None:
+    one, thousand = (
+        ph.NormalRegression("income ~ 1", transform="log", unit=unit).bind(incomes).design.y
+        for unit in (1, 1000)
+    )
+    np.testing.assert_allclose(one - thousand, np.log(1000))
+
+
+def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
+    model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000)
+    release = ph.Censored(model, epsilon=6, inner=ph.Unweighted(model)).release(
+        incomes, seed=1, engine="embedded", settings=SHORT
+    )
+    assert release.charge.kind == "strict"
+    assert release.charge.bound == 3
+    assert release.confidential.lipschitz.max() <= 3
+    assert release.diagnostics.n_elsewhere is not None
+
+
+def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
+    several, one = (_mixture(c).bind(_two_components()).assumptions for c in (2, 1))
+    assert "none of them reached are assumed to have no weight" in " ".join(several)
+    assert one == ()
+
+
+def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> None:
+    model = ph.NormalRegression("income ~ age10", transform="asinh", unit=1e4, min_sd=0.01)
+    made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,
+                        n_draws=50)  # fmt: skip
+    made.save(tmp_path / "calibration")
+    again = ph.Calibration.load(tmp_path / "calibration")
+    assert again.model == model
+    bound = model.bind(incomes)
+    np.testing.assert_array_equal(again.weights(bound), made.weights(bound))
+
+
+def test_deviations_stay_above_their_floor() -> None:
+    """Half of the outcomes are one value: without a floor a component would narrow onto it."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": np.where(np.arange(200) % 2, 1.0, rng.normal(size=200))})
+    bound = ph.MixtureRegression("y ~ 1", n_components=2, min_sd=0.05).bind(table)
+    draws = EmbeddedEngine().sample(
+        bound.program, bound.stan_data(np.ones(200)), seed=1,
+        settings=SamplerSettings(chains=2, warmup=300, draws=200),
+    )  # fmt: skip
+    sigma = draws.flat("sigma")
+    assert (sigma > 0.05).all()
+    assert np.median(sigma.min(axis=1)) < 0.06
+    largest = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1).max()
+    assert largest < -np.log(0.05 * np.sqrt(2 * np.pi))
+
+
+# --- transforms ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("unit", [1.0, 250.0])
+def test_transforms_come_back(name: str, unit: float) -> None:
+    model = ph.NormalRegression("y ~ 1", transform=name, unit=unit)
+    y = np.array([0.01, 1.5, 20.0, 3e5])
+    if not TRANSFORMS[name].positive:
+        y = np.concatenate([-y[::-1], [0.0], y])
+    t = model.to_support(y)
+    assert (np.diff(t) > 0).all()
+    np.testing.assert_allclose(model.from_support(t, y), y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_replicates_never_overflow(name: str) -> None:
+    model = ph.NormalRegression("y ~ 1", transform=name)
+    made = model.from_support(np.array([-1e200, -800.0, 0.0, 800, 1e200]), np.array([1.0, 2]))
+    assert np.isfinite(made).all()
+    assert made.max() == LARGEST
+    assert made.min() == (1 if name == "log" else -LARGEST)
+
+
+def test_replicates_follow_the_mixture() -> None:
+    model, rng = _mixture(2), np.random.default_rng(1)
+    parameters = {
+        "beta": np.array([[0.0, 3.0], [1.0, -1.0]]),
+        "sigma": np.array([0.5, 1.5]),
+        "log_proportion": np.log([0.3, 0.7]),
+    }
+    X = np.column_stack([np.ones(40_000), np.arange(40_000) % 2])
+    made = model.draw_outcome(parameters, X, rng)
+    for x in (0, 1):
+        parts = ((0.3, stats.norm(x, 0.5)), (0.7, stats.norm(3 - x, 1.5)))
+
+        def cdf(v: Any, parts: Any = parts) -> Any:
+            return sum(p * d.cdf(v) for p, d in parts)
+
+        assert stats.kstest(made[x::2], cdf).pvalue > 1e-4
+
+
+# --- the command line, bad input ----------------------------------------------------------------
+
+
+def test_models_by_name() -> None:
+    model = build_model("mixture:n_components=5,transform=log", "y ~ x")
+    assert model == ph.MixtureRegression("y ~ x", n_components=5, transform="log")
+    assert build_model("normal:unit=1000", "y ~ x") == ph.NormalRegression("y ~ x", unit=1000)
+    assert model.describe() == {
+        "model": "MixtureRegression",
+        "formula": "y ~ x",
+        "transform": "log",
+        "unit": 1.0,
+        "min_sd": 0.0,
+        "density": "of log(y / 1), Jacobian left out",
+        "n_components": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: ph.NormalRegression("y ~ x", transform="sqrt"), "transform must be one of"),
+        (lambda t: ph.NormalRegression("y ~ x", unit=0), "unit must be"),
+        (lambda t: ph.NormalRegression("y ~ x", min_sd=-1), "min_sd must be >= 0"),
+        (lambda t: ph.MixtureRegression("y ~ x", n_components=0), "n_components must be"),
+        (lambda t: ph.MixtureRegression("y ~ x", n_components=1.5), "n_components must be"),
+        (lambda t: ph.MixtureRegression("y ~ x", n_components=301).bind(t),
+         "at most the number of records, 300: found 301"),
+        (lambda t: ph.NormalRegression("y ~ x", transform="log").bind(t),
+         "above 0 for transform='log': row"),
+        (lambda t: ph.NormalRegression("y ~ x").bind(t.assign(y=t["y"] * 1e16)),
+         "size: row .* is larger"),
+        (lambda t: build_model("mixture:n_components=two", "y ~ x"), "must be a whole number"),
+        (lambda t: build_model("normal:n_components=2", "y ~ x"), "takes no --n-components"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make(_two_components())

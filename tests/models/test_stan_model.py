@@ -1,0 +1,433 @@
+"""Users' own Stan programs: the page about them runs; programs that break a demand are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.programs import block_text, declared_names
+from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.session import open_session
+
+PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
+SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
+PROGRAM = """
+data {
+  int<lower=1> n;
+  array[n] int y;
+  vector[n] weights;
+  real cap;
+}
+parameters { real<lower=0> rate; }
+model {
+  rate ~ gamma(2, 1);
+  for (i in 1:n) target += fmax(-cap, fmin(cap, weights[i] * poisson_lpmf(y[i] | rate)));
+}
+generated quantities {
+  vector[n] log_lik;
+  array[n] int y_rep;
+  for (i in 1:n) {
+    log_lik[i] = poisson_lpmf(y[i] | rate);
+    y_rep[i] = poisson_rng(rate);
+  }
+}
+"""
+WEIGHTED = PROGRAM.replace("log_lik[i] = ", "log_lik[i] = weights[i] * ")
+THREADED = """
+functions {
+  real part(array[] int y, int first, int last, vector weights, real cap, real rate) {
+    real total = 0;
+    for (i in 1:size(y)) {
+      total += fmax(-cap, fmin(cap, weights[first + i - 1] * poisson_lpmf(y[i] | rate)));
+    }
+    return total;
+  }
+}
+""" + PROGRAM.replace(
+    "for (i in 1:n) target += fmax(-cap, fmin(cap, weights[i] * poisson_lpmf(y[i] | rate)));",
+    "target += reduce_sum(part, y, 1, weights, cap, rate);",
+)
+UNCAPPED = PROGRAM.replace("real cap;", "").replace("fmax(-cap, fmin(cap, ", "((")
+
+
+@cache
+def _table() -> pd.DataFrame:
+    y = np.random.default_rng(3).poisson(4, 60).astype("int16")
+    return pd.DataFrame({"y": y, "group": np.arange(60) % 3}, index=[f"r{i}" for i in range(60)])
+
+
+def _model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
+    given: dict[str, Any] = {"outcome": "y", "predict": "y_rep", "density_above_one": False}
+    return ph.StanModel(program, **{**given, **options})
+
+
+@cache
+def _page() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
+    blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(blocks) == 9
+    exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
+    return names
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def test_the_page_runs() -> None:
+    page = _page()
+    assert page["strict"].charge.kind == "strict"
+    assert page["strict"].charge.epsilon == 4
+    assert page["release"].charge.kind == "asymptotic local"
+    homes = page["homes"]
+    for text, name in zip(page["leaking"].values(), ("rent_rep", "prior", "log_lik"), strict=True):
+        with pytest.raises(InvalidInput, match=f"{name}.* must not read"):
+            ph.StanModel(
+                text, outcome="rent", data=page["stan_data"], predict="rent_rep",
+                predictors=("area", "rooms"),
+            ).bind(homes)  # fmt: skip
+    for made in (*page["release"].synthetic, *page["again"].synthetic):
+        pd.testing.assert_frame_equal(made.drop(columns="rent"), homes.drop(columns="rent"))
+        assert made["rent"].dtype == homes["rent"].dtype
+        assert (made["rent"] == made["rent"].round()).all()
+        assert 0.7 < made["rent"].median() / homes["rent"].median() < 1.4
+
+
+def test_the_pages_weighted_log_lik_is_not_weighted_twice() -> None:
+    page = _page()
+    assert page["same"].charge.bound == pytest.approx(page["again"].charge.bound, rel=1e-9)
+    np.testing.assert_allclose(
+        page["same"].confidential.alpha, page["again"].confidential.alpha, rtol=1e-9, atol=1e-12
+    )
+
+
+def test_the_pages_log_lik_is_scipys() -> None:
+    page = _page()
+    bound, fit = page["model"].bind(page["homes"]), page["release"].fit
+    ours = np.concatenate(list(bound.log_lik_blocks(fit.draws)), axis=1)
+    data = page["stan_data"](page["homes"])
+    level = fit.draws.flat("level")[:, data["area"].to_numpy() - 1]
+    mean = level + fit.draws.flat("slope")[:, None] * data["rooms"].to_numpy()
+    sd = fit.draws.flat("sigma")[:, None]
+    expected = stats.norm.logpdf(data["log_rent"].to_numpy(), mean, sd)
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+# --- one program under the mechanisms -----------------------------------------------------------
+
+
+def test_the_posterior_is_the_conjugate_one() -> None:
+    """Weighted Poisson with a gamma prior: gamma(2 + sum a y, 1 + sum a)."""
+    import arviz
+
+    alpha = np.random.default_rng(1).uniform(0, 1, 60)
+    session = open_session(_model().bind(_table()), seed=1, engine="embedded")
+    rate = session.fit(alpha, label="fit").draws.variables["rate"]
+    exact = stats.gamma(2 + alpha @ _table()["y"], scale=1 / (1 + alpha.sum()))
+    assert abs(rate.mean() - exact.mean()) < 5 * float(arviz.mcse(rate))
+    assert rate.std() == pytest.approx(exact.std(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        ph.Unweighted,
+        ph.LipschitzWeighted,
+        ph.CountWeighted,
+        lambda m: ph.ScalarWeighted(m, target_epsilon=4),
+        lambda m: ph.Truncated(m, epsilon=6),
+        lambda m: ph.LipschitzWeighted(m, reweighting=ph.Reweighting(recursive=False)),
+        lambda m: ph.Censored(m, epsilon=5),
+    ],
+)
+def test_every_mechanism_releases(make: Any) -> None:
+    release = make(_model()).release(
+        _table(), n_synthetic=2, seed=1, engine="embedded", settings=SHORT
+    )
+    for made in release.synthetic:
+        assert made["y"].dtype == np.dtype("int16")
+        assert made.index.equals(_table().index)
+        pd.testing.assert_series_equal(made["group"], _table()["group"])
+    assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
+    assert 0 < release.charge.bound < np.inf
+
+
+def test_sets_from_one_draw_differ() -> None:
+    release = ph.Unweighted(_model()).release(
+        _table(), n_synthetic=2, n_draws_released=1, seed=1, engine="embedded", settings=SHORT
+    )
+    assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
+
+
+def test_strict_only_where_the_user_says_so() -> None:
+    kinds = [
+        ph.Censored(model, epsilon=5, inner=ph.Unweighted(model), check_modes=False)
+        .release(_table(), seed=1, engine="embedded", settings=SHORT)
+        .charge.kind
+        for model in (_model(), _model(by_record=True))
+    ]
+    assert kinds == ["asymptotic local", "strict"]
+
+
+def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
+    alpha = np.linspace(0, 1, 60)
+    found = []
+    for model in (_model(), _model(WEIGHTED, log_lik_weighted=True)):
+        bound = model.bind(_table())
+        draws = EmbeddedEngine().sample(
+            bound.program, bound.stan_data(alpha), seed=2, settings=SHORT
+        )
+        found.append(np.concatenate(list(bound.log_lik_blocks(draws)), axis=1))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
+    assert (found[1][:, 0] != 0).all()
+
+
+def test_blocks_are_views_of_the_engines_output() -> None:
+    bound = _model().bind(_table())
+    draws = EmbeddedEngine().sample(
+        bound.program, bound.stan_data(np.ones(60)), seed=2, settings=SHORT
+    )
+    assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
+
+
+def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
+    model = _model(by_record=True)
+    made = ph.calibrate(
+        model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
+    )
+    weights = made.weights(model.bind(_table().head(40)))
+    np.testing.assert_allclose(weights, made.weights(model.bind(_table()))[:40], rtol=1e-12)
+    with pytest.raises(InvalidInput, match="coded record by record"):
+        ph.calibrate(_model(), _table(), epsilon=4, engine="embedded", settings=SHORT)
+    made.save(tmp_path / "calibration")
+    read = ph.Calibration.load(tmp_path / "calibration", model=_model(by_record=True))
+    np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
+    with pytest.raises(InvalidInput, match="built in or given"):
+        ph.Calibration.load(tmp_path / "calibration")
+    with pytest.raises(InvalidInput, match="program_sha256 was"):
+        ph.Calibration.load(tmp_path / "calibration", model=_model(UNCAPPED, by_record=True))
+
+
+def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model(by_record=True)
+    made = ph.calibrate(
+        model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
+    )
+    bound = model.bind(_table())
+
+    def refuse(*_: Any) -> None:
+        raise InvalidInput("a density above 1")
+
+    monkeypatch.setattr(type(bound), "log_lik_blocks", refuse)
+    with pytest.raises(InvalidInput, match="a density above 1"):
+        made.weights(bound)
+
+
+def test_programs_with_reduce_sum_give_the_same_bounds() -> None:
+    settings = SamplerSettings(chains=4, warmup=500, draws=1500, threads_per_chain=1)
+    model = _model(THREADED)
+    session = open_session(model.bind(_table()), seed=1, engine="embedded", settings=settings)
+    draws = session.unweighted().draws
+    expected = stats.poisson(draws.flat("rate")[:, None]).logpmf(_table()["y"].to_numpy())
+    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-9)
+    threads = replace(settings, threads_per_chain=2)
+    with pytest.raises(InvalidInput, match="only the cmdstan engine has threads"):
+        open_session(model.bind(_table()), seed=1, engine="embedded", settings=threads).unweighted()
+
+
+def test_files_and_texts_are_the_same_program(tmp_path: Path) -> None:
+    path = tmp_path / "counts.stan"
+    path.write_text(PROGRAM)
+    from_file, from_text = _model(str(path)), _model()
+    assert from_file.source.sha256 == from_text.source.sha256
+    assert from_file.describe()["program"] == "counts"
+    assert str(tmp_path) not in str(from_file.describe())
+
+
+def test_bound_models_travel_between_processes() -> None:
+    bound = pickle.loads(pickle.dumps(_model().bind(_table())))
+    assert bound.n == 60
+
+
+def test_predictors_from_python_get_one_draw() -> None:
+    seen: dict[str, Any] = {}
+
+    def predict(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
+        seen.update(parameters)
+        assert list(df.columns) == ["group"]  # not the confidential outcome
+        return rng.poisson(parameters["rate"], len(df))
+
+    model = _model(predict=predict)
+    ph.Unweighted(model).release(_table(), seed=1, engine="embedded", settings=SHORT)
+    assert np.ndim(seen["rate"]) == 0
+    assert "log_lik" not in seen
+
+
+def test_points_are_where_they_were_put() -> None:
+    at = ProgramAtPoints(
+        StanProgram(name="p", text=PROGRAM),
+        {"n": 60, "y": _table()["y"].tolist(), "weights": np.ones(60), "cap": 1e300},
+    )
+    points = np.linspace(0.1, 2, 7)[:, None]
+    np.testing.assert_allclose(at.quantities(points)["rate"], np.exp(points[:, 0]), rtol=1e-14)
+
+
+def test_blocks_of_programs() -> None:
+    program = StanProgram(name="p", text=PROGRAM.replace("int<lower=1> n;", "int n; // data {x;}"))
+    assert declared_names(program, "data") == ("n", "y", "weights", "cap")
+    assert declared_names(program, "parameters") == ("rate",)
+    assert "y_rep" in block_text(program, r"generated\s+quantities")
+    assert block_text(program, "transformed data") == ""
+
+
+def test_charges_say_what_is_only_known_from_the_user() -> None:
+    short = {"seed": 1, "engine": "embedded", "settings": SHORT}
+    local = ph.Unweighted(_model()).release(_table(), **short)
+    assert "Program: the user's own, user_program, sha256" in local.statement
+    said = " ".join(local.charge.assumes)
+    for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
+                 "the data of the Stan program"):  # fmt: skip
+        assert fact in said
+    model = _model(by_record=True, density_above_one=True)
+    strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
+    assert strict.charge.kind == "strict"
+    said = " ".join(strict.charge.assumes)
+    assert "user states that each record's log-likelihood" in said
+    assert "exceeds 1" not in said
+
+
+@pytest.mark.parametrize("options", [{}, {"data": {"y": _table()["y"].to_numpy()}}])
+def test_replicates_that_read_the_outcome_are_refused(options: dict[str, Any]) -> None:
+    leaking = PROGRAM.replace("poisson_rng(rate)", "poisson_rng(rate) + y[n + 1 - i]")
+    with pytest.raises(InvalidInput, match=r"'y_rep' .* must not read the confidential outcome"):
+        _model(leaking, **options).bind(_table())
+
+
+def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked() -> None:
+    ordered = PROGRAM.replace(
+        "parameters {", "transformed data { if (y[1] != 4) reject(y[1]); }\nparameters {", 1
+    ).replace("y[1] != 4", "y[1] != 4 || sum(y) < 100")
+    table = _table().sort_values("y", key=lambda y: abs(y - 4), kind="stable")
+    with pytest.raises(InvalidInput, match="was not checked: the program takes no other values"):
+        _model(ordered).bind(table)
+    bound = _model(ordered, by_record=True, if_unchecked="local").bind(table)
+    assert bound.data_dependent == ("what the Stan program reads, which was not checked",)
+    assert "WERE NOT CHECKED" in " ".join(bound.assumptions)
+
+
+def test_densities_above_one_contradict_the_flag() -> None:
+    shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9 + poisson_lpmf(y[i] | rate))")
+    shifted = shifted.replace("weights[i] * (9 +", "weights[i] * (9.0 +")
+    with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
+        ph.Unweighted(_model(shifted)).release(_table(), seed=1, engine="embedded", settings=SHORT)
+
+
+# --- programs and arguments that are refused ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("vector[n] weights;", ""), "must declare weights in its data block"),
+        (("log_lik", "loglik"), "must yield log_lik in its generated quantities"),
+        (("vector[n] log_lik;", "vector[n + 1] log_lik; log_lik[n + 1] = 0;"), "per record, 60"),
+        (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 11(.|\n)*\^"),
+        (("weights[i] * poisson", "poisson"), "weights do not act at all"),
+        (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "they act otherwise"),
+        (("rate ~ gamma(2, 1);", "target += weights[1] * gamma_lpdf(rate | 2, 1);"),
+         "they act otherwise"),
+        (("log_lik[i] = ", "log_lik[i] = weights[i] * "), "must not depend on weights: it does"),
+        (("log_lik[i] = ", "log_lik[i] = 2 * "), "they act otherwise"),
+        (("fmax(-cap, fmin(cap, weights", "fmax(-2 * cap, fmin(cap, weights"), "must clip each"),
+        (("real cap;", "real cap; real other;"), "does not take the data"),
+        (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
+    ],
+)  # fmt: skip
+def test_programs_that_break_a_demand_are_refused(change: tuple[str, str], message: str) -> None:
+    assert change[0] in PROGRAM
+    with pytest.raises(InvalidInput, match=message):
+        _model(PROGRAM.replace(*change)).bind(_table())
+
+
+def test_dropped_constants_are_no_fault() -> None:
+    kernel = "weights[i] * (y[i] * log(rate) - rate)"
+    _model(UNCAPPED.replace("weights[i] * poisson_lpmf(y[i] | rate)", kernel)).bind(_table())
+
+
+def test_a_flag_that_is_wrong_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="log_lik_weighted=True says: it is not"):
+        _model(log_lik_weighted=True).bind(_table())
+
+
+def test_censoring_needs_a_cap() -> None:
+    model = _model(UNCAPPED)
+    model.bind(_table())
+    with pytest.raises(InvalidInput, match="censoring needs a program that takes a cap"):
+        ph.Censored(model, epsilon=4, inner=ph.Unweighted(model)).release(
+            _table(), engine="embedded", settings=SHORT
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: _model("/nowhere/program.stan"), "must be a readable Stan file"),
+        (lambda: _model(data=3), "must be a mapping or a function"),
+        (lambda: _model(predict=3), "predict must name a generated quantity"),
+        (lambda: _model(by_record="yes"), "by_record must be True or False"),
+        (lambda: _model(outcome="z").bind(_table()), "outcome 'z' must be a column"),
+        (lambda: _model(predictors=("z",)).bind(_table()), "'z' is not"),
+        (lambda: _model(data=lambda df: 3).bind(_table()), "must return a mapping"),
+        (lambda: _model().bind(_table().assign(y=[None, *range(59)])), "must not be missing"),
+    ],
+)
+def test_bad_arguments_are_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("predict", "message"),
+    [
+        ("nothing", "'nothing' is not"),
+        ("rate", r"must have shape \(60,\)"),
+        (lambda p, df, rng: np.ones(3), r"must have shape \(60,\)"),
+        (lambda p, df, rng: ["a"] * len(df), "must return numbers"),
+        (lambda p, df, rng: np.full(len(df), np.nan), "not finite"),
+    ],
+)
+def test_bad_predictors_are_named(predict: Any, message: str) -> None:
+    with pytest.raises((InvalidInput, ph.SamplingError), match=message):
+        ph.Unweighted(_model(predict=predict)).release(
+            _table(), seed=1, engine="embedded", settings=SHORT
+        )
+
+
+def test_what_must_converge_can_be_named() -> None:
+    bound = _model(monitored=("log_lik",)).bind(_table())
+    session = open_session(bound, seed=1, engine="embedded", settings=SHORT)
+    assert session.unweighted().diagnostics.converged
+    with pytest.raises(InvalidInput, match="monitored must be variables"):
+        open_session(
+            _model(monitored=("nothing",)).bind(_table()), engine="embedded", settings=SHORT
+        ).unweighted()
+    # A parameter that nothing holds does not converge, and is reported.
+    loose = PROGRAM.replace("parameters {", "parameters { real free;")
+    with pytest.raises(NotConverged):
+        open_session(
+            _model(loose).bind(_table()), seed=1, engine="embedded",
+            settings=SamplerSettings(chains=4, warmup=20, draws=20),
+        ).unweighted()  # fmt: skip

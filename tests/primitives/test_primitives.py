@@ -1,0 +1,418 @@
+"""Primitives: noise of the stated distribution and scale, charges, refusals.
+
+OpenDP's noise has no seed: every Monte Carlo check allows 5 standard errors or a p-value of 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text
+from tests.conftest import require
+
+try:
+    import opendp.prelude as dp
+except ImportError:
+    dp = None
+
+Array = np.ndarray
+P_VALUE = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def _opendp(request: pytest.FixtureRequest) -> None:
+    if "without_opendp" not in request.node.name:
+        require(dp is not None, "opendp must be installed")
+
+
+def within(estimate: float, truth: float, standard_error: float) -> bool:
+    return abs(estimate - truth) <= 5 * standard_error
+
+
+# --- Scales: sensitivity / epsilon, by hand -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "sensitivity", "scale"),
+    [
+        (lambda: ph.laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
+        (lambda: ph.laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
+        (
+            lambda: ph.laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"),
+            4,
+            2,
+        ),
+        (
+            lambda: ph.laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"),
+            3,
+            2,
+        ),
+        (lambda: ph.laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
+        (lambda: ph.laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
+        (lambda: ph.laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
+        (
+            lambda: ph.laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"),
+            2,
+            4,
+        ),
+        (
+            lambda: ph.laplace_histogram(
+                [0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0, relation="replace"
+            ),
+            2,
+            2,
+        ),
+        (
+            lambda: ph.exponential_mechanism([1, 2], sensitivity=3, epsilon=1.5, relation="remove"),
+            3,
+            4,
+        ),
+    ],
+)
+def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scale: float) -> None:
+    made = answer()
+    assert made.sensitivity == pytest.approx(sensitivity, rel=1e-6)
+    assert made.scale == pytest.approx(scale, rel=1e-6)
+    assert made.scale >= made.sensitivity / made.charge.epsilon * (1 - 2**-50)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.1, 3.0, 7.7, 12.345])
+@pytest.mark.parametrize(
+    "primitive",
+    [
+        lambda e: ph.laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
+        lambda e: ph.laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
+        lambda e: ph.laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
+        lambda e: ph.randomized_response([True], epsilon=e),
+        lambda e: ph.exponential_mechanism([1, 2], sensitivity=0.3, epsilon=e, relation="remove"),
+        lambda e: ph.dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
+    ],
+)
+def test_noise_never_costs_more_than_stated(primitive: Any, epsilon: float) -> None:
+    """And not noticeably less: the scale is tight."""
+    answer = primitive(epsilon)
+    charge = answer.charge
+    assert (charge.kind, charge.n_synthetic, charge.n_draws_released) == ("strict", 0, 1)
+    assert epsilon <= charge.epsilon < epsilon + 1e-6
+    assert answer.cost() == pytest.approx(epsilon, rel=1e-9)
+    assert Fraction(answer.cost()) <= Fraction(epsilon) * (1 + Fraction(1, 2**50))
+    assert f"epsilon = {epsilon_text(charge.epsilon)} (strict" in repr(answer)
+
+
+def test_a_scale_of_sensitivity_over_epsilon_may_overstep() -> None:
+    """Why calibration asks the library: 2 / 3 costs more than 3 in binary."""
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
+    assert (space >> dp.m.then_laplace(scale=2 / 3)).map(2) > 3.0
+    made = ph.laplace_counts([0], n_categories=2, epsilon=3.0, relation="replace")
+    assert made.scale > 2 / 3
+    assert (space >> dp.m.then_laplace(scale=made.scale)).map(2) <= 3.0
+
+
+# --- Distributions ------------------------------------------------------------------------------
+
+
+def test_counts_get_discrete_laplace_noise() -> None:
+    """P(z) proportional to exp(-|z| / scale), on true counts, empty categories included."""
+    codes = np.repeat(np.arange(1000), 3)
+    noise = np.concatenate(
+        [ph.laplace_counts(codes, n_categories=2000, epsilon=0.8).value for _ in range(5)]
+    )
+    noise = noise.reshape(5, 2000) - np.where(np.arange(2000) < 1000, 3, 0)
+    q = math.exp(-0.8)
+    places = np.arange(-6, 7)
+    share = (1 - q) / (1 + q) * q ** np.abs(places)
+    expected = noise.size * np.array([(1 - share.sum()) / 2, *share, (1 - share.sum()) / 2])
+    found = np.bincount(np.clip(noise.ravel(), -7, 7) + 7, minlength=15)
+    assert stats.chisquare(found, expected).pvalue > P_VALUE
+
+
+def test_real_sums_and_means_get_laplace_noise() -> None:
+    y = np.array([0.25, 0.5, 0.125])
+    sums = [
+        ph.laplace_sum(y, lower=0, upper=1, epsilon=2.0, relation="replace") for _ in range(800)
+    ]
+    assert stats.kstest([s.value - 0.875 for s in sums], "laplace", (0, 0.5)).pvalue > P_VALUE
+    means = [ph.laplace_mean(y, lower=0, upper=1, epsilon=2.0) for _ in range(800)]
+    assert (
+        stats.kstest([m.value - 0.875 / 3 for m in means], "laplace", (0, 1 / 6)).pvalue > P_VALUE
+    )
+    covered = np.mean([abs(m.value - 0.875 / 3) <= m.margin(0.9) for m in means])
+    assert within(covered, 0.9, math.sqrt(0.09 / 800))
+
+
+def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
+    """OpenDP reads Python integers as 32-bit ones unless told; sums beyond them must be right."""
+    y = np.full(1000, 2**31 - 1)
+    answer = ph.laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0)
+    assert isinstance(answer.value, int)
+    assert abs(answer.value - 1000 * (2**31 - 1)) < 40 * answer.scale
+    bits = ph.laplace_sum([True, False, True], lower=0, upper=1, epsilon=50.0)
+    assert bits.value == 2
+
+
+def test_randomised_response_by_its_estimator() -> None:
+    truth = np.arange(8000) % 10 < 3
+    answer = ph.randomized_response(truth, epsilon=1.2)
+    p = 1 / (1 + math.exp(-1.2))
+    assert answer.keep_probability == pytest.approx(p, rel=1e-12)
+    kept = (answer.value == truth).mean()
+    assert within(kept, p, math.sqrt(p * (1 - p) / truth.size))
+    assert within(answer.estimate, 0.3, math.sqrt(answer.variance))
+    assert answer.sampling_variance > answer.variance
+
+
+def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
+    """All 2^n reports of n persons, each with its probability: no Monte Carlo."""
+    truth = np.array([True, False, True, True])
+    made = ph.randomized_response(truth, epsilon=0.9)
+    p = made.keep_probability
+    moments = np.zeros(2)
+    for code in range(16):
+        value = np.array([bool(code >> i & 1) for i in range(4)])
+        probability = np.prod(np.where(value == truth, p, 1 - p))
+        estimate = replace(made, value=value).estimate
+        moments += probability * np.array([estimate, estimate**2])
+    assert moments[0] == pytest.approx(0.75, abs=1e-12)
+    assert moments[1] - moments[0] ** 2 == pytest.approx(made.variance, rel=1e-12)
+
+
+def test_the_sampling_variance_is_unbiased() -> None:
+    """Persons drawn with probability t, reports with p: r = t p + (1 - t)(1 - p), all outcomes."""
+    made = ph.randomized_response([True] * 5, epsilon=0.9)
+    p, t, n = made.keep_probability, 0.35, 5
+    r = t * p + (1 - t) * (1 - p)
+    share = stats.binom.pmf(np.arange(n + 1), n, r)
+    answers = [replace(made, value=np.arange(n) < k) for k in range(n + 1)]
+    estimates = np.array([a.estimate for a in answers])
+    variance = share @ estimates**2 - (share @ estimates) ** 2
+    assert share @ estimates == pytest.approx(t, abs=1e-12)
+    assert share @ [a.sampling_variance for a in answers] == pytest.approx(variance, rel=1e-12)
+
+
+def test_the_exponential_mechanism_has_its_probabilities() -> None:
+    scores, epsilon = np.array([0.0, 1.0, 3.0, 2.5]), 1.4
+    weight = np.exp(epsilon * scores / (2 * 0.8))
+    chosen = [
+        ph.exponential_mechanism(
+            scores, sensitivity=0.8, epsilon=epsilon, relation="remove", candidates="abcd"
+        )
+        for _ in range(2000)
+    ]
+    found = np.bincount([c.value for c in chosen], minlength=4)
+    assert stats.chisquare(found, 2000 * weight / weight.sum()).pvalue > P_VALUE
+    assert all(c.candidate == "abcd"[c.value] for c in chosen)
+    # Report-noisy-max with exponential noise, OpenDP's other choice, is another distribution.
+    other = dp.m.make_noisy_max(
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+        dp.linf_distance(T=float),
+        dp.max_divergence(),
+        scale=2 * 0.8 / epsilon,
+    )
+    # It prefers the best score more strongly; 20,000 answers tell the two apart (power > 1 - 1e-9).
+    flipped = np.bincount([other(scores) for _ in range(20_000)], minlength=4)
+    assert stats.chisquare(flipped, 20_000 * weight / weight.sum()).pvalue < P_VALUE
+
+
+# --- k-means ------------------------------------------------------------------------------------
+
+
+def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
+    rng = np.random.default_rng(4)
+    centres = np.array([[0.4, 0.1], [-0.3, 0.3], [0.0, -0.5]])
+    rows = np.repeat(centres, 400, axis=0) + rng.uniform(-0.05, 0.05, (1200, 2))
+    start = centres + 0.1
+    found = ph.dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
+    np.testing.assert_allclose(found.value, rows.reshape(3, 400, 2).mean(axis=1), atol=1e-4)
+    np.testing.assert_array_equal(found.counts, [400, 400, 400])
+    assert found.scale == pytest.approx(4 * 4 / 1e5)
+    assert found.charge.relation == "replace"
+
+
+def test_kmeans_noise_has_the_scale_of_the_formula() -> None:
+    """One cluster, one round: count + Laplace(4 / eps) and, times the count, a sum likewise."""
+    rows, epsilon = np.full((1000, 1), 0.5), 2.0
+    found = [ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=epsilon) for _ in range(800)]
+    counts = np.array([f.counts[0] for f in found]) - 1000
+    q = math.exp(-epsilon / 4)
+    sd, kurtosis = math.sqrt(2 * q) / (1 - q), 6
+    assert within(counts.std(), sd, sd * math.sqrt(kurtosis / 4 / 800))
+    sums = np.array([f.value[0, 0] * f.counts[0] for f in found]) - 500
+    assert stats.kstest(sums, "laplace", (0, 4 / epsilon)).pvalue > P_VALUE
+
+
+def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
+    """Brute force in whole units: no replacement moves sums by more than 2 in L1."""
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet(np.ones(4), 300)[:, :3] * rng.choice([-1, 1], (300, 3))
+    rows /= np.abs(rows).sum(axis=1, keepdims=True)
+    units = _whole_units(rows)
+    assert np.abs(units).sum(axis=1).max() <= 2**30
+    np.testing.assert_allclose(units / 2**30, rows, atol=3 / 2**30)
+    moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
+    assert moved.max() <= 2 * 2**30
+    for looks in (2, 6, 10, 14):
+        assert looks * Fraction(_share(0.7, looks)) <= Fraction(0.7)
+
+
+def test_uniform_in_the_l1_ball() -> None:
+    points = _uniform_in_l1_ball(4000, 3, np.random.default_rng(5))
+    norm = np.abs(points).sum(axis=1)
+    assert stats.kstest(norm**3, "uniform").pvalue > P_VALUE
+    assert within(points.mean(), 0, points.std() / math.sqrt(points.size))
+
+
+def test_empty_clusters_start_anew_in_the_ball() -> None:
+    far = np.array([[0.0], [5.0]])
+    found = [
+        ph.dp_kmeans(np.zeros((50, 1)), n_clusters=2, n_rounds=1, epsilon=50.0, start=far)
+        for _ in range(20)
+    ]
+    fresh = [f.value[1, 0] for f in found if f.counts[1] < 1]
+    assert len(fresh) > 5
+    assert max(map(abs, fresh)) <= 1
+    assert len(set(fresh)) == len(fresh)
+
+
+# --- Charges that belong to their answers -------------------------------------------------------
+
+
+def test_an_answer_refuses_a_charge_below_its_noise() -> None:
+    answers = [
+        ph.laplace_counts([0, 1], n_categories=2, epsilon=1.0),
+        ph.randomized_response([True], epsilon=1.0),
+        ph.exponential_mechanism([1, 2], sensitivity=1, epsilon=1.0, relation="remove"),
+        ph.dp_kmeans([[0.1]], n_clusters=1, n_rounds=2, epsilon=1.0),
+    ]
+    cheap = PrivacyCharge.strict(mechanism="by hand", epsilon=0.1, relation="remove")
+    for answer in answers:
+        with pytest.raises(InvalidInput, match="at least what the noise costs"):
+            replace(answer, charge=cheap)
+    assert len({answer.identifier for answer in answers}) == len(answers)
+
+
+# --- Refusals -----------------------------------------------------------------------------------
+
+SUM = {"lower": 0, "upper": 1, "epsilon": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": -1}, "epsilon must be above 0"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+        ({"epsilon": 1e-320}, "within what OpenDP can calibrate"),
+        ({"lower": 1}, "lower must be below upper: found 1 and 1"),
+        ({"lower": 2}, "lower must be below upper: found 2 and 1"),
+        ({"upper": None}, "give them, they are part of the guarantee"),
+        ({"lower": "auto"}, "give them, they are part of the guarantee"),
+        ({"clamp": "yes"}, "clamp must be True or False"),
+    ],
+)
+@pytest.mark.parametrize(
+    "primitive",
+    [ph.laplace_sum, ph.laplace_mean, lambda y, **k: ph.laplace_histogram(y, n_bins=3, **k)],
+)
+def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        primitive([0.5, 0.5], **{**SUM, **changes})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clamp=True"),
+        ([-0.1, 0.5], "record 0"),
+        ([0.5, 0.5, np.nan], "finite: record 2"),
+        ([0.5, np.inf], "finite: record 1"),
+        ([], "n >= 1"),
+        (["a"], "numeric"),
+    ],
+)
+def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
+    for primitive in (ph.laplace_sum, ph.laplace_mean):
+        with pytest.raises(InvalidInput, match=message) as caught:
+            primitive(values, **SUM)
+        assert "1.5" not in str(caught.value), "a message must not show a value"
+
+
+def test_clamping_only_when_asked() -> None:
+    answer = ph.laplace_sum([5.0, -3.0], lower=0, upper=1, epsilon=1e4, clamp=True)
+    assert answer.value == pytest.approx(1.0, abs=0.01)
+    rows = [[3.0, 1.0]]
+    with pytest.raises(InvalidInput, match="L1 norm of at most 1: record 0"):
+        ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5)
+    found = ph.dp_kmeans(rows, n_clusters=1, n_rounds=1, epsilon=1e5, clamp=True)
+    np.testing.assert_allclose(found.value, [[0.75, 0.25]], atol=1e-2)
+
+
+def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
+    """OpenDP sums a random subset of more than 2^20 when n is confidential: by design, silently."""
+    y = np.full(2**20 + 1, 0.5)
+    with pytest.raises(InvalidInput, match="at most 1048576 real numbers"):
+        ph.laplace_sum(y, **SUM)
+    known = ph.laplace_sum(y, **SUM, relation="replace")
+    assert known.value == pytest.approx(y.sum(), abs=50)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ph.laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
+        (
+            lambda: ph.laplace_histogram([0.5], **SUM, n_bins=1),
+            "n_bins must be a whole number >= 2",
+        ),
+        (lambda: ph.laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
+        (lambda: ph.laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
+        (lambda: ph.laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
+        (lambda: ph.laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
+        (lambda: ph.randomized_response([], epsilon=1.0), "n >= 1"),
+        (lambda: ph.randomized_response([1, 2], epsilon=1.0), "record 1"),
+        (lambda: ph.randomized_response([True], epsilon=0.0), "epsilon"),
+        (lambda: ph.randomized_response([True], epsilon=50.0), "keep probability"),
+        (
+            lambda: ph.exponential_mechanism([1], sensitivity=1, epsilon=1.0, relation="remove"),
+            "at least 2",
+        ),
+        (
+            lambda: ph.exponential_mechanism([1, 2], sensitivity=0, epsilon=1.0, relation="remove"),
+            "sensitivity must be above 0",
+        ),
+        (
+            lambda: ph.exponential_mechanism(
+                [1, 2], sensitivity=1, epsilon=1.0, relation="remove", candidates="abc"
+            ),
+            "one per score",
+        ),
+        (lambda: ph.dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
+        (lambda: ph.dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
+        (lambda: ph.dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
+        (
+            lambda: ph.dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
+            r"shape \(1, 1\)",
+        ),
+    ],
+)
+def test_bad_input(call: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+def test_without_opendp_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(EngineUnavailable, match=r"pip install 'pyhybrid\[dp\]'"):
+        ph.laplace_counts([0], n_categories=2, epsilon=0.1234567)

@@ -1,0 +1,58 @@
+"""One charge: what it shows, and the first wrong field."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.epsilon import (
+    bound_of_epsilon,
+    epsilon_of_bound,
+    round_up,
+)
+from tests.privacy.test_epsilon import charge
+
+
+def test_the_bound_is_not_shown() -> None:
+    assert "bound" not in repr(charge())
+    assert "epsilon=15.0" in repr(charge())
+
+
+def test_a_charge_has_converged_unless_it_says_otherwise() -> None:
+    assert charge().converged is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "loose", "n_draws": None}, "kind must"),
+        ({"relation": "swap", "draw_quantile": 2.0}, "relation must"),
+        ({"draw_quantile": 0.0}, "draw_quantile must"),
+        ({"n_synthetic": -1}, "n_synthetic must"),
+        ({"n_draws_released": 0, "n_draws": 0}, "n_draws_released must"),
+    ],
+)
+def test_the_first_wrong_field_is_named(changes: dict, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        charge(**changes)
+
+
+def test_rounding_needs_a_kind_it_knows() -> None:
+    with pytest.raises(InvalidInput, match="kind must"):
+        round_up(1.0, kind="loose")
+
+
+@pytest.mark.parametrize(
+    ("options", "bound"),
+    [
+        ({}, 2.5),
+        ({"relation": "replace"}, 2.5),
+        ({"density_above_one": True}, 2.5),
+        ({"relation": "replace", "density_above_one": True}, 1.25),
+        ({"safety_factor": 1.25}, 2.0),
+        ({"relation": "replace", "density_above_one": True, "safety_factor": 1.25}, 1.0),
+    ],
+)
+def test_bound_of_epsilon_by_hand_and_back(options: dict, bound: float) -> None:
+    assert bound_of_epsilon(5.0, **options) == bound
+    assert epsilon_of_bound(bound, **options) == 5.0

@@ -1,0 +1,221 @@
+"""Gaussian mu: conjugate models, standard errors, the neighbor, the check of the limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import gamma, norm
+
+import pyhybrid as ph
+from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.gaussian_limit import limit_of
+from pyhybrid.privacy.gaussian_mu import mu_of
+from pyhybrid.privacy.log_lik import LogLik
+from tests.privacy.enumerated import LOG_LIK, databases, exact_delta, log_posterior
+
+POINTS = 8001
+
+
+def _normal_model(y: FloatArray) -> FloatArray:
+    """Terms of five records at evenly spread quantiles of the posterior of a mean, flat prior."""
+    levels = (np.arange(POINTS) + 0.5) / POINTS
+    theta = norm.ppf(levels, y.mean(), 1 / np.sqrt(y.size))
+    theta = np.random.default_rng(0).permutation(theta)
+    return np.asarray(norm.logpdf(y[:5], theta[:, None]))
+
+
+def _exact_mu(y: FloatArray, i: int) -> tuple[float, float]:
+    """Deviation of the term of record i, with and without it: (y - theta)^2 / 2, theta normal."""
+    out = []
+    for rest in (y, np.delete(y, i)):
+        distance, variance = y[i] - rest.mean(), 1 / rest.size
+        out.append(float(np.sqrt(distance**2 * variance + variance**2 / 2)))
+    return out[0], out[1]
+
+
+@pytest.mark.parametrize("n", [10, 50, 1000])
+def test_a_normal_model_with_and_without_the_record(n: int) -> None:
+    y = np.random.default_rng(n).normal(size=n)
+    y[0] = 4.0
+    mu = ph.gaussian_mu(_normal_model(y)[:, :5], ess=POINTS)
+    for i in range(5):
+        own, neighbor = _exact_mu(y, i)
+        assert mu.by_record[i] == pytest.approx(own, rel=5e-3)
+        assert mu.neighbor_by_record[i] == pytest.approx(neighbor, rel=0.02)
+    assert mu.overall == max(mu.by_record.max(), mu.neighbor_by_record.max())
+    assert mu.upper > mu.overall
+
+
+@pytest.mark.parametrize("n", [10, 30])
+def test_without_the_neighbor_an_exact_delta_is_missed(n: int) -> None:
+    """Control: the deviation under x alone states a delta that the pair of posteriors exceeds."""
+    y = np.zeros(n)
+    y[0] = 4.0
+    grid = np.linspace(-4, 4, 20_001)
+    log_p, log_q = (
+        norm.logpdf(grid, rest.mean(), 1 / np.sqrt(rest.size)) + np.log(grid[1] - grid[0])
+        for rest in (y, y[1:])
+    )
+    terms = _normal_model(y)[:, :1]
+    both = ph.gaussian_mu(terms, ess=POINTS)
+    alone = ph.gaussian_mu(terms, ess=POINTS, neighbor=False)
+    for multiple in (1, 2):
+        epsilon = multiple * alone.overall
+        exact = exact_delta(log_p, log_q, epsilon)
+        assert ph.delta_of_mu(both.upper, epsilon) >= exact
+        assert ph.delta_of_mu(alone.overall, epsilon) < exact
+
+
+def test_a_conjugate_poisson_model() -> None:
+    rng = np.random.default_rng(4)
+    y = np.append(rng.poisson(100, 999), 140)
+    shape, rate = 1 + y.sum(), 0.01 + y.size
+    theta = rng.gamma(shape, 1 / rate, 10_000)
+    shown = y[-20:]
+    log_lik = np.outer(np.log(theta), shown) - theta[:, None]
+    limit = ph.gaussian_limit(log_lik)
+    # term y log(theta) - theta is nearly linear: (y/theta - 1) times a deviation of theta
+    slope = np.abs(shown * rate / shape - 1) * np.sqrt(shape) / rate
+    far = slope > 0.02
+    np.testing.assert_allclose(limit.mu.by_record[far], slope[far], rtol=0.05)
+    assert np.argmax(limit.mu_charged) == 19
+    assert limit.reliable
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_the_standard_error_covers_what_repetitions_show(correlation: float) -> None:
+    rng, length, runs = np.random.default_rng(5), 500, 150
+    steps = rng.normal(size=(4, length, runs))
+    for t in range(1, length):
+        steps[:, t] = correlation * steps[:, t - 1] + np.sqrt(1 - correlation**2) * steps[:, t]
+    mu = ph.gaussian_mu(steps.reshape(4 * length, runs), chains=4, neighbor=False)
+    assert mu.standard_error_by_record.mean() == pytest.approx(mu.by_record.std(), rel=0.25)
+    assert (mu.upper_by_record > 1).mean() > 0.93
+    if correlation == 0:
+        expected = 1 / np.sqrt(2 * 4 * length)
+        assert mu.standard_error_by_record.mean() == pytest.approx(expected, rel=0.1)
+        assert mu.standard_error_by_record[0] == pytest.approx(
+            ph.gaussian_mu(
+                steps.reshape(4 * length, runs)[:, :1], ess=4 * length, neighbor=False
+            ).standard_error,
+            rel=0.2,
+        )
+
+
+def test_a_constant_cancels_weights_scale_and_not_finite_is_unbounded() -> None:
+    rng = np.random.default_rng(6)
+    log_lik, alpha = rng.normal(0, 0.3, (400, 5)), np.array([1.0, 0.5, 0.1, 0.0, 1.0])
+    mu = ph.gaussian_mu(log_lik, alpha)
+    np.testing.assert_allclose(mu.by_record, alpha * log_lik.std(axis=0, ddof=1), rtol=1e-12)
+    moved = ph.gaussian_mu(log_lik - 1e5, alpha)
+    np.testing.assert_allclose(moved.upper_by_record, mu.upper_by_record, rtol=1e-7)
+    assert mu.upper_by_record[3] == 0
+    log_lik[9, [0, 3]] = np.nan
+    wrong = ph.gaussian_mu(log_lik, alpha)
+    assert np.isinf(wrong.by_record).tolist() == [True, False, False, False, False]
+    assert wrong.overall == wrong.upper == np.inf
+    assert np.isinf(ph.gaussian_limit(log_lik, alpha).mu_charged).sum() == 1
+
+
+def test_float32_is_never_below() -> None:
+    exact = np.random.default_rng(7).normal(-2000, 1e-3, (300, 30))
+    single = ph.gaussian_mu(exact.astype(np.float32), neighbor=False).by_record
+    assert (single >= ph.gaussian_mu(exact, neighbor=False).by_record).all()
+
+
+def test_streamed_rows_give_the_same() -> None:
+    rng = np.random.default_rng(8)
+    rows, row_of, alpha = rng.normal(size=(400, 7)), rng.integers(0, 7, 40), rng.random(40)
+    row_of[:2] = 6
+    alpha[20:] = 0.5
+
+    lazy = LogLik(make=lambda: np.array_split(rows, [1, 4], axis=1), row_of=row_of)
+    whole = ph.gaussian_mu(rows[:, row_of], alpha, chains=2)
+    streamed = mu_of(lazy, alpha, chains=2)
+    np.testing.assert_allclose(streamed.upper_by_record, whole.upper_by_record, rtol=1e-12)
+    assert streamed.upper == pytest.approx(whole.upper, rel=1e-12)
+    limit = limit_of(lazy, alpha, chains=2)
+    expected = ph.gaussian_limit(rows[:, row_of], alpha, chains=2)
+    np.testing.assert_allclose(limit.mu_charged, expected.mu_charged, rtol=1e-9)
+    np.testing.assert_allclose(limit.delta_draws, expected.delta_draws, rtol=1e-9, atol=1e-15)
+    given = mu_of(lazy, alpha, ess=400)
+    np.testing.assert_allclose(
+        given.upper_by_record, ph.gaussian_mu(rows[:, row_of], alpha, ess=400).upper_by_record
+    )
+
+
+def test_the_limit_holds_for_many_normal_records() -> None:
+    y = np.random.default_rng(9).normal(size=1000)
+    y[0] = 4.0
+    limit = ph.gaussian_limit(_normal_model(y)[:, :3], ess=POINTS)
+    assert limit.reliable
+    assert limit.mu.upper < limit.overall < 1.05 * limit.mu.upper
+    np.testing.assert_allclose(limit.delta_draws[0, :2, 0], limit.delta_formula[0, :2], rtol=0.3)
+    assert abs(limit.skewness[0]) < 0.1
+    assert 0 < limit.widening[0] < 0.02
+
+
+def test_three_records_are_far_from_the_limit() -> None:
+    """Exact deltas of n = 3: mu of the posterior alone, the control, fails; the check refuses."""
+    rng = np.random.default_rng(10)
+    chosen = [d for k, d in enumerate(databases()) if k % 60 == 0]
+    refused = missed = 0
+    for database in chosen:
+        terms = LOG_LIK[:, database]
+        whole = log_posterior(terms)
+        limit = ph.gaussian_limit(
+            terms[rng.choice(whole.size, size=2000, p=np.exp(whole))], ess=2000
+        )
+        refused += not limit.reliable
+        for i in range(3):
+            rest = log_posterior(np.delete(terms, i, axis=1))
+            epsilon = 2 * limit.mu.by_record[i]
+            exact = exact_delta(whole, rest, epsilon)
+            missed += ph.delta_of_mu(limit.mu.by_record[i], epsilon) < 0.8 * exact
+    assert refused == len(chosen)
+    assert missed > 2 * len(chosen)
+
+
+@pytest.mark.parametrize("n", [3, 10, 30, 100, 1000, 10_000])
+def test_where_the_limit_sets_in_and_that_what_it_charges_covers(n: int) -> None:
+    """Conjugate Poisson with an outlying record: exact deltas by integration."""
+    counts = np.random.default_rng(n).poisson(20, n)
+    outlier = 33
+    shape, rate = 1.0 + counts.sum() + outlier, 0.05 + n + 1
+    levels = (np.random.default_rng(0).permutation(POINTS) + 0.5) / POINTS
+    theta = gamma.ppf(levels, shape, scale=1 / rate)
+    limit = ph.gaussian_limit((outlier * np.log(theta) - theta)[:, None], ess=POINTS)
+    assert limit.reliable or n < 30
+    assert n > 3 or not limit.reliable
+    if not limit.reliable:
+        return
+    grid = np.linspace(*gamma.ppf([1e-15, 1 - 1e-12], shape, scale=1 / rate), 20_001)
+    step = np.log(grid[1] - grid[0])
+    one = gamma.logpdf(grid, shape, scale=1 / rate) + step
+    other = gamma.logpdf(grid, shape - outlier, scale=1 / (rate - 1)) + step
+    missed = 0
+    for multiple in (0.5, 1, 2, 3, 4, 5):
+        epsilon = multiple * limit.mu.upper
+        exact = exact_delta(one, other, epsilon)
+        assert ph.delta_of_mu(limit.overall, epsilon) >= exact
+        missed += ph.delta_of_mu(limit.mu.upper, epsilon) < exact
+        if n == 10_000:
+            assert ph.delta_of_mu(limit.overall, epsilon) <= 2 * exact
+    assert missed or n == 10_000  # control: without its skewness, mu is too small far out
+
+
+def test_refusals() -> None:
+    draws = np.zeros((9, 2))
+    with pytest.raises(InvalidInput, match="at least 4 in each of 2: found 9"):
+        ph.gaussian_mu(draws, chains=2)
+    with pytest.raises(InvalidInput, match="ess must be above 0: record 1 has 0"):
+        ph.gaussian_mu(draws, ess=[1.0, 0.0])
+    with pytest.raises(InvalidInput, match="at least 2 draws: found 1"):
+        ph.gaussian_mu(draws[:1], ess=1)
+    with pytest.raises(InvalidInput, match="ess must be a finite number"):
+        mu_of(LogLik.of(draws), np.ones(2), ess=[1.0, 2.0])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="multiples must"):
+        ph.gaussian_limit(draws, multiples=[])
+    with pytest.raises(InvalidInput, match="multiples must be above 0"):
+        ph.gaussian_limit(draws, multiples=[0.0])

@@ -1,0 +1,203 @@
+"""The vector-weighted mechanisms beyond LW: their weights, collapsing cases and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.options import build_mechanism
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import FitSession, open_session
+from tests.fitting.test_reweighting import mixture
+
+MODEL = ph.NegativeBinomial("y ~ 1")
+TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(TABLE), seed=2, engine="embedded")
+
+
+def test_count_weights_are_counted(session: FitSession) -> None:
+    y, sex = TABLE["y"].to_numpy(float), TABLE["sex"].to_numpy()
+    inside = np.abs(y - y[:, None]) <= 0.25 * y[:, None]
+    alpha = ph.CountWeighted(MODEL, radius=0.25, scale=0.9, shift=0.05).weights(session)
+    np.testing.assert_allclose(alpha, np.clip(0.9 * inside.mean(axis=1) + 0.05, 0, 1), rtol=1e-12)
+    same = sex == sex[:, None]
+    share = (inside & same).sum(axis=1) / same.sum(axis=1)
+    alpha = ph.CountWeighted(MODEL, radius=0.25, pattern=("sex",)).weights(session)
+    np.testing.assert_allclose(alpha, share, rtol=1e-12)
+    absolute = ph.CountWeighted(MODEL, radius=5, kind="absolute").weights(session)
+    np.testing.assert_allclose(absolute, (np.abs(y - y[:, None]) <= 5).mean(axis=1), rtol=1e-12)
+
+
+def test_pairwise_weights_are_averages_over_pairs(session: FitSession) -> None:
+    y = TABLE["y"].to_numpy(float)
+    inside = np.abs(y - y[:, None]) <= 0.2 * y[:, None]
+    union = (inside[:, None, :] | inside[None]).mean(axis=2)
+    expected = (union.sum(axis=1) - np.diag(union)) / (y.size - 1)
+    alpha = ph.CountWeighted(MODEL, pairwise=True).weights(session)
+    np.testing.assert_allclose(alpha, expected, rtol=1e-12)
+
+
+def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> None:
+    bound = session.unweighted().bounds.overall
+    alpha = ph.ScalarWeighted(MODEL, target_epsilon=4).weights(session)
+    np.testing.assert_allclose(alpha, 4 / (2 * bound))
+    assert (ph.ScalarWeighted(MODEL, target_bound=2).weights(session) == alpha).all()
+    release = ph.ScalarWeighted(MODEL, target_bound=10 * bound).release_from(
+        session, n_synthetic=1, n_draws_released=1
+    )
+    assert release.charge.bound == bound  # a weight of at most 1: the unweighted fit
+
+
+def test_a_target_bound_is_not_published(session: FitSession) -> None:
+    mechanism = ph.ScalarWeighted(MODEL, target_bound=2.123456)
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    assert "2.123456" not in release.statement + str(release.settings)
+    assert mechanism._stream() != ph.ScalarWeighted(MODEL, target_bound=2.2)._stream()
+    one, two = (ph.GivenWeights(MODEL, alpha=np.full(300, a)) for a in (0.5, 0.49))
+    assert one._stream() != two._stream()
+
+
+def test_targets_know_of_the_doubling() -> None:
+    table = pd.DataFrame({"y": np.random.default_rng(1).beta(2, 3, 300)})
+    model = ph.Beta("y ~ 1")
+    own = open_session(model.bind(table), seed=1, engine="embedded")
+    bound = own.unweighted().bounds.overall
+    for relation, sides in (("remove", 2), ("replace", 4)):
+        mechanism = ph.ScalarWeighted(model, target_epsilon=2, relation=relation)
+        np.testing.assert_allclose(mechanism.weights(own), 2 / (sides * bound))
+        truncated = ph.Truncated(model, epsilon=2, relation=relation, inner=ph.Unweighted(model))
+        f = own.unweighted().bounds.by_record
+        np.testing.assert_array_equal(truncated.weights(own) == 0, f > 2 / sides)
+
+
+def test_a_session_of_another_model_is_refused(session: FitSession) -> None:
+    with pytest.raises(InvalidInput, match="over the mechanism's model"):
+        ph.Unweighted(ph.Poisson("y ~ 1")).release_from(session, n_synthetic=1, n_draws_released=1)
+    with pytest.raises(InvalidInput, match="must be 1 or n_synthetic = 4"):
+        ph.Unweighted(MODEL).release_from(session, n_synthetic=4, n_draws_released=2)
+
+
+def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
+    f = session.unweighted().bounds.by_record
+    inner = ph.LipschitzWeighted(MODEL)
+    weights = inner.weights(session)
+    cap = float(np.quantile(weights * f, 0.9))
+    alpha = ph.Truncated(MODEL, cap=cap).weights(session)
+    np.testing.assert_array_equal(alpha, np.where(weights * f > cap, 0, weights))
+    same = ph.Truncated(MODEL, epsilon=2 * cap, inner=inner).weights(session)
+    np.testing.assert_array_equal(alpha, same)
+    everything = ph.Truncated(MODEL, cap=1e9, inner=ph.Unweighted(MODEL)).weights(session)
+    assert (everything == 1).all()
+    described = ph.Truncated(MODEL, cap=cap, inner=inner).describe()
+    assert described["inner"]["mechanism"] == "LipschitzWeighted"
+
+
+def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
+    alpha = np.random.default_rng(1).uniform(0.123456, 1, 300)
+    mechanism = ph.GivenWeights(MODEL, alpha=alpha)
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    np.testing.assert_array_equal(release.confidential.alpha, alpha)
+    assert "alpha" not in mechanism.describe()
+    assert f"{alpha[0]:.6f}" not in repr(mechanism) + release.statement
+    ones = ph.GivenWeights(MODEL, alpha=np.ones(300)).fit(session).fit
+    assert ones.bounds.overall == session.unweighted().bounds.overall
+
+
+@pytest.mark.parametrize("transform", ["reciprocal", "logistic", "softmax", "threshold"])
+def test_other_weight_maps_release(transform: str, session: FitSession) -> None:
+    limit = 6.0 if transform == "threshold" else None
+    mechanism = ph.LipschitzWeighted(MODEL, transform=transform, threshold=limit)
+    f = session.unweighted().bounds.by_record
+    alpha = mechanism.weights(session)
+    order = np.argsort(f)
+    assert (np.diff(alpha[order]) <= 1e-12).all()
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    assert release.charge.bound < session.unweighted().bounds.overall
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
+        (lambda: ph.CountWeighted(MODEL, radius=-1), "radius must be above 0"),
+        (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
+        (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
+        (lambda: ph.ScalarWeighted(MODEL), "exactly one of target"),
+        (lambda: ph.ScalarWeighted(MODEL, target_bound=1, target_epsilon=2), "exactly one"),
+        (lambda: ph.ScalarWeighted(MODEL, target_epsilon=0), "target_epsilon must be above 0"),
+        (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
+        (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
+        (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
+        (
+            lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
+            "over the same model",
+        ),
+        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has weight 1.2"),
+        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has weight -0.1"),
+        (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has weight nan"),
+    ],
+)
+def test_bad_settings_are_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+def test_weights_must_fit_the_data(session: FitSession) -> None:
+    with pytest.raises(InvalidInput, match="must have 300 elements: found 2"):
+        ph.GivenWeights(MODEL, alpha=[0.5, 1]).weights(session)
+    with pytest.raises(InvalidInput, match="must not all be 0"):
+        ph.GivenWeights(MODEL, alpha=np.zeros(300)).fit(session)
+    with pytest.raises(InvalidInput, match="must not all be 0"):
+        ph.LipschitzWeighted(MODEL, scale=0, shift=-1).fit(session)
+    with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):
+        ph.CountWeighted(MODEL, pattern=("age",)).weights(session)
+    with pytest.raises(InvalidInput, match="must not be synthesised"):
+        ph.CountWeighted(MODEL, pattern=("y",)).weights(session)
+
+
+def test_mechanisms_are_read_from_text() -> None:
+    made = build_mechanism("count:radius=0.3,pattern=sex+age,pairwise=true", MODEL)
+    assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
+    made = build_mechanism("truncated:cap=2.5", MODEL, {"relation": "replace", "scale": None})
+    assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
+    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL)
+    assert made == ph.Censored(MODEL, epsilon=4, inner=ph.Unweighted(MODEL))
+    made = build_mechanism("lipschitz:scale=0.7,reweighting=true", MODEL)
+    assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "unweighted, lipschitz, count, scalar, truncated"),
+        ("lipschitz:radius=1", "takes no --radius"),
+        ("lipschitz:scale=big", "scale must be a number: found 'big'"),
+        ("lipschitz:reweighting=maybe", "reweighting must be"),
+        ("truncated:cap=1,inner=nothing", "inner must be one of"),
+        ("count:radius=", "radius must be a number"),
+    ],
+)
+def test_bad_text_is_named(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        build_mechanism(text, MODEL)
+
+
+def test_records_that_share_a_row_may_differ_in_weight() -> None:
+    """Collapsing splits rows by weight: bounds are those of the matrix, record by record."""
+    table = pd.DataFrame({"y": [1, 1, 1, 4, 4, 9] * 5})
+    bound = ph.Poisson("y ~ 1").bind(table)
+    alpha = np.linspace(0.1, 1, 30)
+    own = open_session(bound, seed=1, engine="embedded")
+    fit = own.fit(alpha, label="fit")
+    log_lik = np.concatenate(list(bound.log_lik_blocks(fit.draws)), axis=1)[:, bound.row_of]
+    expected = ph.lipschitz_bounds(log_lik, alpha)
+    np.testing.assert_array_equal(fit.bounds.by_record, expected.by_record)
+    assert fit.bounds.overall == expected.overall

@@ -1,0 +1,536 @@
+"""The ledger: only releases, never past the budget, never a release without an entry."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli import main
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import BudgetExceeded, InvalidInput, SaveFailed
+from pyhybrid.fitting.session import open_session
+from pyhybrid.primitives import NoisyCounts
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases import folder as storage
+from pyhybrid.releases.chained_file import locked_file
+from pyhybrid.releases.data_mark import DataMark
+
+TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
+
+
+def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
+    """A primitive's answer, built without OpenDP: the ledger does not ask where noise is from."""
+    charge = PrivacyCharge.strict(mechanism="laplace_counts", epsilon=epsilon, relation=relation)
+    return NoisyCounts(
+        charge=charge, value=np.array([3, 4]), sensitivity=2.0, scale=2.0 / charge.epsilon
+    )
+
+
+@pytest.fixture(scope="module")
+def release() -> ph.Release:
+    """Asymptotic local, remove; two sets."""
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": range(80)})
+    return ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=0.5).release(
+        df, n_synthetic=2, engine="embedded", seed=4
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "survey.ledger"
+
+
+def local_ledger(path: Path, budget: float) -> ph.Ledger:
+    return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
+
+
+# --- Adding up ----------------------------------------------------------------------------------
+
+
+def test_entries_add_up_exactly_to_the_budget(path: Path) -> None:
+    ledger = ph.Ledger(path, budget=0.3, **TERMS)
+    for number in (1, 2, 3):
+        entry = ledger.add(answer(0.1))
+        assert (entry.number, entry.epsilon, entry.made_by) == (number, 0.1, "laplace_counts")
+    assert ledger.spent == 0.3
+    assert ledger.left == 0
+    assert ledger.label == "strict, replace one record"
+    before = path.read_bytes()
+    with pytest.raises(BudgetExceeded, match=r"left in ledger .*, 0 of 0\.3: it costs 0\.000001"):
+        ledger.add(answer(1e-6))
+    assert path.read_bytes() == before
+    again = ph.Ledger(path)
+    assert (again.budget, again.kind, again.relation) == (0.3, "strict", "replace")
+    assert again.entries == ledger.entries
+    assert "0.3 of 0.3 spent" in repr(again)
+
+
+def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> None:
+    ledger = ph.Ledger(path, budget=10, **TERMS)
+    one = answer()
+    assert ledger.add(one) == ledger.add(one)
+    assert ledger.spent == 1
+    ledger.add(answer())  # same values by chance: another release all the same
+    assert ledger.spent == 2
+    changed = replace(one, value=np.array([3, 5]), seal="")  # sealed anew, under the old name
+    with pytest.raises(InvalidInput, match="as it was when entry 1 of ledger"):
+        ledger.add(changed)
+
+
+def test_unlike_charges_only_when_told_and_then_labelled(path: Path, release: ph.Release) -> None:
+    ledger = ph.Ledger(path, budget=1000, **TERMS)
+    ledger.add(answer())
+    for unlike in (release, answer(relation="remove")):
+        with pytest.raises(InvalidInput, match=r"must be strict, replace: found.*--allow-unlike"):
+            ledger.add(unlike)
+    told = ph.Ledger(path, allow_unlike=True)
+    told.add(release)
+    assert told.spent == 1 + release.charge.epsilon
+    label = "sum of unlike charges, no guarantee of any kind: asymptotic local, remove; strict"
+    assert told.label.startswith(label)
+    assert ph.Ledger(path).label == told.label, "the label stays with the file"
+
+
+# --- From releases only -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [1.0, 3, None, "release", {"epsilon": 1.0}, answer().charge, [answer()]],
+    ids=lambda t: type(t).__name__,
+)
+def test_nothing_but_releases(path: Path, thing: Any) -> None:
+    ledger = ph.Ledger(path, budget=10, **TERMS)
+    with pytest.raises(InvalidInput, match=r"charges from releases only.*found"):
+        ledger.add(thing)
+    assert ledger.entries == ()
+
+
+def test_the_entry_of_a_release_has_its_public_charge(path: Path, release: ph.Release) -> None:
+    """That the charge is its own is in test_seals.py."""
+    ledger = local_ledger(path, 1000)
+    assert ledger.add(release).charge == release.charge.public()
+    assert "bound" not in ledger.entries[0].charge
+
+
+# --- Of one data set ----------------------------------------------------------------------------
+
+
+def survey(year: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(year)
+    return pd.DataFrame(
+        {
+            "id": range(60),
+            "y": rng.poisson(3, 60),
+            "age": rng.integers(18, 90, 60),
+            "pay": rng.normal(30, 9, 60).round(2),
+            "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
+            "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
+            "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
+        }
+    )
+
+
+def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
+    return ph.Unweighted(ph.Poisson(formula)).release(
+        table, engine="embedded", settings=ph.SamplerSettings(chains=2, warmup=150, draws=100),
+        rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+    )  # fmt: skip
+
+
+def through_csv(table: pd.DataFrame) -> pd.DataFrame:
+    read: pd.DataFrame = pd.read_csv(io.StringIO(table.to_csv(index=False)))
+    return read
+
+
+SAME: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "as it was": lambda t: t,
+    "rows in another order": lambda t: t.sample(frac=1, random_state=1),
+    "columns in another order": lambda t: t[sorted(t.columns, reverse=True)],
+    "through a file": through_csv,
+    "other dtypes": lambda t: t.astype({"y": "Int16", "age": "float32", "sex": str, "pay": "f4"}),
+    "a column more": lambda t: t.assign(older=t["age"] > 65),
+    "columns fewer": lambda t: t.drop(columns=["name", "seen"]),
+    "one recoded": lambda t: t.assign(age=t["age"] // 10),
+    "one renamed": lambda t: t.rename(columns={"pay": "income"}),
+}
+OTHER: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "another year": lambda t: survey(2),
+    "the first half": lambda t: t.head(30),
+    "all but one": lambda t: t.iloc[1:],
+    "twice": lambda t: pd.concat([t, t], ignore_index=True),
+    "another outcome of the same people": lambda t: t.assign(y=survey(2)["y"]),
+    "most of it recoded": lambda t: t.assign(age=0.5 * t["age"], pay=1.0, sex="x", name="n",
+                                             seen="never", y=t["y"] + 0),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bound_ledger(tmp_path_factory: pytest.TempPathFactory) -> ph.Ledger:
+    ledger = local_ledger(tmp_path_factory.mktemp("ledger") / "l", 1e6)
+    ledger.add(of(survey()))
+    return ledger
+
+
+@pytest.mark.parametrize("how", SAME)
+def test_the_same_data_in_another_form_stay_in_the_ledger(how: str, bound_ledger: Any) -> None:
+    before = len(bound_ledger.entries)
+    bound_ledger.add(of(SAME[how](survey())))
+    assert len(bound_ledger.entries) == before + 1
+
+
+@pytest.mark.parametrize("how", OTHER)
+def test_a_ledger_takes_no_release_of_other_data(
+    how: str, bound_ledger: Any, tmp_path: Path
+) -> None:
+    before = bound_ledger.path.read_bytes()
+    other = of(OTHER[how](survey()))
+    with pytest.raises(InvalidInput, match="must be of the data of its first release"):
+        other.save(tmp_path / "out", ledger=bound_ledger)
+    assert bound_ledger.path.read_bytes() == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_data_only_when_told_and_then_labelled(path: Path) -> None:
+    local_ledger(path, 1e6).add(of(survey()))
+    told = ph.Ledger(path, allow_other_data=True)
+    assert told.add(of(survey().head(30))).other_data
+    assert ph.Ledger(path).label == (
+        "asymptotic local, remove one record; releases of more than one data set"
+    )
+    with pytest.raises(InvalidInput, match="must be of the data"):
+        ph.Ledger(path).add(of(survey(3)))
+
+
+def test_the_ledger_knows_its_data_under_a_key_of_its_own(path: Path, tmp_path: Path) -> None:
+    release = of(survey())
+    for place in (path, tmp_path / "another"):
+        local_ledger(place, 1e6).add(release)
+    assert release.data is not None
+    assert set(release.data.columns) == {"y", "age", "pay", "sex", "seen", "name"}, (
+        "ids tell nothing"
+    )
+    kept = [json.loads(p.read_text().splitlines()[1])["content"]["data"]
+            for p in (path, tmp_path / "another")]  # fmt: skip
+    assert kept[0]["key"] != kept[1]["key"]
+    marks = [set(each["columns"].values()) for each in (*kept, release.data.as_dict())]
+    assert marks[0] & marks[1] == marks[0] & marks[2] == set()
+    release.save(tmp_path / "out")
+    public = b"".join(p.read_bytes() for p in (tmp_path / "out/public").iterdir())
+    assert not [digest for digest in marks[2] if digest.encode() in public]
+    assert ph.Release.load(tmp_path / "out").data == release.data
+
+
+def test_the_check_sees_other_data(
+    bound_ledger: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without marks the ledger of one year takes another's: the hole itself."""
+    monkeypatch.setattr(DataMark, "is_of_the_data_of", lambda *_: True)
+    path = tmp_path / "copy"
+    path.write_bytes(bound_ledger.path.read_bytes())
+    ph.Ledger(path).add(of(survey(2)))
+
+
+def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
+    ledger = local_ledger(path, 1e6)
+    model, table = ph.Poisson("y ~ 1"), survey()
+    rule = ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1)
+    options: Any = {"engine": "embedded", "rule": rule}
+    session = open_session(model.bind(table), **options)
+    own = {"n_synthetic": 1, "n_draws_released": 1}
+    one = ph.Unweighted(model).release_from(session, **own)
+    ledger.add(one)
+    ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
+    shares = ph.GivenWeights(model, alpha=np.full(60, 0.5)).release_from(session, **own)
+    with pytest.raises(InvalidInput, match=r"random numbers of their own: .* entry 1"):
+        shares.save(tmp_path / "out", ledger=ledger)
+    seeded = [of_seed(mechanism, table, options) for mechanism in
+              (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
+    ledger.add(seeded[0])
+    with pytest.raises(InvalidInput, match="entry 3, another mechanism's of the same session or s"):
+        ledger.add(seeded[1])
+    ledger.add(ph.GivenWeights(model, alpha=np.full(60, 0.5)).release(table, **options))
+    assert len(ledger.entries) == 4
+    assert str(one.entropy) not in path.read_text()
+
+
+def of_seed(mechanism: Any, table: pd.DataFrame, options: dict[str, Any]) -> ph.Release:
+    made: ph.Release = mechanism.release(table, seed=1, **options)
+    return made
+
+
+# --- Saving -------------------------------------------------------------------------------------
+
+
+def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_path: Path) -> None:
+    epsilon = release.charge.epsilon
+    small = local_ledger(path, epsilon - 0.01)
+    with pytest.raises(BudgetExceeded, match="Nothing was written"):
+        release.save(tmp_path / "out", ledger=small)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["survey.ledger"]
+    ledger = local_ledger(tmp_path / "enough", epsilon)
+    release.save(tmp_path / "out", ledger=ledger)
+    assert ledger.left == 0
+    run = json.loads((tmp_path / "out/confidential/run.json").read_text())
+    assert run["ledger"] == {"entry": 1, "sha256": ledger.head}
+    # Other copies of the same release, also one read back from disk, cost nothing.
+    release.save(tmp_path / "copy", ledger=ledger)
+    ph.Release.load(tmp_path / "out").save(tmp_path / "loaded", ledger=ledger)
+    text = release.synthetic[0].astype(str)
+    release.with_unsynthesized(text).save(tmp_path / "restored", ledger=ledger)
+    ph.Release.load(tmp_path / "restored").save(tmp_path / "again", ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+def test_a_mistake_costs_nothing_and_a_crash_costs_once(
+    path: Path, release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = local_ledger(path, 1000)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").write_text("in the way")
+    with pytest.raises(InvalidInput):
+        release.save(tmp_path / "full", ledger=ledger)
+    with pytest.raises(InvalidInput):
+        release.save(tmp_path / "out", ledger=ledger, file_format="xlsx")
+    with pytest.raises(InvalidInput, match="must be a Ledger: found str"):
+        release.save(tmp_path / "out", ledger=str(path))  # type: ignore[arg-type]
+    assert ledger.entries == ()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "_write_public", full)
+        with pytest.raises(SaveFailed):
+            release.save(tmp_path / "out", ledger=ledger)
+    assert len(ledger.entries) == 1, "the entry comes first, so that no data are without one"
+    release.save(tmp_path / "out", ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+# --- The file -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(path: Path) -> ph.Ledger:
+    ledger = ph.Ledger(path, budget=10, **TERMS)
+    for epsilon in (1.0, 2.0, 0.5):
+        ledger.add(answer(epsilon))
+    return ledger
+
+
+def test_a_torn_last_line_is_found_at_every_byte(three: ph.Ledger) -> None:
+    whole = three.path.read_bytes()
+    start = whole[:-1].rindex(b"\n") + 1
+    for end in range(start + 1, len(whole)):
+        three.path.write_bytes(whole[:end])
+        with pytest.raises(InvalidInput, match=r"last line, 4, is incomplete.*delete that line"):
+            three.add(answer())
+        assert three.path.read_bytes() == whole[:end], "a damaged file is left as it is"
+    three.path.write_bytes(whole[:start])  # as the message says
+    assert three.spent == 3
+
+
+def test_any_edit_breaks_the_chain(three: ph.Ledger) -> None:
+    whole = three.path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for place in range(0, len(whole) - 1, 7):
+        edited = bytearray(whole)
+        edited[place] = ord("7") if edited[place] != ord("7") else ord("8")
+        three.path.write_bytes(edited)
+        with pytest.raises(InvalidInput, match="is damaged"):
+            _ = three.spent
+    for missing_or_moved in (
+        [lines[0], lines[2], lines[3]],
+        [lines[1], lines[2], lines[3]],
+        [lines[0], lines[2], lines[1], lines[3]],
+        [*lines, lines[3]],
+        [lines[0], b"\n", *lines[1:]],
+    ):
+        three.path.write_bytes(b"".join(missing_or_moved))
+        with pytest.raises(InvalidInput, match="was edited or does not follow"):
+            ph.Ledger(three.path)
+
+
+def test_a_cheaper_entry_with_a_hash_of_its_own_breaks_what_follows(three: ph.Ledger) -> None:
+    from pyhybrid.releases.chained_file import _hash
+
+    lines = [json.loads(line) for line in three.path.read_text().splitlines()]
+    lines[2]["content"]["charge"]["epsilon"] = 0.01
+    lines[2]["sha256"] = _hash(2, lines[2]["previous"], lines[2]["content"])
+    three.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InvalidInput, match="line 4 was edited"):
+        ph.Ledger(three.path)
+
+
+def test_lines_missing_at_the_end_change_the_head(three: ph.Ledger) -> None:
+    head = three.head
+    whole = three.path.read_bytes()
+    three.path.write_bytes(whole[: whole[:-1].rindex(b"\n") + 1])
+    assert three.head != head, "which is why a release keeps the hash of its entry"
+
+
+def test_a_disk_error_leaves_the_file_as_it_was(
+    three: ph.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = three.path.read_bytes()
+
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(SaveFailed, match=r"could not be written: .*Input/output error"):
+            three.add(answer())
+    assert three.path.read_bytes() == before
+    assert three.add(answer()).number == 4
+
+
+def test_the_file_is_private_and_a_locked_one_is_waited_for(three: ph.Ledger) -> None:
+    assert stat.S_IMODE(three.path.stat().st_mode) == 0o600
+    impatient = ph.Ledger(three.path, wait=0.1)
+    with locked_file(three.path, create=False, wait=1):
+        with pytest.raises(SaveFailed, match="is locked: another process"):
+            impatient.add(answer())
+        with pytest.raises(SaveFailed, match="is locked"):
+            ph.Ledger(three.path, wait=0)
+    assert impatient.add(answer()).number == 4
+
+
+WORKER = """
+import sys
+import numpy as np
+import pyhybrid as ph
+from pyhybrid.errors import BudgetExceeded
+from tests.releases.test_ledger import answer
+ledger = ph.Ledger(sys.argv[1], budget=20, kind="strict", relation="replace", wait=60)
+done = 0
+for _ in range(15):
+    try:
+        ledger.add(answer())
+        done += 1
+    except BudgetExceeded:
+        pass
+print(done)
+"""
+
+
+def test_processes_at_once_never_overspend(path: Path) -> None:
+    root = Path(ph.__file__).parents[1]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(path)], cwd=root, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    done = [int(worker.communicate(timeout=120)[0]) for worker in workers]
+    assert sum(done) == 20
+    ledger = ph.Ledger(path)
+    assert ledger.spent == 20
+    assert len({entry.identifier for entry in ledger.entries}) == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "must exist, or be given budget, kind and relation.*found no budget"),
+        ({"budget": 1}, "found no kind"),
+        ({"budget": 0, **TERMS}, "budget must be above 0"),
+        ({"budget": float("inf"), **TERMS}, "budget must be a finite number"),
+        ({"budget": 1, "kind": "local", "relation": "remove"}, "asymptotic local, strict"),
+        ({"budget": 1, "kind": "strict", "relation": "swap"}, "remove, replace"),
+        ({"budget": 1, **TERMS, "allow_unlike": 1}, "allow_unlike must be True or False"),
+    ],
+)
+def test_bad_terms(path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.Ledger(path, **options)
+    assert not path.exists()
+
+
+def test_terms_are_fixed_and_other_files_are_no_ledgers(three: ph.Ledger, tmp_path: Path) -> None:
+    for change in ({"budget": 11}, {"kind": "asymptotic local"}, {"relation": "remove"}):
+        with pytest.raises(InvalidInput, match="fixed when it was created"):
+            ph.Ledger(three.path, **change)
+    assert ph.Ledger(three.path, budget=10, **TERMS).spent == 3.5
+    with pytest.raises(InvalidInput, match="cannot be opened"):
+        ph.Ledger(tmp_path)
+    (tmp_path / "other").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match="is damaged: line 1"):
+        ph.Ledger(tmp_path / "other")
+    (tmp_path / "empty").touch()
+    with pytest.raises(InvalidInput, match="found no budget"):
+        ph.Ledger(tmp_path / "empty")
+
+
+# --- Command line -------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pyhybrid", *map(str, arguments)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    captured = capsys.readouterr()
+    return int(done.value.code or 0), captured.out, captured.err
+
+
+def test_create_and_show(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    terms = ("--budget", "3", "--kind", "strict", "--relation", "replace")
+    assert run(capsys, "ledger", "create", path, *terms)[0] == 0
+    code, _, error = run(capsys, "ledger", "create", path, *terms)
+    assert code == 2
+    assert "must be a new file" in error
+    ledger = ph.Ledger(path)
+    ledger.add(answer(0.5))
+    code, shown, _ = run(capsys, "ledger", "show", path)
+    assert code == 0
+    assert "spent 0.5 of 3, left 2.5 (strict, replace one record)" in shown
+    assert ledger.head in shown
+    code, shown, _ = run(capsys, "ledger", "show", path, "--json")
+    content = json.loads(shown)
+    assert (content["spent"], content["left"], content["budget"]) == (0.5, 2.5, 3.0)
+    assert content["entries"][0]["charge"]["mechanism"] == "laplace_counts"
+    code, _, error = run(capsys, "ledger", "show", f"{path}.not")
+    assert code == 2
+    assert "must exist" in error
+    assert not Path(f"{path}.not").exists()
+
+
+def test_synthesize_with_a_ledger(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 60)}).to_csv(
+        tmp_path / "data.csv", index=False
+    )
+    local_ledger(path, 0.5)
+    common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson")
+    common += ("--engine", "embedded", "--ledger", path)
+    code, shown, error = run(capsys, *common, "--out", tmp_path / "out")
+    assert (code, shown) == (2, "")
+    assert "must cost at most what is left" in error
+    assert not (tmp_path / "out").exists()
+    assert ph.Ledger(path).entries == ()
+
+    strict = ph.Ledger(tmp_path / "strict", budget=50, **TERMS)
+    common = (*common[:-1], tmp_path / "strict", "--out", tmp_path / "out")
+    assert "must be for replace one record: LipschitzWeighted" in run(capsys, *common)[2]
+    assert run(capsys, *common, "--allow-unlike")[0] == 0
+    assert strict.entries[0].made_by == "LipschitzWeighted"
+    assert strict.label.startswith("sum of unlike")
+    code, _, error = run(capsys, *common[:-4], "--out", tmp_path / "b", "--allow-unlike")
+    assert code == 2
+    assert "--allow-unlike goes with --ledger, or with several formulas" in error

@@ -1,0 +1,176 @@
+"""The public part of a strict release: requested settings, and nothing that a fit had a say in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting import session as sessions
+from pyhybrid.fitting.modes import ModeCheck
+
+MODEL = ph.Poisson("y ~ x")
+SETTINGS = ph.SamplerSettings(chains=2, warmup=150, draws=60)
+OPTIONS: dict[str, Any] = {
+    "engine": "embedded",
+    "settings": SETTINGS,
+    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+}
+STRICT = ph.Censored(MODEL, epsilon=6, inner=ph.Unweighted(MODEL))
+NO_MODES = ModeCheck(n_chains=8, n_elsewhere=0, log_density_gap=float("nan"))
+
+
+def people(seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"y": rng.poisson(4, 50), "x": rng.integers(0, 3, 50)})
+
+
+@pytest.fixture(autouse=True)
+def _no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: NO_MODES)
+
+
+def failing_at_first(monkeypatch: pytest.MonkeyPatch, times: int = 1, **changes: Any) -> None:
+    """Chains that fail the rule `times` times, whatever they did, and then show other numbers."""
+    diagnose, failed = sessions.diagnose, []
+
+    def told(*given: Any) -> Any:
+        found = replace(diagnose(*given), problems=(), **changes)
+        if len(failed) < times:
+            failed.append(1)
+            return replace(found, problems=("R-hat of beta[1] is 1.234, must be at most 1.01",))
+        return found
+
+    monkeypatch.setattr(sessions, "diagnose", told)
+
+
+def public(release: ph.Release, folder: Path) -> dict[str, bytes]:
+    release.save(folder)
+    names = ("charge.json", "privacy_statement.md", "schema.json")
+    return {name: (folder / "public" / name).read_bytes() for name in names}
+
+
+def made(table: pd.DataFrame, mechanism: Any = STRICT, **options: Any) -> ph.Release:
+    release: ph.Release = mechanism.release(table, n_synthetic=2, **{**OPTIONS, **options})
+    return release
+
+
+@pytest.mark.parametrize("neighbour", [False, True])
+def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
+    neighbour: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, table = made(people()), people()
+    if neighbour:
+        table.loc[7, ["y", "x"]] = [11, 0]
+    failing_at_first(monkeypatch, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3)
+    other = made(table)
+    assert one.charge.kind == other.charge.kind == "strict"
+    assert one.diagnostics is not None
+    assert other.diagnostics is not None
+    assert (one.diagnostics.attempts, other.diagnostics.attempts) == (1, 2)
+    assert one.provenance != other.provenance
+    assert public(one, tmp_path / "one") == public(other, tmp_path / "two")
+    assert other.charge == replace(one.charge, seal=other.charge.seal)
+    assert "2 chains of 150 warm-up and 60 kept iterations" in other.statement
+    loaded = ph.Release.load(tmp_path / "two")
+    assert (loaded.statement, loaded.requested) == (other.statement, SETTINGS)
+
+
+def test_the_check_sees_what_a_fit_went_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A local charge has the draws that ran; a statement once had the settings that ran."""
+    unweighted = ph.Unweighted(MODEL)
+    one, strict = made(people(), unweighted, seed=1), made(people())
+    failing_at_first(monkeypatch)
+    other = made(people(), unweighted, seed=1)
+    assert one.charge.n_draws != other.charge.n_draws
+    assert public(one, tmp_path / "one") != public(other, tmp_path / "two")
+    failing_at_first(monkeypatch)
+    again = made(people())
+    as_once = [replace(each, requested=None).statement for each in (strict, again)]
+    assert as_once[0] != as_once[1]
+
+
+def test_a_local_statement_has_requested_settings_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_at_first(monkeypatch)
+    release = made(people(), ph.LipschitzWeighted(MODEL))
+    assert "asked for: 2 chains of 150 warm-up and 60 kept iterations" in release.statement
+    assert "1.234" not in release.statement
+
+
+def test_the_statement_says_that_a_release_is_an_answer() -> None:
+    histogram = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
+    for release in (made(people()), histogram.release(people())):
+        assert release.charge.kind == "strict"
+        assert "Whether anything was released" in release.statement
+        assert "is itself an answer" in release.statement
+
+
+# --- What takes strictness away -----------------------------------------------------------------
+
+
+def not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_at_first(monkeypatch, times=9)
+
+
+def modes(gap: float) -> Callable[[pytest.MonkeyPatch], None]:
+    found = ModeCheck(n_chains=8, n_elsewhere=1, log_density_gap=gap)
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: found)
+
+    return patch
+
+
+BREAKS = {
+    "chains that did not converge": not_converged,
+    "a lesser mode": modes(3.0),
+    "a higher mode": modes(-50.0),
+    "a mode far below, or several on average": modes(500.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge", "ignore:.*ended in another mode")
+@pytest.mark.parametrize("what", BREAKS)
+def test_what_breaks_the_posterior_takes_strictness_away(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BREAKS[what](monkeypatch)
+    release = made(people(), on_not_converged="warn")
+    assert release.charge.kind == "asymptotic local"
+    assert "local and asymptotic" in release.statement
+    assert ("NOT CONVERGED" in release.statement) == (what in list(BREAKS)[:3:2])
+    ledger = ph.Ledger(tmp_path / "l", budget=99, kind="strict", relation="remove")
+    with pytest.raises(InvalidInput, match="must be strict, remove: found asymptotic local"):
+        release.save(tmp_path / "out", ledger=ledger)
+    assert not (tmp_path / "out").exists()
+    steps = [STRICT, ph.Censored(ph.Poisson("x ~ 1"), epsilon=6, check_modes=False,
+                                 inner=ph.Unweighted(ph.Poisson("x ~ 1")))]  # fmt: skip
+    if what == "a lesser mode":
+        with pytest.raises(InvalidInput, match="must be of one kind"):
+            ph.SequentialSynthesis(steps[::-1]).release(people(), **OPTIONS)
+
+
+def test_a_strict_ledger_takes_what_converged(tmp_path: Path) -> None:
+    ledger = ph.Ledger(tmp_path / "l", budget=99, kind="strict", relation="remove")
+    made(people(), on_not_converged="warn").save(tmp_path / "out", ledger=ledger)
+    assert ledger.spent == 12
+
+
+def test_a_strict_ledger_refuses_a_charge_that_claims_both(tmp_path: Path) -> None:
+    """As releases of an earlier version do: strict, and not converged."""
+    release = made(people())
+    ledger = ph.Ledger(tmp_path / "l", budget=99, kind="strict", relation="remove")
+    for change in ({"converged": False}, {"draw_quantile": 0.99}):
+        charge = replace(release.charge, **change).sealed()
+        with pytest.raises(InvalidInput, match="must be of chains that have converged"):
+            ledger.add(replace(release, charge=charge).sealed())

@@ -1,0 +1,339 @@
+"""Releases: what is kept of the input, determinism, files, modes, atomic saving, leaks."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.releases import folder as storage
+from pyhybrid.running import files
+
+MODEL = ph.NegativeBinomial("visits ~ region")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(21)
+    n = 60
+    return pd.DataFrame(
+        {
+            "id": [f"{i:04d}" for i in range(n)],
+            "visits": pd.array(rng.negative_binomial(2, 0.3, n), dtype="Int32"),
+            "age": rng.integers(18, 90, n).astype("int16"),
+            "region": pd.Categorical(
+                rng.choice(["a", "b"], n), categories=["b", "a", "unused"], ordered=False
+            ),
+            "paid": rng.choice([1.25, np.nan], n),
+            "member": rng.choice([True, False], n),
+            "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D"),
+            "note": rng.choice(["", "a,b", 'say "hi"', "é"], n),
+        },
+        index=pd.Index(rng.permutation(n) + 1000),
+    )
+
+
+@pytest.fixture(scope="module")
+def usable(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(region=table["region"].cat.remove_unused_categories())
+
+
+@pytest.fixture(scope="module")
+def release(usable: pd.DataFrame) -> ph.Release:
+    return ph.LipschitzWeighted(MODEL).release(
+        usable, n_synthetic=2, seed=987654321, engine="embedded"
+    )
+
+
+def test_an_unused_level_is_a_column_of_zeros(table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match=r"region\[T.unused\]' must not be all zero"):
+        MODEL.bind(table)
+
+
+def test_everything_but_the_outcome_comes_back(usable: pd.DataFrame, release: ph.Release) -> None:
+    before = usable.copy(deep=True)
+    for synthetic in release.synthetic:
+        pd.testing.assert_frame_equal(
+            synthetic.drop(columns="visits"), usable.drop(columns="visits")
+        )
+        assert list(synthetic.columns) == list(usable.columns)
+        assert synthetic["visits"].dtype == usable["visits"].dtype
+        assert (synthetic["visits"] >= 0).all()
+        assert not synthetic["visits"].equals(usable["visits"])
+    pd.testing.assert_frame_equal(usable, before)
+
+
+def test_a_seed_reproduces_and_its_absence_does_not(usable: pd.DataFrame) -> None:
+    mechanism = ph.Unweighted(MODEL)
+    one, two, other = (
+        mechanism.release(usable, seed=seed, engine="embedded") for seed in (7, 7, 8)
+    )
+    assert one.synthetic[0].equals(two.synthetic[0])
+    assert one.charge == two.charge
+    assert not one.synthetic[0].equals(other.synthetic[0])
+    fresh = [mechanism.release(usable, engine="embedded") for _ in range(2)]
+    assert not fresh[0].synthetic[0].equals(fresh[1].synthetic[0])
+    assert "operating system's entropy" in fresh[0].statement
+    assert "must stay secret" in one.statement
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_saved_releases_load_as_they_were(
+    release: ph.Release, file_format: str, tmp_path: Path
+) -> None:
+    release.save(tmp_path / "out", file_format=file_format)
+    loaded = ph.Release.load(tmp_path / "out")
+    for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
+        expected = ours if file_format == "parquet" else ours.replace({"note": {"": np.nan}})
+        pd.testing.assert_frame_equal(theirs, expected, check_index_type=False, check_freq=False)
+    assert loaded.charge == release.charge
+    assert loaded.diagnostics == release.diagnostics
+    assert loaded.provenance == release.provenance
+    assert loaded.statement == release.statement
+    np.testing.assert_array_equal(loaded.confidential.alpha, release.confidential.alpha)
+    np.testing.assert_array_equal(loaded.confidential.lipschitz, release.confidential.lipschitz)
+    assert loaded.confidential.entropy == 987654321
+
+
+def test_confidential_files_are_for_the_owner_only(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", attachments={"report.html": "<p>report</p>"})
+    confidential = tmp_path / "out" / "confidential"
+    assert stat.S_IMODE(confidential.stat().st_mode) == 0o700
+    names = {path.name for path in confidential.iterdir()}
+    assert names == {"records.csv", "run.json", "report.html"}
+    for path in confidential.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def _leaks(release: ph.Release, folder: Path) -> list[str]:
+    """Confidential numbers, to 6 digits, and seeds that the text of a folder shows."""
+    text = "\n".join(
+        path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith("synthetic")
+    )
+    kept = release.confidential
+    secrets = {
+        "bound": f"{kept.lipschitz_bound:.6f}"[:-1],
+        "entropy": str(kept.entropy),
+        "engine seed": str(release.provenance.seed),
+        **{f"alpha {a}": f"{a:.6f}"[:-1] for a in np.unique(kept.alpha) if 0 < a < 1},
+        **{f"lipschitz {b}": f"{b:.6f}"[:-1] for b in np.unique(kept.lipschitz) if b > 0},
+    }
+    return [name for name, secret in secrets.items() if secret in text]
+
+
+def test_nothing_confidential_is_public(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    assert _leaks(release, tmp_path / "out" / "public") == []
+    # The search itself finds every one of them where they are:
+    found = _leaks(release, tmp_path / "out" / "confidential")
+    assert {"bound", "entropy", "engine seed"} <= set(found)
+    assert sum(name.startswith("alpha") for name in found) > 10
+
+
+def test_representations_show_no_secret(release: ph.Release) -> None:
+    text = repr(release) + repr(release.confidential) + repr(release.fit) + repr(release.provenance)
+    assert "987654321" not in text
+    assert str(release.provenance.seed) not in text
+    assert f"{release.confidential.lipschitz_bound:.5f}" not in text
+
+
+def test_synthetic_columns_do_not_repeat_the_data(usable: pd.DataFrame) -> None:
+    """A canary: one record's value that no other has must not come back in its place."""
+    table = usable.assign(visits=usable["visits"].astype("int64"))
+    table.iloc[17, table.columns.get_loc("visits")] = 7919
+    release = ph.LipschitzWeighted(MODEL).release(table, n_synthetic=3, engine="embedded")
+    assert release.confidential.alpha[17] == 0
+    assert all(s["visits"].iloc[17] != 7919 for s in release.synthetic)
+
+
+def test_a_full_folder_is_refused_and_overwritten_on_demand(
+    release: ph.Release, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    release.save(out)  # empty is fine
+    with pytest.raises(InvalidInput, match="--overwrite"):
+        release.save(out)
+    (out / "stale").write_text("old")
+    release.save(out, overwrite=True)
+    assert not (out / "stale").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+    with pytest.raises(InvalidInput, match="it is a file"):
+        release.save(out / "public" / "charge.json")
+
+
+@pytest.mark.parametrize(
+    "stage", [(storage, "_write_confidential"), (storage, "_write_public"), (files, "_swap")]
+)
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_disk_error_leaves_nothing_half_written(
+    release: ph.Release, stage: tuple[Any, str], existing: bool, tmp_path: Path, monkeypatch: Any
+) -> None:
+    out = tmp_path / "out"
+    if existing:
+        release.save(out)
+    before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*stage, full)
+    with pytest.raises(SaveFailed, match="No space left"):
+        release.save(out, overwrite=existing)
+    assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
+    assert [p.name for p in tmp_path.iterdir()] == (["out"] if existing else [])
+
+
+def test_a_failing_rename_brings_the_old_release_back(
+    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    release.save(out)
+    (out / "mark").write_text("old")
+    rename = Path.rename
+
+    def refuse(self: Path, target: Any) -> Path:
+        if ".partial-" in self.name:
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(SaveFailed):
+        release.save(out, overwrite=True)
+    assert (out / "mark").read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+
+
+def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(SaveFailed, match="could not be saved"):
+        release.save(tmp_path / "file" / "out")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(60),
+        pd.RangeIndex(60, name="row"),
+        pd.MultiIndex.from_product([range(30), ["a", "b"]], names=["house", None]),
+        pd.DatetimeIndex(pd.date_range("2026-01-01", periods=60).to_numpy()),
+    ],
+)
+def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: Path) -> None:
+    moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic]).sealed()
+    moved.save(tmp_path / "out")
+    loaded = ph.Release.load(tmp_path / "out")
+    pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_interruption_while_overwriting_keeps_the_old_release(
+    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type
+) -> None:
+    out = tmp_path / "out"
+    release.save(out)
+    (out / "mark").write_text("old")
+    rename = Path.rename
+
+    def stop(self: Path, target: Any) -> Path:
+        if ".partial-" in self.name:
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(error):
+        release.save(out, overwrite=True)
+    assert (out / "mark").read_text() == "old"
+
+
+def test_notes_on_the_table_are_not_published(usable: pd.DataFrame, tmp_path: Path) -> None:
+    table = usable.copy()
+    table.attrs["secret"] = "mean 20.735"
+    release = ph.Unweighted(MODEL).release(table, seed=1, engine="embedded")
+    release.save(tmp_path / "out", file_format="parquet")
+    made = tmp_path / "out" / "public" / "synthetic_1.parquet"
+    assert pd.read_parquet(made).attrs == {}
+    assert b"20.735" not in made.read_bytes()
+    assert table.attrs
+
+
+def test_a_charge_does_not_show_its_bound(release: ph.Release) -> None:
+    assert repr(release.charge.bound) not in repr(release.charge)
+
+
+def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InvalidInput, match=r"run\.json"):
+        ph.Release.load(out)
+    release.save(out)
+    run = out / "confidential" / "run.json"
+    content = json.loads(run.read_text())
+    run.write_text(json.dumps(content | {"format": 99}))
+    with pytest.raises(InvalidInput, match="format 1: found 99"):
+        ph.Release.load(out)
+    run.write_text("{")
+    with pytest.raises(InvalidInput, match="saved release"):
+        ph.Release.load(out)
+    run.write_text(json.dumps({k: v for k, v in content.items() if k != "charge"}))
+    with pytest.raises(InvalidInput, match="'charge' is missing"):
+        ph.Release.load(out)
+    run.write_text(json.dumps(content))
+    records = out / "confidential" / "records.csv"
+    kept = records.read_bytes()
+    records.unlink()
+    with pytest.raises(InvalidInput, match="records"):
+        ph.Release.load(out)
+    records.write_bytes(kept)
+    (out / "public" / "synthetic_2.csv").unlink()
+    with pytest.raises(InvalidInput, match="synthetic_2"):
+        ph.Release.load(out)
+
+
+def test_unknown_format_is_refused(release: ph.Release, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="csv, parquet"):
+        release.save(tmp_path / "out", file_format="xlsx")
+    assert not (tmp_path / "out").exists()
+
+
+def test_restoring_text_needs_the_same_rows(release: ph.Release) -> None:
+    with pytest.raises(InvalidInput, match="must have the rows"):
+        release.with_unsynthesized(pd.DataFrame({"visits": [1]}))
+
+
+def test_statement_says_what_it_must(release: ph.Release) -> None:
+    text = release.statement
+    charge = release.charge
+    for part in (
+        f"epsilon = {charge.epsilon:g}",
+        "2 synthetic data sets",
+        "asymptotic local",
+        "remove one record",
+        "LipschitzWeighted",
+        "## Assumed",
+        "## Not covered",
+        "every column but visits",
+        release.provenance.program_sha256,
+    ):
+        assert part in text
+    for sentence in (*charge.assumes, *charge.not_covered):
+        assert sentence in text
+
+
+def test_settings_shared_by_settings(usable: pd.DataFrame) -> None:
+    """Unlike settings never share a random stream; equal ones do."""
+    one, same, other = (
+        ph.LipschitzWeighted(MODEL, scale=scale).stream() for scale in (1.0, 1.0, 0.5)
+    )
+    assert one == same != other
+    assert SamplerSettings() == SamplerSettings()

@@ -1,0 +1,298 @@
+"""Charge, tables and parts belong together: what was changed since it was made goes nowhere."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.primitives import NoisyCounts
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.record import ReleaseRecord
+
+OPTIONS: dict[str, Any] = {
+    "engine": "embedded",
+    "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100),
+    "rule": ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+}
+Change = Callable[[ph.Release], ph.Release]
+
+
+def people(seed: int = 1, n: int = 50) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "visits": rng.poisson(4, n),
+            "age": rng.integers(18, 90, n),
+            "income": rng.normal(30, 9, n).round(2),
+            "region": pd.Categorical(rng.choice(["a", "b", "c"], n)),
+        }
+    )
+
+
+def release_of(table: pd.DataFrame, **options: Any) -> ph.Release:
+    return ph.Unweighted(ph.Poisson("visits ~ 1")).release(
+        table, n_synthetic=2, **{**OPTIONS, **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def made() -> ph.Release:
+    return release_of(people())
+
+
+@pytest.fixture
+def release(made: ph.Release) -> ph.Release:
+    """One whose tables may be written to."""
+    return replace(made, synthetic=[table.copy() for table in made.synthetic])
+
+
+@pytest.fixture(scope="module")
+def sequence() -> ph.Release:
+    steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.Poisson("age ~ visits"))]
+    return ph.SequentialSynthesis(steps).release(people(), n_synthetic=2, **OPTIONS)
+
+
+def local_ledger(path: Path, budget: float = 1e6) -> ph.Ledger:
+    return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
+
+
+# --- Steps of a sequence ------------------------------------------------------------------------
+
+
+def as_it_was(sequence: ph.Release, place: int = 0) -> ph.Release:
+    """A part as parts once were: all tables, and the charge of one column."""
+    own = {f.name: getattr(sequence.parts[place], f.name) for f in fields(ReleaseRecord)}
+    own["confidential"] = replace(own["confidential"], data=sequence.data)
+    return ph.Release(**own, synthetic=sequence.synthetic)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_step_of_a_sequence_is_not_saved(
+    sequence: ph.Release, file_format: str, tmp_path: Path
+) -> None:
+    ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
+    with pytest.raises(BudgetExceeded):
+        sequence.save(tmp_path / "out", ledger=ledger)
+    for part in sequence.parts:
+        assert part.charge.epsilon < sequence.charge.epsilon
+        assert not hasattr(part, "synthetic")
+        with pytest.raises(InvalidInput, match="a whole release: this is the step of"):
+            part.save(tmp_path / "out", ledger=ledger, file_format=file_format)
+        with pytest.raises(InvalidInput, match="charges from releases only: give the whole"):
+            ledger.add(part)  # type: ignore[arg-type]
+    for how in (as_it_was(sequence), replace(sequence, parts=(), charge=sequence.parts[0].charge)):
+        refused = pytest.raises(InvalidInput, match=r"one that a mechanism made|as its mechanism")
+        with refused:
+            how.save(tmp_path / "out", file_format=file_format)
+        with refused:
+            how.with_unsynthesized(how.synthetic[0])
+        with refused:
+            ledger.add(how)
+    assert ledger.entries == ()
+    assert [path.name for path in tmp_path.iterdir()] == ["l"]
+
+
+def test_the_check_sees_a_step_that_carries_all_tables(
+    sequence: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without seals the part of old is written at the price of its column: the hole itself."""
+    monkeypatch.setattr(ph.Release, "check_seal", lambda _: None)
+    ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
+    as_it_was(sequence).save(tmp_path / "out", ledger=ledger)
+    assert ledger.spent < sequence.charge.epsilon
+    columns = pd.read_csv(tmp_path / "out/public/synthetic_1.csv")
+    assert (columns["age"] == sequence.synthetic[0]["age"]).all()
+
+
+def test_tables_made_so_far_are_not_handed_to_a_release(made: ph.Release) -> None:
+    """A cousin: tables with other columns synthesised before are for steps of a sequence only."""
+    assert "given" not in ph.Unweighted.release_from.__annotations__
+    assert "given" not in ph.Unweighted.release.__annotations__
+
+
+# --- Releases that were changed -----------------------------------------------------------------
+
+
+def edited(release: ph.Release) -> ph.Release:
+    release.synthetic[0].loc[3, "visits"] = 99
+    return release
+
+
+def with_column(release: ph.Release) -> ph.Release:
+    release.synthetic[1]["wealth"] = 1.0
+    return release
+
+
+def with_other_values(release: ph.Release) -> ph.Release:
+    release.synthetic[1]["income"] = people(2)["income"]
+    return release
+
+
+def with_second_table(release: ph.Release) -> ph.Release:
+    release.synthetic.append(people(3))
+    return release
+
+
+def shuffled(release: ph.Release) -> ph.Release:
+    release.synthetic[0] = release.synthetic[0].iloc[::-1]
+    return release
+
+
+def strictly(release: ph.Release) -> ph.Release:
+    cheap = PrivacyCharge.strict(
+        mechanism=release.charge.mechanism, epsilon=0.1, relation="remove", n_synthetic=2
+    )
+    return replace(release, charge=cheap)
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "a kind": (lambda r: replace(r, charge=replace(r.charge, kind="strict")), "charge"),
+    "a charge of another's": (strictly, "charge"),
+    "an epsilon": (
+        lambda r: replace(r, charge=replace(r.charge, epsilon=r.charge.epsilon + 1)), "charge",
+    ),
+    "a value": (edited, "tables"),
+    "a value of a column that stays": (with_other_values, "tables"),
+    "a column": (with_column, "tables"),
+    "a table": (with_second_table, "tables"),
+    "the order": (shuffled, "tables"),
+    "other tables": (lambda r: replace(r, synthetic=[people(), people()]), "tables"),
+    "settings": (lambda r: replace(r, settings={**r.settings, "cap": 1}), "settings"),
+    "what was synthesized": (lambda r: replace(r, synthesized=("visits", "age")), "settings"),
+    "the name": (lambda r: replace(r, identifier="0" * 32), "identifier"),
+    "the data": (
+        lambda r: replace(r, confidential=replace(r.confidential, data=None)), "confidential part",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_release_is_neither_saved_nor_charged(
+    change: str, release: ph.Release, tmp_path: Path
+) -> None:
+    make, what = CHANGES[change]
+    release.check_seal()
+    changed = make(release)
+    for kind in ("asymptotic local", "strict"):
+        ledger = ph.Ledger(tmp_path / kind, budget=1e6, kind=kind, relation="remove")
+        with pytest.raises(InvalidInput, match=f"as its mechanism made it: its {what} changed"):
+            ledger.add(changed)
+        with pytest.raises(InvalidInput, match=f"its {what} changed since"):
+            changed.save(tmp_path / "out", ledger=ledger)
+        assert ledger.entries == ()
+    with pytest.raises(InvalidInput, match=f"its {what} changed since"):
+        changed.save(tmp_path / "out")
+    with pytest.raises(InvalidInput, match=f"its {what} changed since"):
+        changed.with_unsynthesized(people())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_check_sees_a_charge_that_was_made_strict(
+    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without seals a strict ledger takes a local release for 0.1: the hole itself."""
+    monkeypatch.setattr(ph.Release, "check_seal", lambda _: None)
+    ledger = ph.Ledger(tmp_path / "l", budget=1, kind="strict", relation="remove")
+    assert ledger.add(strictly(release)).epsilon == 0.1
+    assert release.charge.epsilon > 1
+
+
+def test_text_of_other_columns_comes_back_under_a_new_seal(
+    release: ph.Release, tmp_path: Path
+) -> None:
+    text = people().astype(str)
+    restored = release.with_unsynthesized(text)
+    restored.check_seal()
+    ledger = local_ledger(tmp_path / "l")
+    ledger.add(release)
+    restored.save(tmp_path / "out", ledger=ledger)
+    assert len(ledger.entries) == 1, "it is the same release"
+    with pytest.raises(InvalidInput, match="no columns but those of the release: 'wealth'"):
+        release.with_unsynthesized(people().assign(wealth=1.0))
+    fewer = release.with_unsynthesized(people().drop(columns="income"))
+    assert "income" not in fewer.synthetic[0]
+
+
+def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    run, table = tmp_path / "out/confidential/run.json", tmp_path / "out/public/synthetic_2.csv"
+    whole, rows = run.read_text(), table.read_text().splitlines(keepends=True)
+    content = json.loads(whole)
+    cheaper = {**content["charge"], "epsilon": 0.2, "bound": 0.05, "kind": "strict"}
+    run.write_text(json.dumps({**content, "charge": cheaper}))
+    with pytest.raises(InvalidInput, match="as it was saved"):
+        ph.Release.load(tmp_path / "out")
+    run.write_text(whole)
+    assert ph.Release.load(tmp_path / "out").content_digest() == release.content_digest()
+    table.write_text("".join([rows[0], "7777" + rows[1][rows[1].index(",") :], *rows[2:]]))
+    with pytest.raises(InvalidInput, match="as it was saved"):
+        ph.Release.load(tmp_path / "out")
+
+
+def test_releases_cross_processes_with_their_seals(release: ph.Release) -> None:
+    import pickle
+
+    pickle.loads(pickle.dumps(release)).check_seal()
+
+
+# --- Answers and charges ------------------------------------------------------------------------
+
+
+def answer() -> NoisyCounts:
+    charge = PrivacyCharge.strict(mechanism="laplace_counts", epsilon=1.0, relation="replace")
+    return NoisyCounts(charge=charge, value=np.array([3, 4]), sensitivity=2.0, scale=2.0)
+
+
+def test_a_changed_answer_is_not_charged(tmp_path: Path) -> None:
+    ledger = ph.Ledger(tmp_path / "l", budget=9, kind="strict", relation="replace")
+    made = answer()
+    made.value[0] = 7
+    for changed in (
+        made,
+        replace(answer(), value=np.array([9, 9])),
+        replace(answer(), sensitivity=1.0),
+        replace(answer(), identifier="0" * 32),
+    ):
+        with pytest.raises(InvalidInput, match="as its primitive made it"):
+            ledger.add(changed)
+    with pytest.raises(InvalidInput, match="charge of an answer must be as its primitive made it"):
+        replace(answer(), charge=replace(answer().charge, relation="remove"))
+    assert ledger.entries == ()
+    assert ledger.add(answer()).epsilon == 1
+
+
+def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None:
+    charge = release.charge
+    assert charge.is_sealed
+    for field in ("epsilon", "safety_factor"):
+        raised = replace(charge, **{field: getattr(charge, field) + 100.0}, bound=0.0)
+        assert not raised.is_sealed
+    by_hand = PrivacyCharge.from_dict(charge.as_dict())
+    assert by_hand == charge
+    assert not by_hand.is_sealed
+    assert not ph.compose_charges([charge, by_hand], mechanism="both").is_sealed
+    assert ph.compose_charges([charge, charge], mechanism="both").is_sealed
+
+
+def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
+    """A reviewer's list: whoever seals answers for what is sealed."""
+    root, found = Path(ph.__file__).parent, set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr == "sealed":
+                found.add(path.relative_to(root).with_suffix("").as_posix())
+    assert found == {
+        "mechanisms/charge_of_fit", "mechanisms/sequential", "mechanisms/truncated",
+        "privacy/charge", "privacy/composition", "releases/folder", "releases/release",
+    }  # fmt: skip

@@ -1,0 +1,350 @@
+"""The figures show the numbers they are given, and refuse what cannot be drawn."""
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+from scipy.integrate import trapezoid
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.reports.figures import mechanisms as plots
+
+RNG = np.random.default_rng(20240229)
+COUNTS = RNG.negative_binomial(1, 0.3, 400)
+BOUNDS = RNG.gamma(3, 1, 300)
+INTERVALS = pd.DataFrame(
+    [("mean", "data", 1.0, 0.5, 1.5), ("mean", "LW", 1.1, 0.7, 1.6), ("median", "LW", 2, 1, 3)],
+    columns=["statistic", "source", "estimate", "lower", "upper"],
+)
+
+
+def labelled(ax, label):
+    """The lines of `ax` with this label."""
+    return [line for line in ax.lines if line.get_label() == label]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
+    figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25})
+    (ax,) = figure.axes
+    (line,) = labelled(ax, "overall bound Δ")
+    np.testing.assert_array_equal(line.get_ydata(), [6.25, 6.25])
+    assert line.get_xdata()[0] < 1 < line.get_xdata()[1]  # LW stands at 1, U at 0
+    assert line.get_xdata()[0] > 0.5
+    assert texts(ax) == ["6.25"]
+    assert "nats" in ax.get_ylabel()
+
+
+def test_violins_span_the_data_and_mark_their_quartiles():
+    figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2})
+    (ax,) = figure.axes
+    for place, values in enumerate((BOUNDS, BOUNDS / 2)):
+        outline = ax.collections[place].get_paths()[0].vertices
+        assert outline[:, 1].min() == pytest.approx(values.min())
+        assert outline[:, 1].max() == pytest.approx(values.max())
+        np.testing.assert_allclose((outline[:, 0].min() + outline[:, 0].max()) / 2, place)
+        bar, dot = (line for line in ax.lines if np.all(line.get_xdata() == place))
+        np.testing.assert_allclose(bar.get_ydata(), np.quantile(values, [0.25, 0.75]))
+        np.testing.assert_allclose(dot.get_ydata(), np.median(values))
+
+
+def test_violin_is_widest_where_the_records_are():
+    values = np.concatenate([np.full(900, 1.0), np.linspace(1, 9, 100)])
+    (ax,) = plots.plot_bounds({"U": values}).figure.axes
+    outline = ax.collections[0].get_paths()[0].vertices
+    assert outline[np.argmax(outline[:, 0]), 1] == pytest.approx(1, abs=0.3)
+
+
+@pytest.mark.parametrize("values", [np.full(5, 2.5), 2.5 + 1e-15 * np.arange(5), [0.0, 0.0]])
+def test_equal_bounds_are_drawn_as_a_line(values):
+    figure = plots.plot_bounds({"Censored": values}, overall={"Censored": 2.5})
+    assert plots.figure_png(figure).startswith(b"\x89PNG")
+
+
+def test_heavy_tail_does_not_break_a_violin():
+    plots.figure_png(plots.plot_bounds({"U": np.append(BOUNDS, 1e9)}))
+
+
+def test_infinite_bounds_are_counted_not_drawn():
+    (ax,) = plots.plot_bounds({"U": [1.0, 2.0, np.inf, np.inf]}).axes
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["U\n(2 not finite)"]
+    assert ax.get_ylim()[1] < 3
+
+
+# ---------------------------------------------------------------- weights
+
+
+def test_weights_show_shares_and_point_masses():
+    alpha = np.array([0, 0, 0, 1, 0.5, 0.5, 0.51, 0.02, 0.98, 0.99])
+    (ax,) = plots.plot_weights({"LW": alpha}).axes
+    zero, one = ax.patches[1], ax.patches[2]
+    assert zero.get_height() == pytest.approx(0.3)
+    assert one.get_height() == pytest.approx(0.1)
+    assert zero.get_x() + zero.get_width() < 0
+    assert one.get_x() > 1
+    assert texts(ax) == ["3", "1"]
+    inside = ax.patches[0].get_data()
+    assert inside.values.sum() == pytest.approx(0.6)
+    assert inside.values[12] == pytest.approx(0.3)  # [0.48, 0.52)
+    np.testing.assert_allclose(inside.edges[[0, -1]], [0, 1])
+
+
+def test_each_mechanism_has_a_weight_panel():
+    figure = plots.plot_weights({"Unweighted": np.ones(7), "LW": np.linspace(0, 1, 9)})
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == ["Unweighted, 7 records", "LW, 9 records"]
+
+
+def test_weights_before_after_are_the_points():
+    before, after = [0.1, 0.5, 0.5, 1], [0.2, 0.6, 0.6, 1]
+    (ax,) = plots.plot_weights_before_after(before, after).axes
+    (points,) = ax.collections
+    np.testing.assert_allclose(points.get_offsets(), [[0.1, 0.2], [0.5, 0.6], [1, 1]])
+    sizes = points.get_sizes()
+    assert sizes[1] > sizes[0] == sizes[2]
+    (line,) = labelled(ax, "unchanged")
+    np.testing.assert_array_equal(line.get_xdata(), line.get_ydata())
+
+
+# ---------------------------------------------------------------- distributions
+
+
+def test_frequencies_of_data_and_sets():
+    sets = [RNG.poisson(2, 400), RNG.poisson(2.5, 400)]
+    figure = plots.plot_distributions(COUNTS, {"LW": sets}, discrete=True, scale="linear")
+    (ax,) = figure.axes
+    bars = ax.patches[0].get_data()
+    assert bars.edges[0] == -0.5
+    np.testing.assert_allclose(bars.values, np.bincount(COUNTS, minlength=bars.values.size) / 400)
+    (line,) = labelled(ax, "LW, mean and range of 2 sets")
+    np.testing.assert_array_equal(line.get_xdata(), np.arange(bars.values.size))
+    shares = np.array([np.bincount(s, minlength=bars.values.size) / 400 for s in sets])
+    np.testing.assert_allclose(line.get_ydata(), shares.mean(axis=0))
+    ranges = np.array([s[:, 1] for s in ax.collections[0].get_segments()])
+    np.testing.assert_allclose(ranges, np.column_stack([shares.min(axis=0), shares.max(axis=0)]))
+
+
+def test_log_scale_is_the_default_and_leaves_out_zero_frequencies():
+    (ax,) = plots.plot_distributions([0, 0, 3], {"LW": [[0, 1, 1]]}, discrete=True).axes
+    assert ax.get_yscale() == "log"
+    (line,) = labelled(ax, "LW, 1 set")
+    np.testing.assert_allclose(line.get_ydata(), [1 / 3, 2 / 3, np.nan, np.nan])
+    np.testing.assert_allclose(ax.patches[0].get_data().values, [2 / 3, 0, 0, 1 / 3])
+
+
+def test_wide_counts_are_binned_and_lose_no_record():
+    wide = RNG.integers(0, 500_000, 1000)
+    (ax,) = plots.plot_distributions(wide, {"LW": [wide + 3]}, discrete=True).axes
+    bars = ax.patches[0].get_data()
+    assert 55 <= bars.values.size <= 62
+    assert bars.values.sum() == pytest.approx(1)
+    assert "per 83" in ax.get_ylabel()
+
+
+def test_density_integrates_to_one_and_ecdf_is_exact():
+    data, synthetic = RNG.normal(0, 1, 500), RNG.normal(0.5, 1, 500)
+    figure = plots.plot_distributions(data, {"LW": [synthetic, synthetic]}, discrete=False)
+    density, ecdf = figure.axes
+    x, y = labelled(density, "data")[0].get_data()
+    assert trapezoid(y, x) == pytest.approx(1, abs=0.02)
+    x, y = labelled(ecdf, "data")[0].get_data()
+    np.testing.assert_allclose(y, [(data <= at).mean() for at in x])
+    x, y = labelled(ecdf, "LW, mean and range of 2 sets")[0].get_data()
+    np.testing.assert_allclose(y, [(synthetic <= at).mean() for at in x])
+
+
+def test_binned_density_equals_the_sum_over_records():
+    values, grid = RNG.normal(10, 2, 300), np.linspace(4, 16, 50)
+    width = 0.9 * min(values.std(), np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34)
+    width *= 300**-0.2
+    kernel = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2)
+    exact = kernel.mean(axis=1) / (width * np.sqrt(2 * np.pi))
+    np.testing.assert_allclose(plots._density(values, grid), exact, atol=1e-4)
+
+
+# ---------------------------------------------------------------- bound against weight
+
+
+def test_scatter_shows_the_records_the_bound_and_a_smooth():
+    alpha = np.linspace(0, 1, 200)
+    bounds = 4 * alpha * (1.5 - alpha)
+    (ax,) = plots.plot_bound_against_weight(alpha, bounds, overall=2.25).axes
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([alpha, bounds]))
+    (line,) = labelled(ax, "overall bound Δ")
+    np.testing.assert_array_equal(line.get_ydata(), [2.25, 2.25])
+    x, y = labelled(ax, "smooth")[0].get_data()
+    middle = (x > 0.2) & (x < 0.8)
+    np.testing.assert_allclose(y[middle], (4 * x * (1.5 - x))[middle], atol=0.1)
+
+
+def test_heavily_tied_records_keep_their_number_and_the_smooth_is_finite():
+    place = RNG.geometric(0.3, 20_190) - 1
+    alpha = np.clip(1 - place / 40, 0, 1)
+    (ax,) = plots.plot_bound_against_weight(alpha, alpha * (1 + place), overall=12).axes
+    distinct, counts = np.unique(alpha, return_counts=True)
+    points = ax.collections[0]
+    np.testing.assert_allclose(points.get_offsets()[:, 0], distinct, atol=1e-3)
+    np.testing.assert_allclose((points.get_sizes() - 9) / 250, (counts - 1) / 20_190)
+    assert np.isfinite(labelled(ax, "smooth")[0].get_ydata()).all()
+
+
+def test_constant_weights_have_no_smooth():
+    (ax,) = plots.plot_bound_against_weight(np.ones(300), BOUNDS, overall=BOUNDS.max()).axes
+    assert not labelled(ax, "smooth")
+
+
+def test_before_and_after_share_their_scale():
+    alpha, after = np.linspace(0.1, 1, 50), np.linspace(0.2, 1, 50)
+    figure = plots.plot_bound_against_weight(
+        after, 3 * after, overall=3.0, before=(alpha, 5 * alpha, 5.0)
+    )
+    left, right = figure.axes
+    assert left.get_ylim() == right.get_ylim()
+    assert left.get_ylim()[1] > 5
+    assert labelled(left, "overall bound Δ")[0].get_ydata()[0] == 5
+    assert labelled(right, "overall bound Δ")[0].get_ydata()[0] == 3
+    assert "before" in left.get_title(loc="left")
+
+
+# ---------------------------------------------------------------- densities and intervals
+
+
+def test_mean_density_peaks_at_the_mode_and_differs_in_colour_and_line():
+    draws = RNG.normal(3, 0.1, 4000)
+    (ax,) = plots.plot_mean_density({"U": draws, "LW": draws + 1}, label="mean of $y").axes
+    first, second = ax.lines
+    for line, mode in ((first, 3), (second, 4)):
+        x, y = line.get_data()
+        assert x[np.argmax(y)] == pytest.approx(mode, abs=0.05)
+        assert trapezoid(y, x) == pytest.approx(1, abs=0.01)
+    assert to_rgba(first.get_color()) != to_rgba(second.get_color())
+    assert first.get_linestyle() != second.get_linestyle()
+
+
+def test_intervals_are_drawn_where_the_table_says():
+    figure = plots.plot_intervals(INTERVALS, reference="data")
+    mean, median = figure.axes
+    bars = [line.get_xdata() for line in mean.lines if len(line.get_xdata()) == 2]
+    np.testing.assert_array_equal(bars, [[0.5, 1.5], [0.7, 1.6]])
+    dots = [line.get_xdata()[0] for line in mean.lines if len(line.get_xdata()) == 1]
+    assert dots == [1.0, 1.1]
+    assert [t.get_text() for t in mean.get_yticklabels()] == ["data", "LW"]
+    shade = mean.patches[0]
+    assert (shade.get_x(), shade.get_x() + shade.get_width()) == (0.5, 1.5)
+    assert not median.patches  # the reference has no median here
+
+
+def test_many_statistics_wrap():
+    rows = [(f"s{i}", "data", 1, 0, 2) for i in range(6)]
+    figure = plots.plot_intervals(pd.DataFrame(rows, columns=INTERVALS.columns))
+    assert [ax.get_visible() for ax in figure.axes] == [True] * 6 + [False] * 2
+
+
+# ---------------------------------------------------------------- all of them
+
+EVERY = {
+    "bounds": lambda name: plots.plot_bounds({name: BOUNDS}, overall={name: 9}),
+    "weights": lambda name: plots.plot_weights({name: [0, 0.5, 1]}),
+    "counts": lambda name: plots.plot_distributions(
+        COUNTS, {name: [COUNTS]}, discrete=True, label=name
+    ),
+    "densities": lambda name: plots.plot_distributions(
+        BOUNDS, {name: [BOUNDS]}, discrete=False, label=name
+    ),
+    "scatter": lambda name: plots.plot_bound_against_weight(
+        np.linspace(0, 1, 300), BOUNDS, overall=9
+    ),
+    "before after": lambda name: plots.plot_weights_before_after([0.1, 1], [0.5, 1]),
+    "mean": lambda name: plots.plot_mean_density({name: BOUNDS}, label=name),
+    "intervals": lambda name: plots.plot_intervals(
+        INTERVALS.assign(source=["data", name, name]), reference=name
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("name", ["LW", "$x_{", "_hidden", "a$b$c"])
+def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind, name):
+    png = plots.figure_png(EVERY[kind](name))
+    assert png == plots.figure_png(EVERY[kind](name))
+    assert b"Software" not in png
+    assert b"tEXt" not in png
+
+
+def test_names_that_begin_with_an_underscore_reach_the_legend():
+    figure = plots.plot_mean_density({"_hidden": BOUNDS, "LW": BOUNDS})
+    assert [t.get_text().strip() for t in figure.legends[0].get_texts()] == ["_hidden", "LW"]
+
+
+def test_data_uri_holds_the_png():
+    import base64
+
+    figure = plots.plot_weights({"LW": [0, 0.5, 1]})
+    head, _, body = plots.figure_data_uri(figure).partition(",")
+    assert head == "data:image/png;base64"
+    assert base64.b64decode(body) == plots.figure_png(figure)
+
+
+def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
+    code = (
+        "import sys; from pyhybrid.reports.figures import mechanisms as plots;"
+        "assert 'matplotlib' not in sys.modules;"
+        "plots.figure_png(plots.plot_weights({'a': [0, 1]}));"
+        "assert 'matplotlib.figure' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_settings_of_matplotlib_are_left_alone():
+    names = sorted(set(matplotlib.rcParams) - {"backend"})  # reading that one loads a backend
+    before = [matplotlib.rcParams[name] for name in names]
+    for draw in EVERY.values():
+        plots.figure_png(draw("LW"))
+    assert [matplotlib.rcParams[name] for name in names] == before
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plot_bounds({}),
+        lambda: plots.plot_bounds({"a": [np.nan, np.nan]}),
+        lambda: plots.plot_bounds({"a": [1.0]}, overall={"b": 1.0}),
+        lambda: plots.plot_bounds({"a": [1.0]}, overall={"a": np.nan}),
+        lambda: plots.plot_bounds({"a": [[1.0]]}),
+        lambda: plots.plot_weights({}),
+        lambda: plots.plot_weights({"a": [0.5, np.nan]}),
+        lambda: plots.plot_weights({"a": [1.5]}),
+        lambda: plots.plot_distributions([1, 2], {}, discrete=True),
+        lambda: plots.plot_distributions([1, 2], {"a": []}, discrete=True),
+        lambda: plots.plot_distributions([np.nan], {"a": [[1]]}, discrete=True),
+        lambda: plots.plot_distributions([1, 2], {"a": [[1.5]]}, discrete=True),
+        lambda: plots.plot_distributions([1, 2], {"a": [[1]]}, discrete=True, scale="cubic"),
+        lambda: plots.plot_distributions([1, 2], {"a": [[1, 1]]}, discrete=False),
+        lambda: plots.plot_bound_against_weight([1, 1], [1], overall=1),
+        lambda: plots.plot_bound_against_weight([2], [1], overall=1),
+        lambda: plots.plot_bound_against_weight([1], [np.nan], overall=1),
+        lambda: plots.plot_bound_against_weight([1], [np.inf], overall=1),
+        lambda: plots.plot_bound_against_weight([1], [1], overall=np.inf),
+        lambda: plots.plot_weights_before_after([1, 1], [1]),
+        lambda: plots.plot_mean_density({}),
+        lambda: plots.plot_mean_density({"a": [1, 1]}),
+        lambda: plots.plot_intervals(INTERVALS.iloc[:0]),
+        lambda: plots.plot_intervals(INTERVALS.drop(columns="lower")),
+        lambda: plots.plot_intervals(INTERVALS.assign(lower=9)),
+        lambda: plots.plot_intervals(INTERVALS.assign(upper=np.inf)),
+        lambda: plots.plot_intervals(INTERVALS, reference="nobody"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw):
+    with pytest.raises(InvalidInput):
+        draw()

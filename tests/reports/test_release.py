@@ -1,0 +1,414 @@
+"""The reports: whole, escaped, self-contained; the public one shows nothing confidential."""
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.release import _numeric, public_report, release_report
+
+SEED = 918_273_645
+HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
+VOID = {"meta", "img", "br", "hr", "link"}
+
+
+class Page(HTMLParser):
+    """Tags with attributes, visible text by tag, and a check that tags nest."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(html)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.texts.append((self.open[-1], data))
+
+    @property
+    def text(self):
+        return " ".join(" ".join(data for _, data in self.texts).split())
+
+    def attributes(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def without_images(html):
+    return re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", html)
+
+
+def cells(html, caption):
+    """Rows of the table whose caption begins with `caption`."""
+    for table in re.findall(r"<table.*?</table>", html, re.S):
+        if f"<span>{caption}" in table:
+            rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)
+            return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    raise AssertionError(f"no table {caption}")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(SEED)
+    return pd.DataFrame({"visits": rng.negative_binomial(1, 0.3, 500), "site": ["a", "b"] * 250})
+
+
+@pytest.fixture(scope="module")
+def releases(data):
+    model = ph.NegativeBinomial("visits ~ 1")
+    settings = ph.SamplerSettings(warmup=500, draws=500)
+    options = {"n_synthetic": 3, "seed": SEED, "engine": "embedded", "settings": settings}
+    return ph.LipschitzWeighted(model).release(data, **options), ph.Unweighted(model).release(
+        data, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def html(releases, data):
+    return release_report(releases[0], data, baseline=releases[1])
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+# ---------------------------------------------------------------- the owner's report
+
+
+def test_self_contained_without_scripts(html, page):
+    plain = without_images(html).lower()
+    assert "<script" not in plain
+    assert "http" not in plain
+    assert "url(" not in plain
+    assert "@import" not in plain
+    names = {name for _, attrs in page.tags for name in attrs}
+    assert not {name for name in names if name.startswith("on")}
+    assert "href" not in names
+    sources = [attrs["src"] for attrs in page.attributes("img")]
+    assert len(sources) == 4
+    for source in sources:
+        head, _, body = source.partition(",")
+        assert head == "data:image/png;base64"
+        assert base64.b64decode(body).startswith(b"\x89PNG")
+
+
+def test_marked_confidential_before_anything_else(html, page):
+    body = html[html.index("<body>") :]
+    assert re.match(r'<body>\s*<p class="banner" role="note"><strong>CONFIDENTIAL', body)
+
+
+def test_accessible(page):
+    assert page.attributes("html")[0]["lang"] == "en"
+    assert all(len(attrs["alt"]) > 30 for attrs in page.attributes("img"))
+    headers = page.attributes("th")
+    assert headers
+    assert all(attrs["scope"] in ("row", "col") for attrs in headers)
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 8
+    assert tags.count("h1") == 1
+    assert tags.count("figcaption") == tags.count("figure") == 4
+
+
+def test_every_field_of_the_charge_with_its_meaning(html, releases):
+    release, baseline = releases
+    rows = {row[0]: row[1:] for row in cells(html, "The privacy charge")}
+    fields = set(release.charge.as_dict()) - {"assumes", "not_covered"}
+    assert set(rows) == fields | {"Quantity"}
+    assert rows["Quantity"][:2] == ["LipschitzWeighted", "Unweighted"]
+    assert rows["epsilon"][:2] == [str(release.charge.epsilon), str(baseline.charge.epsilon)]
+    for name in ("n_draws", "n_synthetic", "n_draws_released", "kind", "relation"):
+        assert rows[name][0] == str(getattr(release.charge, name))
+    assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-4)
+    assert rows["converged"][:2] == ["yes", "yes"]
+    assert all(len(row) == 3 and len(row[2]) > 20 for name, row in rows.items() if name[0] != "Q")
+
+
+@pytest.mark.parametrize("epsilon", [1_234_567.89, 5e4 + 0.01, 99.123457])
+def test_epsilon_is_never_rounded_down(releases, data, epsilon):
+    release = releases[0]
+    charge = replace(release.charge, epsilon=epsilon)
+    rows = cells(release_report(replace(release, charge=charge), data), "The privacy charge")
+    assert {row[0]: row[1] for row in rows}["epsilon"] == str(epsilon)
+
+
+def test_statement_is_whole(page, releases):
+    text = "".join(page.text.split())
+    for line in releases[0].statement.replace("**", "").splitlines():
+        assert "".join(line.lstrip("#- ").split()) in text
+
+
+def test_summaries_equal_numpy(html, releases, data):
+    rows = {row[0]: row[1:] for row in cells(html, "Summaries")}
+    own = [table["visits"].to_numpy() for table in releases[0].synthetic]
+    assert set(rows) - {""} == {
+        "data",
+        "set 1",
+        "set 2",
+        "set 3",
+        "LipschitzWeighted, mean of 3",
+        "Unweighted, mean of 3",
+    }
+
+    def summary(values):
+        return np.array([values.mean(), *np.quantile(values, [0.5, 0.15, 0.9])])
+
+    target = summary(data["visits"].to_numpy())
+    shown = np.array(rows["set 2"], dtype=float)
+    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=1e-4)
+    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-6)
+    mean = np.array(rows["LipschitzWeighted, mean of 3"], dtype=float)[::2]
+    np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=1e-4)
+    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=1e-4)
+    assert set(rows["data"][1::2]) == {"–"}
+
+
+def test_diagnostics_and_provenance(html, releases):
+    release = releases[0]
+    rows = {row[0]: row[1] for row in cells(html, "Worst values")}
+    assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, rel=1e-4)
+    assert rows["n_draws"] == "2000"
+    assert set(rows) - {"Diagnostic"} == {
+        name for name in vars(release.diagnostics) if name not in ("problems", "rule")
+    }
+    made = {row[0]: row[1] for row in cells(html, "What made")}
+    assert made["program sha256"] == release.provenance.program_sha256
+    assert made["engine"] == f"embedded {release.provenance.engine_version}"
+    assert made["chains"] == "4"
+    assert made["formula"] == "visits ~ 1"
+
+
+def test_problems_of_an_unconverged_fit_are_shown(releases, data):
+    release = releases[0]
+    bad = replace(release.diagnostics, problems=("R-hat of beta is 1.2, must be at most 1.01",))
+    text = Page(release_report(replace(release, diagnostics=bad), data)).text
+    assert "THE CHAINS HAVE NOT CONVERGED" in text
+    assert "R-hat of beta is 1.2" in text
+
+
+def test_the_seed_is_in_neither_report(html, releases):
+    release = releases[0]
+    assert release.confidential.entropy == SEED
+    for seed in (SEED, release.provenance.seed):
+        for report in (html, public_report(release)):
+            assert not re.search(rf"{seed}|{seed:,}|{seed:_}", without_images(report))
+
+
+def test_equal_arguments_give_equal_reports(html, releases, data):
+    assert release_report(releases[0], data, baseline=releases[1]) == html
+
+
+def test_without_baseline_and_for_equal_weights(releases, data):
+    page = Page(release_report(releases[1], data))
+    assert len(page.attributes("img")) == 3  # equal weights: nothing to draw bounds against
+    assert "LipschitzWeighted" not in page.text
+
+
+def test_two_releases_of_one_mechanism_are_both_shown(releases, data):
+    rows = cells(release_report(releases[0], data, baseline=releases[0]), "The privacy charge")
+    assert rows[0][1:3] == ["LipschitzWeighted", "LipschitzWeighted (baseline)"]
+
+
+def renamed(release, name):
+    tables = [table.rename(columns={"visits": name}) for table in release.synthetic]
+    return replace(
+        release,
+        synthetic=tables,
+        synthesized=(name,),
+        settings={**release.settings, "formula": f"`{name}` ~ 1"},
+    )
+
+
+def test_names_are_escaped(releases, data):
+    release = renamed(releases[0], HOSTILE)
+    for report in (
+        release_report(release, data.rename(columns={"visits": HOSTILE})),
+        public_report(release),
+    ):
+        page = Page(report)
+        assert "<b>" not in report
+        assert not page.attributes("b")
+        assert HOSTILE in page.text
+
+
+def test_continuous_outcomes_have_densities(releases):
+    rng = np.random.default_rng(1)
+    release = releases[0]
+    tables = [table.assign(visits=rng.normal(size=500)) for table in release.synthetic]
+    data = pd.DataFrame({"visits": rng.normal(size=500)})
+    page = Page(release_report(replace(release, synthetic=tables), data))
+    assert any("Density" in attrs["alt"] for attrs in page.attributes("img"))
+
+
+def test_outcomes_that_are_no_numbers_are_named_not_drawn(releases, data):
+    words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
+    page = Page(release_report(releases[0], words))
+    assert "Not numeric" in page.text
+    assert len(page.attributes("img")) == 3
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["a", 1], pd.date_range("2024-01-01", periods=2), pd.to_timedelta([1, 2]), [None], [{}, 1]],
+)
+def test_what_is_no_number_is_not_taken_for_one(values):
+    assert _numeric(pd.Series(values)).size == 0
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "float32", "category", "string", "bool", object])
+def test_numbers_are_taken_from_any_dtype(dtype):
+    values = _numeric(pd.Series([1, 0, 1]).astype(dtype))
+    np.testing.assert_array_equal(values, [1, 0, 1])
+    assert values.dtype == float
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (107_609.25, "107,609"),
+        (2.86042, "2.86"),
+        (0.000012, "1.2e-05"),
+        (1.0, "1"),
+        (0.0, "0"),
+        (True, "yes"),
+        (None, "none"),
+        (12_000, "12,000"),
+        (float("nan"), "–"),
+        ("text", "text"),
+    ],
+)
+def test_large_numbers_are_shown_without_exponents(value, text):
+    assert number_text(value) == text
+
+
+def test_missing_values_are_left_out():
+    np.testing.assert_array_equal(_numeric(pd.Series([3, None, 5], dtype="Int64")), [3, 5])
+
+
+def test_other_records_are_refused(releases, data):
+    release, baseline = releases
+    with pytest.raises(InvalidInput, match="500 records"):
+        release_report(release, data.iloc[:-1])
+    with pytest.raises(InvalidInput, match="'visits'"):
+        release_report(release, data[["site"]])
+    with pytest.raises(InvalidInput, match="baseline"):
+        release_report(release, data, baseline=renamed(baseline, "other"))
+
+
+# ---------------------------------------------------------------- the public report
+
+
+def leaks(html, release):
+    """Confidential numbers of `release` that can be read in `html`."""
+    kept = release.confidential
+    numbers = {kept.lipschitz_bound, kept.alpha.mean(), *kept.alpha, *kept.lipschitz}
+    numbers -= {0.0, 1.0}
+    forms = {form for x in numbers for form in (repr(float(x)), f"{x:.5g}", f"{x:.4g}", f"{x:.3f}")}
+    found = set(re.findall(r"\d+\.\d+", without_images(html)))
+    return (forms & found) - set(re.findall(r"\d+\.\d+", release.statement))
+
+
+def test_public_report_shows_nothing_confidential(releases):
+    release = releases[0]
+    html = public_report(release)
+    page = Page(html)
+    assert not leaks(html, release)
+    assert "CONFIDENTIAL" not in html
+    for tag in ("img", "table", "script", "a", "link"):
+        assert not page.attributes(tag)
+    assert "http" not in html.lower()
+
+
+def test_the_search_for_leaks_finds_them(html, releases):
+    release = releases[0]
+    assert leaks(html, release)
+    careless = public_report(release).replace(
+        "</main>", f"<p>{release.confidential.lipschitz_bound:.4g}</p></main>"
+    )
+    assert leaks(careless, release)
+
+
+def test_public_report_says_what_the_statement_says_and_no_more(releases):
+    release = releases[0]
+    body = " ".join(text for tag, text in Page(public_report(release)).texts if tag != "title")
+    words = re.sub(r"\*\*|^#+ |^- ", "", release.statement, flags=re.M)
+    assert "".join(body.split()) == "".join(words.split())
+
+
+def test_public_report_needs_no_fit(releases):
+    release = replace(releases[0], fit=None)
+    assert public_report(release) == public_report(releases[0])
+
+
+def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
+    """Each row has a value by release, both ends of its scale and its meaning."""
+    for caption, measure in (
+        ("Epsilon: what is guaranteed", "epsilon"),
+        ("Risk: what an intruder finds", "expected match risk"),
+        ("Utility: how near", "pMSE ratio, logistic"),
+        ("Inference: coefficients of", "interval overlap, mean"),
+    ):
+        rows = cells(html, caption)
+        assert rows[0][1:3] == ["LipschitzWeighted", "Unweighted"]
+        names = {row[0]: row[1:] for row in rows}
+        assert measure in names
+        assert all(all(cell for cell in row) for row in rows)
+    risk = {row[0]: row[1:] for row in cells(html, "Risk: what an intruder finds")}
+    found, without, everything = (float(x) for x in risk["expected match risk"][:3])
+    assert 0 <= min(found, without) <= max(found, without) <= everything
+
+
+def test_no_measure_of_the_data_is_in_the_public_report(releases):
+    text = public_report(releases[0])
+    for word in ("match", "pMSE", "ECDF", "overlap", "SPECKS", "attribute risk"):
+        assert word not in text
+
+
+def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
+    from pyhybrid.reports.side_by_side import side_by_side
+
+    release = releases[0]
+    flat = data.assign(**{release.synthesized[0]: 3.0})
+    section = side_by_side({"LW": replace(release, synthetic=[flat, flat])}, flat)
+    assert any("Not computed: ols" in run for runs in section.paragraphs for run in runs)
+    assert [table.caption.split(":")[0] for table in section.tables] == [
+        "Epsilon", "Risk", "Utility",
+    ]  # fmt: skip
+
+
+def test_a_release_without_a_model_has_no_rows_about_fits(data):
+    pytest.importorskip("opendp")
+    mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=40, n_bins=8, epsilon=1)
+    html = release_report(mechanism.release(data, n_synthetic=2), data)
+    rows = {row[0]: row[1:] for row in cells(html, "The privacy charge")}
+    assert set(rows) == {
+        "Quantity", "mechanism", "epsilon", "kind", "relation", "n_synthetic", "n_draws_released",
+        "bound",
+    }  # fmt: skip
+    assert "weights come from" not in rows["mechanism"][1]
+    assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
+
+
+def test_steps_of_a_reweighting_are_shown(data):
+    mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ 1"), reweighting=True)
+    settings = ph.SamplerSettings(warmup=500, draws=500)
+    release = mechanism.release(data, seed=SEED, engine="embedded", settings=settings)
+    html = release_report(release, data)
+    steps = cells(html, "Steps of the search")
+    assert len(steps) == 1 + len(release.reweighted.steps)
+    assert "before and after re-weighting" in html

@@ -1,0 +1,157 @@
+"""Files whole or not at all, one lock, one rule of who can read what, and no second of each."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhybrid
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.running import files
+from pyhybrid.running.files import (
+    check_new_file,
+    file_aside,
+    folder_aside,
+    make_private,
+    write_files,
+    write_folder,
+)
+from pyhybrid.running.locks import lock, unlock
+
+ROOT = Path(pyhybrid.__file__).parent
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("private", "expected"), [(True, 0o600), (False, 0o644)])
+def test_a_file_takes_its_place_when_it_is_whole(
+    private: bool, expected: int, tmp_path: Path
+) -> None:
+    target = tmp_path / "new" / "file.txt"
+    with file_aside(target, private=private) as aside:
+        aside.write_text("whole")
+        assert not target.exists()
+        assert mode(aside) == 0o600, "until it is in place only its owner can read it"
+    assert (target.read_text(), mode(target)) == ("whole", expected)
+    assert [path.name for path in target.parent.iterdir()] == ["file.txt"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left"), KeyboardInterrupt(), ValueError()])
+def test_what_stops_leaves_the_older_file(error: BaseException, tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+
+    def write() -> None:
+        with file_aside(target, private=True) as aside:
+            aside.write_text("half")
+            raise error
+
+    with pytest.raises(SaveFailed if isinstance(error, OSError) else type(error)):
+        write()
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    two.write_text("in the way")
+    with pytest.raises(InvalidInput, match="must be a new file"):
+        write_files({one: "1", two: b"2"}, private=True, overwrite=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"two"}
+    write_files({one: "1", two: b"2"}, private=True)
+    assert (one.read_text(), two.read_text(), mode(two)) == ("1", "2", 0o600)
+    with pytest.raises(InvalidInput, match=r"report .* must be a file: it is a folder"):
+        check_new_file(tmp_path, overwrite=True, what="report")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SaveFailed, match="No space left"):
+        write_files({one: "3", two: "4"}, private=True)
+    assert (one.read_text(), two.read_text()) == ("1", "2")
+
+
+def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
+    write_folder(tmp_path / "kept", {"a": "1", "b": b"2"}, overwrite=False)
+    with folder_aside(tmp_path / "deep", overwrite=False, private=True) as aside:
+        (aside / "inner").mkdir()
+        (aside / "inner" / "file").write_text("1")
+        assert mode(aside) == 0o700
+    assert mode(tmp_path / "kept") == mode(tmp_path / "deep") == 0o700
+    found = [*(tmp_path / "kept").iterdir(), *(tmp_path / "deep").rglob("*")]
+    assert {mode(path) for path in found if path.is_file()} == {0o600}
+    assert {mode(path) for path in found if path.is_dir()} == {0o700}
+    (tmp_path / "deep/inner/file").chmod(0o644)
+    make_private(tmp_path / "deep")
+    assert mode(tmp_path / "deep/inner/file") == 0o600
+    with folder_aside(tmp_path / "open", overwrite=False, private=False) as aside:
+        (aside / "file").write_text("1")
+        assert mode(aside) == 0o700
+    assert mode(tmp_path / "open") == 0o755
+
+
+HOLDING = """
+import sys, time
+from pyhybrid.running.locks import lock
+held = open(sys.argv[1], "r+b")
+assert lock(held.fileno())
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert other.stdout is not None
+    with other.stdout, path.open("r+b") as stream:
+        assert other.stdout.readline() == "held\n"
+        assert not lock(stream.fileno())
+        assert not lock(stream.fileno(), wait=0.2)
+        other.kill()
+        other.wait(30)
+        assert lock(stream.fileno(), wait=5), "a process that was killed holds nothing"
+        unlock(stream.fileno())
+        assert lock(stream.fileno())
+
+
+ONCE = {
+    "flock": "running/locks", "mkstemp": "running/files", "chmod": "running/",
+    "fcntl": "running/locks", "msvcrt": "running/locks",
+}  # fmt: skip
+ELSEWHERE = {("studies/runner", "chmod")}  # a folder that is made private later
+
+
+def names_in(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_locks_and_atomic_writes_are_written_once() -> None:
+    second = {
+        (path.relative_to(ROOT).with_suffix("").as_posix(), name)
+        for path in ROOT.rglob("*.py")
+        for name in names_in(path) & set(ONCE)
+        if not path.relative_to(ROOT).as_posix().startswith(ONCE[name])
+    }
+    assert second - ELSEWHERE == set()
+    assert {"mkstemp", "chmod"} <= names_in(Path(files.__file__)), "the search finds the first"

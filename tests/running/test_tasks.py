@@ -1,0 +1,141 @@
+"""Tasks on processes and executors: what fails loses only itself; a Dask cluster works, too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.running.tasks import Done, first_failure, run_tasks
+
+TASKS = [2, 3, -1, 4, 5]
+
+
+def _square_or_fail(x: int) -> int:
+    if x < 0:
+        raise SamplingError("negative")
+    return x * x
+
+
+def _square_or_die(x: int) -> int:
+    if x < 0:
+        os._exit(1)
+    return x * x
+
+
+def _die(_: int) -> int:
+    os._exit(1)
+
+
+def _interrupted(x: int) -> int:
+    if x < 0:
+        raise KeyboardInterrupt
+    return x * x
+
+
+def _by_task(ended: list[Done[int, int]]) -> dict[int, int | str]:
+    return {d.task: d.result if d.error is None else type(d.error).__name__ for d in ended}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_that_fails_loses_only_itself(workers: int) -> None:
+    ended = list(run_tasks(_square_or_fail, TASKS, workers=workers))
+    assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+
+
+def test_what_cannot_travel_to_a_worker_is_named() -> None:
+    ended = list(run_tasks(abs, [1, lambda: None, 2], workers=2))  # type: ignore[list-item]
+    assert [d.result for d in ended if d.error is None] == [1, 2]
+    (error,) = [d.error for d in ended if d.error is not None]
+    assert isinstance(error, InvalidInput)
+    assert "must be picklable" in str(error)
+
+
+def test_on_an_executor_of_the_users() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        ended = list(run_tasks(_square_or_fail, TASKS, executor=pool))
+        assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+        assert pool.submit(_square_or_fail, 6).result() == 36  # it was not shut down
+
+
+def test_a_worker_that_dies_loses_only_its_task() -> None:
+    ended = list(run_tasks(_square_or_die, TASKS, workers=2))
+    assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+    (error,) = [each.error for each in ended if each.error is not None]
+    assert "a worker process died" in str(error)
+
+
+def test_workers_that_all_die_are_a_typed_error() -> None:
+    with pytest.raises(SamplingError, match="a worker process died"):
+        list(run_tasks(_die, [1, 2, 3, 4], workers=2))
+
+
+def test_an_interrupt_is_no_failure_of_a_task() -> None:
+    ended = []
+    with pytest.raises(KeyboardInterrupt):
+        ended.extend(run_tasks(_interrupted, [1, -1, 2]))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        ended.extend(run_tasks(_interrupted, [1, -1, 2], executor=pool))
+
+
+def test_the_first_failure_says_how_many() -> None:
+    one = Done[int, int](task=1, error=SamplingError("no"))
+    assert str(first_failure([one], "fits")) == "no"
+    assert str(first_failure([one, one], "fits")) == "no (2 fits failed)"
+    other = Done[int, int](task=1, error=InvalidInput("bad"))
+    assert first_failure([other, one], "fits") is other.error
+
+
+DASK = """
+    import numpy as np, pandas as pd
+    from distributed import Client, LocalCluster
+    import pyhybrid as ph
+    from pyhybrid.engines import SamplerSettings
+    from tests.running.test_tasks import TASKS, _square_or_fail
+    from pyhybrid.running.tasks import run_tasks
+
+    if __name__ == "__main__":
+        table = pd.DataFrame({"y": np.random.default_rng(1).poisson(3, 60)})
+        model = ph.Poisson("y ~ 1")
+        options = dict(seed=4, engine="embedded", n_synthetic=2,
+                       settings=SamplerSettings(chains=4, warmup=300, draws=400))
+        with LocalCluster(n_workers=2, processes=True, threads_per_worker=1,
+                          dashboard_address=None) as cluster, Client(cluster) as client:
+            pool = client.get_executor()
+            ended = {d.task: d.result for d in run_tasks(_square_or_fail, TASKS, executor=pool)}
+            assert ended == {2: 4, 3: 9, -1: None, 4: 16, 5: 25}, ended
+            curve = ph.risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0],
+                                          executor=pool, **options)
+            compared = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
+                                  table, executor=pool, **options)
+        pd.testing.assert_frame_equal(
+            curve.table,
+            ph.risk_utility_curve(model, table, scales=[1, 0.8], shifts=[0], **options).table,
+        )
+        here = ph.compare({"LW": ph.LipschitzWeighted(model), "U": ph.Unweighted(model)},
+                          table, **options)
+        pd.testing.assert_frame_equal(compared.table, here.table)
+        print("equal")
+"""
+
+
+def test_a_dask_cluster_of_two_processes(tmp_path: Path) -> None:
+    script = tmp_path / "cluster.py"
+    script.write_text(textwrap.dedent(DASK))
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("equal\n")

@@ -1,0 +1,392 @@
+"""Faults of the machine: each ends in a clear error or a correct result, nothing lost or left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.tables import read_table
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
+from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
+from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.running.tasks import run_tasks
+from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
+
+ROOT = Path(__file__).parents[2]
+OPTIONS: dict[str, Any] = {
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=2, warmup=200, draws=100),
+    "on_not_converged": "warn",
+}
+pytestmark = pytest.mark.filterwarnings("ignore:.*did not converge")
+
+
+def counts(n: int = 40) -> pd.DataFrame:
+    return pd.DataFrame({"y": np.random.default_rng(1).poisson(4, n)})
+
+
+@pytest.fixture(scope="module")
+def release() -> ph.Release:
+    return ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), n_synthetic=2, **OPTIONS)
+
+
+def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False, **options,
+    )  # fmt: skip
+
+
+# --- Engines that die ---------------------------------------------------------------------------
+
+
+def test_a_chain_that_is_killed(
+    fake: Fake,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = fake.root / "program.py"
+    program.write_text(
+        program.read_text().replace(
+            'if mode == "fail":',
+            'if mode == "killed":\n        os.kill(os.getpid(), 9)\n    if mode == "fail":',
+        )
+    )
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "killed")
+    with pytest.raises(SamplingError, match="the cmdstan engine failed"):
+        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    assert list(fake.temporary.iterdir()) == []
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "")
+    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
+
+
+def _fit_or_die(seed: int) -> float:
+    """A worker's task: the process that has the embedded engine in it is killed mid-fit."""
+    if seed == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    model = ph.Poisson("y ~ 1")
+    return ph.Unweighted(model).release(counts(), seed=seed, **OPTIONS).charge.epsilon
+
+
+def test_a_worker_that_is_killed_mid_fit_loses_its_task_only() -> None:
+    done = {each.task: each for each in run_tasks(_fit_or_die, [1, 2, 3], workers=2)}
+    assert isinstance(done[2].error, SamplingError)
+    assert "a worker process died" in str(done[2].error)
+    assert done[1].result == _fit_or_die(1)
+    assert done[3].result == _fit_or_die(3)
+
+
+# --- Disks --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB; where none may be mounted, a limit on the size of files."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)],
+        capture_output=True, check=False,
+    ).returncode == 0  # fmt: skip
+    if mounted:
+        yield place
+        subprocess.run(["umount", str(place)], check=True)
+        return
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, limits[1]))
+    yield place
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
+    big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
+    release.save(full_disk / "small")
+    with pytest.raises(SaveFailed, match=r"No space left|File too large"):
+        big.save(full_disk / "big")
+    with pytest.raises(SaveFailed):
+        big.save(full_disk / "small", overwrite=True)
+    assert [path.name for path in full_disk.iterdir()] == ["small"]
+    assert ph.Release.load(full_disk / "small").identifier == release.identifier
+
+
+def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path: Path) -> None:
+    ledger = ph.Ledger(full_disk / "l", budget=1e6, kind="strict", relation="replace")
+    made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
+    entry = ledger.add(made.release(counts()))
+    room = os.statvfs(full_disk)
+    with contextlib.suppress(OSError):
+        (full_disk / "filler").write_bytes(b"x" * (room.f_bavail * room.f_frsize))
+    calibration = calibrate(ph.Poisson("y ~ 1"), counts(), epsilon=4, **OPTIONS)
+    if os.path.ismount(full_disk):
+        with pytest.raises(SaveFailed):
+            calibration.save(full_disk / "calibration")
+        assert {path.name for path in full_disk.iterdir()} == {"l", "filler"}
+        failed = False
+        for _ in range(20):  # a page may have room for a few lines
+            try:
+                entry = ledger.add(made.release(counts()))
+            except SaveFailed:
+                failed = True
+                break
+        assert failed
+    assert ledger.entries[-1] == entry, "the file is as it was before the line that failed"
+
+
+@pytest.mark.parametrize("place", ["a folder of mine", "données/été", "日本 語", 'quote\'s "x"'])
+def test_paths_with_spaces_and_letters(
+    place: str,
+    release: ph.Release,
+    fake: Fake,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = tmp_path / place
+    release.save(home / "out")
+    assert ph.Release.load(home / "out").identifier == release.identifier
+    counts().to_csv(home / "data.csv", index=False)
+    assert read_table(home / "data.csv").frame.equals(counts())
+    ph.Ledger(home / "l", budget=1, kind="strict", relation="remove")
+    monkeypatch.setenv("PYHYBRID_CACHE", str(home / "cache"))
+    draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    assert draws.n_draws == 40
+    # Compiled, CmdStan runs below any path; it compiles where make can read the path.
+    (home / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(home / "tmp"))
+    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
+    other = replace(PROGRAM, text=f"{PROGRAM.text}// another")
+    if " " in place:
+        with pytest.raises(EngineUnavailable, match="set TMPDIR to another"):
+            compiled_program(other)
+    assert list((home / "tmp").iterdir()) == []
+
+
+# --- Caches -------------------------------------------------------------------------------------
+
+
+def test_a_cache_that_cannot_be_written(
+    fake: Fake,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").write_text("a file where the folder should be")
+    monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(EngineUnavailable, match="set PYHYBRID_CACHE to a folder of yours"):
+        compiled_program(PROGRAM)
+    assert list(fake.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "no hash", "empty folder"])
+def test_a_corrupt_cache_entry_is_built_anew(
+    damage: str,
+    fake: Fake,  # noqa: F811
+) -> None:
+    executable = compiled_program(PROGRAM)
+    whole = executable.read_bytes()
+    if damage == "cut":
+        executable.write_bytes(whole[:10])
+    elif damage == "other":
+        executable.write_bytes(b"#!/bin/sh\nexit 3\n")
+    elif damage == "no hash":
+        (executable.parent / "sha256").unlink()
+    else:
+        shutil.rmtree(executable.parent)
+        executable.parent.mkdir()
+    assert compiled_program(PROGRAM).read_bytes() == whole
+    assert fake.builds == 2
+    assert [path.name for path in executable.parent.parent.iterdir()] == [executable.parent.name]
+
+
+def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
+    makefile = fake.root / "makefile"
+    makefile.write_text(makefile.read_text().replace("@echo build", "@sleep 1; echo build"))
+    script = (
+        "from tests.engines.test_cmdstan import PROGRAM\n"
+        "from pyhybrid.engines.cmdstan import compiled_program\n"
+        "import hashlib\n"
+        "print(hashlib.sha256(compiled_program(PROGRAM).read_bytes()).hexdigest())\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(fake.temporary)})
+        for _ in range(2)
+    ]  # fmt: skip
+    told = {process.communicate(timeout=120)[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0]
+    assert len(told) == 1
+    assert len(list((tmp_path / "cache" / "cmdstan").iterdir())) == 1
+    assert list(fake.temporary.iterdir()) == []
+
+
+# --- Clock, home, network, locale ---------------------------------------------------------------
+
+
+def test_a_clock_that_goes_back(
+    fake: Fake,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    ledger = ph.Ledger(tmp_path / "l", budget=9, kind="strict", relation="replace")
+    made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
+    compiled_program(PROGRAM)
+    ledger.add(made.release(counts()))
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - 10**8)
+    os.utime(compiled_program(PROGRAM), (10**8, 10**8))
+    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
+    assert fake.builds == 1
+    content = made.release(counts())
+    monkeypatch.setattr("pyhybrid.releases.ledger.datetime", _Earlier)
+    ledger.add(content)
+    assert [entry.number for entry in ledger.entries] == [1, 2]
+    assert ledger.entries[1].time < ledger.entries[0].time
+    assert ledger.spent == 2
+    monkeypatch.setattr(time, "perf_counter", iter(np.arange(1e6, 0, -1.0)).__next__)
+    assert ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS).charge.epsilon > 0
+
+
+class _Earlier:
+    @staticmethod
+    def now(zone: Any) -> Any:
+        return datetime(2001, 1, 1, tzinfo=zone)
+
+
+def test_without_a_home_and_without_a_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError("there is no network")
+
+    (tmp_path / "home").write_text("no folder")
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.delenv("PYHYBRID_CACHE")
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS)
+    release.save(tmp_path / "out")
+    assert ph.Release.load(tmp_path / "out").charge == release.charge
+
+
+ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "LANG": "C"}
+
+
+def test_a_locale_without_letters(tmp_path: Path) -> None:
+    table = pd.DataFrame({"visites_é": counts()["y"], "région": np.tile(["Zürich", "日本"], 20)})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    done = python(
+        """
+        import sys
+        from pyhybrid import cli
+        assert sys.stdout.encoding != "utf-8", sys.stdout.encoding
+        sys.argv = ["pyhybrid", "synthesize", "data.csv", "--formula", "`visites_\\u00e9` ~ 1",
+                    "--out", "out", "--engine", "embedded", "--on-not-converged", "warn"]
+        cli.main()
+        """,
+        cwd=tmp_path, env=ASCII,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "visites_\\xe9" in done.stdout
+    saved = pd.read_csv(tmp_path / "out/public/synthetic_1.csv", encoding="utf-8")
+    assert saved["région"].tolist() == table["région"].tolist()
+    assert "visites_é" in (tmp_path / "out/public/privacy_statement.md").read_text("utf-8")
+    assert json.loads((tmp_path / "out/confidential/run.json").read_text())["synthesized"]
+
+
+# --- Sizes --------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    wide = pd.DataFrame(rng.integers(0, 9, (20, 10_000)), columns=[f"c{i}" for i in range(10_000)])
+    made = ph.Unweighted(ph.Poisson("c0 ~ c1")).release(wide, **OPTIONS)
+    pd.testing.assert_frame_equal(made.synthetic[0].drop(columns="c0"), wide.drop(columns="c0"))
+    made.save(tmp_path / "out")
+    assert ph.Release.load(tmp_path / "out").synthetic[0].equals(made.synthetic[0])
+
+
+def test_ten_thousand_levels(tmp_path: Path) -> None:
+    n = 10_000
+    table = counts(n).assign(g=pd.Categorical([f"level {i}" for i in range(n)]))
+    for model in (ph.Poisson("y ~ g"), ph.NegativeBinomial("y ~ g")):
+        with pytest.raises(InvalidInput, match="'g' must have at most 1000 levels: found 10000"):
+            model.bind(table)
+    with pytest.raises(InvalidInput, match="found 10000"):
+        ph.Poisson("y ~ g").bind(table.astype({"g": str}))
+    made = ph.CountWeighted(ph.Poisson("y ~ 1"), pattern=["g"]).release(table, **OPTIONS)
+    made.save(tmp_path / "out")
+    assert ph.Release.load(tmp_path / "out").synthetic[0]["g"].equals(table["g"])
+
+
+def planted(value: Any) -> pd.DataFrame:
+    table = counts().astype(float)
+    table.iloc[3, 0] = value
+    return table
+
+
+EXTREME: dict[str, tuple[Callable[[], Any], str]] = {
+    "1e300 as a count": (lambda: ph.Poisson("y ~ 1").bind(planted(1e300)), "at most 2147483647"),
+    "2^31 as a count": (lambda: ph.Poisson("y ~ 1").bind(planted(2.0**31)), "at most 2147483647"),
+    "a denormal count": (lambda: ph.Poisson("y ~ 1").bind(planted(5e-324)), "a whole number"),
+    "1e300 in reals": (lambda: ph.NormalRegression("y ~ 1").bind(planted(1e300)), "in size"),
+    "1e300 as predictor": (
+        lambda: ph.Poisson("y ~ x").bind(counts().assign(x=planted(1e300)["y"])),
+        "small enough to square",
+    ),
+    "a range that overflows": (
+        lambda: ph.PerturbedHistogram(column="y", lower=-1e308, upper=1e308, n_bins=4, epsilon=1),
+        "upper - lower must be finite",
+    ),
+    "a sum that overflows": (
+        lambda: ph.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
+        "upper - lower must be finite",
+    ),
+    "bounds that overflow": (
+        lambda: ph.Beta("y ~ 1", lower=-1e308, upper=1e308), "upper - lower must be finite",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXTREME)
+def test_extreme_values_are_refused_by_name(case: str) -> None:
+    call, message = EXTREME[case]
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("model", "value"),
+    [
+        (ph.Poisson("y ~ 1"), 2.0**31 - 1),
+        (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
+        (ph.BetaRegression("y ~ 1", upper=50), 5e-324),
+        (ph.NormalRegression("y ~ 1"), 5e-324),
+    ],
+)
+def test_extreme_values_that_fit(model: Any, value: float) -> None:
+    """The largest count and the smallest number give bounds that are finite, and say so."""
+    made = ph.LipschitzWeighted(model).release(planted(value), seed=1, **OPTIONS)
+    assert np.isfinite(made.charge.epsilon)
+    assert made.confidential.alpha.min() == 0  # the riskiest record has no weight
+    assert np.isfinite(made.synthetic[0]["y"]).all()

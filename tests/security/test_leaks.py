@@ -1,0 +1,452 @@
+"""Canaries: values planted in the data are searched for wherever a release, a failure or a killed
+process could have left them: public files, terminal, log, temporary folders, caches, messages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import rbridge
+from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines.cmdstan import CmdStanEngine
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.messages import without_values
+from pyhybrid.engines.rstan import RStanEngine
+from pyhybrid.errors import PyhybridError, SamplingError, SaveFailed
+from pyhybrid.fitting import session as fitting
+from pyhybrid.models import regression
+from pyhybrid.releases import folder as storage
+from pyhybrid.running import files
+from pyhybrid.running.private_folder import private_folder
+from tests.conftest import require
+from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+CANARY, SEED, ROW = 7919, 918273645, 17
+SETTINGS = SamplerSettings(chains=2, warmup=200, draws=150)
+MODEL = ph.Poisson("visits ~ age")
+ROOT = Path(__file__).parents[2]
+
+
+def people(value: float = CANARY) -> pd.DataFrame:
+    """60 records; one has an outcome, a note and a label that nothing else has."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {"visits": rng.poisson(4, 60), "age": rng.normal(size=60).round(2)},
+        index=[f"row {i}" for i in range(60)],
+    )
+    if isinstance(value, float):
+        table["visits"] = table["visits"].astype(float)
+    table.iloc[ROW, 0] = value
+    return table
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Home, temporary and working folder of their own, all empty."""
+    for name in ("home", "temporary", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
+    monkeypatch.setenv("PYHYBRID_CACHE", str(tmp_path / "home" / "programs"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def found_in(folder: Path, *secrets: str) -> list[str]:
+    """Files below `folder` whose name or content has one of the secrets."""
+    return [
+        f"{path.relative_to(folder)}: {secret}"
+        for path in sorted(folder.rglob("*"))
+        for secret in secrets
+        if secret in path.name or (path.is_file() and secret.encode() in path.read_bytes())
+    ]
+
+
+def secrets_of(release: ph.Release) -> list[str]:
+    """Seeds, bounds and weights as they would be printed, to six digits."""
+    texts = [str(release.confidential.entropy)]
+    for part in release.parts or (release,):
+        kept = part.confidential
+        texts += [str(getattr(part.provenance, "seed", SEED))]
+        numbers = [kept.lipschitz_bound, *kept.alpha[:30], *kept.lipschitz[:30]]
+        # Whole numbers and caps that were asked for are public.
+        texts += [f"{x:.7f}"[:-1] for x in numbers if x > 0 and round(x, 3) != x]
+    return texts
+
+
+def mechanisms() -> dict[str, Callable[..., ph.Release]]:
+    options: dict[str, Any] = {
+        "seed": SEED, "engine": "embedded", "settings": SETTINGS, "on_not_converged": "warn",
+    }  # fmt: skip
+
+    def by(mechanism: Any) -> Callable[..., ph.Release]:
+        return lambda table: mechanism.release(table, n_synthetic=2, **options)
+
+    histogram = ph.PerturbedHistogram(column="visits", lower=0, upper=9999, n_bins=50, epsilon=1)
+    steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.NormalRegression("age ~ 1"))]
+    return {
+        "unweighted": by(ph.Unweighted(MODEL)),
+        "lipschitz": by(ph.LipschitzWeighted(MODEL, reweighting=True)),
+        "count": by(ph.CountWeighted(MODEL)),
+        "scalar": by(ph.ScalarWeighted(MODEL, target_epsilon=2)),
+        "truncated": by(ph.Truncated(MODEL, cap=400)),
+        "censored": by(ph.Censored(MODEL, epsilon=3.3, check_modes=False)),
+        "given": by(ph.GivenWeights(MODEL, alpha=np.linspace(0.123456, 0.98765, 60))),
+        "sequential": by(ph.SequentialSynthesis(steps)),
+        "perturbed_histogram": lambda table: histogram.release(table, n_synthetic=2),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("name", mechanisms())
+def test_a_release_leaves_nothing_and_publishes_no_secret(
+    name: str, places: Path, capfd: Any, caplog: Any
+) -> None:
+    if name == "perturbed_histogram":
+        require(opendp is not None, "opendp must be installed")
+    with caplog.at_level(logging.DEBUG):
+        release = mechanisms()[name](people())
+        release.save("out", attachments={"report.html": f"<p>{CANARY}</p>"})
+    public, secrets = places / "work/out/public", secrets_of(release)
+    assert found_in(public, *secrets) == []
+    assert not [path for path in public.iterdir() if path.suffix == ".html"]
+    # The search finds them where they are kept.
+    assert found_in(places / "work/out/confidential", secrets[0]) == ["run.json: " + secrets[0]]
+    assert all(table["visits"].iloc[ROW] != CANARY for table in release.synthetic)
+    words = [path for path in public.iterdir() if not path.name.startswith("synthetic")]
+    assert [path for path in words if str(CANARY) in path.read_text()] == []
+    assert list((places / "temporary").iterdir()) == []
+    assert found_in(places / "home", str(CANARY), *secrets) == []  # other libraries' caches
+    assert [path.name for path in (places / "work").iterdir()] == ["out"]
+    assert capfd.readouterr() == ("", "")
+    assert not [r for r in caplog.records if r.name.startswith(("pyhybrid", "stanli"))]
+    for path in (places / "work/out/confidential").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+# --- Failures -----------------------------------------------------------------------------------
+
+STAGES = {
+    "the engine": (EmbeddedEngine, "sample", SamplingError),
+    "the diagnosis": (fitting, "diagnose", SamplingError),
+    "the bounds": (fitting, "bounds_of", MemoryError),
+    "the replicates": (regression.BoundRegression, "replicate", SamplingError),
+    "the public part": (storage, "_write_public", OSError),
+    "the confidential part": (storage, "_write_confidential", OSError),
+    "the renaming": (files, "_swap", OSError),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_error_at_any_stage_leaves_nothing(
+    stage: str, places: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    home, name, kind = STAGES[stage]
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise kind(f"failing at {stage}")
+
+    monkeypatch.setattr(home, name, fail)
+    with pytest.raises((kind, SaveFailed)) as error:
+        ph.Unweighted(MODEL).release(
+            people(), seed=SEED, engine="embedded", settings=SETTINGS, on_not_converged="warn"
+        ).save("out")
+    shown = "".join(traceback.format_exception(error.type, error.value, error.tb))
+    assert str(SEED) not in shown.replace("SEED", "")
+    assert str(CANARY) not in shown
+    assert capfd.readouterr() == ("", "")
+    assert list((places / "temporary").iterdir()) == []
+    assert list((places / "work").iterdir()) == []
+    assert found_in(places / "home", str(CANARY), str(SEED)) == []
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "poisson": lambda: ph.Poisson("visits ~ age").bind(people(CANARY + 0.5)),
+    "negative binomial": lambda: ph.NegativeBinomial("visits ~ age").bind(people(-CANARY)),
+    "too large a count": lambda: ph.Poisson("visits ~ age").bind(people(CANARY * 10**9)),
+    "beta": lambda: ph.Beta("visits ~ 1", lower=0, upper=50).bind(people()),
+    "log": lambda: ph.NormalRegression("visits ~ 1", transform="log").bind(people(-CANARY)),
+    "histogram": lambda: ph.PerturbedHistogram(
+        column="visits", lower=0, upper=50, n_bins=5, epsilon=1
+    ).release(people()),
+    "text": lambda: ph.Poisson("visits ~ 1").bind(people().astype({"visits": str})),
+    "sum": lambda: ph.laplace_sum(people()["visits"], lower=0, upper=50, epsilon=1),
+    "mean": lambda: ph.laplace_mean(people()["visits"], lower=0, upper=50, epsilon=1),
+    "k-means": lambda: ph.dp_kmeans([[CANARY, 0.0]], n_clusters=1, n_rounds=1, epsilon=1),
+    "counts": lambda: ph.laplace_counts([CANARY], n_categories=3, epsilon=1),
+    "responses": lambda: ph.randomized_response([True, CANARY], epsilon=1),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_named_by_its_row_and_not_by_its_value(case: str) -> None:
+    with pytest.raises(PyhybridError) as error:
+        REFUSED[case]()
+    assert str(CANARY) not in str(error.value)
+
+
+STAN = """data { int<lower=0> n; vector[n] y; vector<lower=0, upper=1>[n] weights; }
+parameters { real mu; real<lower=0> s; }
+model { for (i in 1:n) { target += weights[i] * normal_lpdf(y[i] | mu, s); } }
+generated quantities {
+  vector[n] log_lik; vector[n] rep;
+  for (i in 1:n) { log_lik[i] = normal_lpdf(y[i] | mu, s); rep[i] = normal_rng(mu, s); }
+}
+"""
+
+
+def own_program(text: str, folder: Path) -> Any:
+    (folder / "own.stan").write_text(text)
+    return ph.StanModel(
+        folder / "own.stan",
+        outcome="visits",
+        data=lambda t: {"n": len(t), "y": t["visits"].to_numpy(dtype=float)},
+        predict="rep",
+    )
+
+
+def test_values_that_stan_quotes_are_not_repeated(tmp_path: Path) -> None:
+    bounded = STAN.replace("vector[n] y;", "vector<upper=100>[n] y;")
+    with pytest.raises(PyhybridError, match=r"must be less than or equal to #") as error:
+        ph.Unweighted(own_program(bounded, tmp_path)).release(people(), engine="embedded")
+    assert str(CANARY) not in str(error.value)
+    rejecting = STAN.replace("model {", 'model { reject("found ", y[18], " and more");', 1)
+    program = StanProgram(name="own", text=rejecting)
+    data = {"n": 60, "y": people()["visits"].to_numpy(), "weights": np.ones(60)}
+    with pytest.raises(SamplingError, match="found # and more") as error:
+        EmbeddedEngine().sample(program, data, seed=SEED, settings=SETTINGS)
+    assert str(CANARY) not in str(error.value)
+
+
+def test_places_in_a_program_stay_in_messages() -> None:
+    said = "x1[3] is -7.5e+300 (in 'p.stan', line 12, column 4); chain 2 of 4"
+    assert without_values(said) == "x1[3] is # (in 'p.stan', line 12, column 4); chain 2 of 4"
+
+
+# --- CmdStan's stand-in, and R ------------------------------------------------------------------
+
+
+def test_cmdstan_complaints_and_cache_hold_no_seed(
+    fake: Fake,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: Any,
+) -> None:
+    program = StanProgram(name="p", text="data { int y; } parameters { real x; } model { }")
+    data = {"p": 2, "y": CANARY}
+    CmdStanEngine().sample(program, data, seed=SEED, settings=STORED)
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "fail")
+    with pytest.raises(SamplingError, match="something went wrong") as error:
+        CmdStanEngine().sample(program, data, seed=SEED, settings=STORED)
+    assert str(SEED) not in str(error.value)
+    assert str(CANARY) not in str(error.value)
+    assert found_in(Path(os.environ["PYHYBRID_CACHE"]), str(SEED), str(CANARY)) == []
+    assert list(fake.temporary.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+    assert json.loads(fake.log.read_text().splitlines()[-1])["data"]["y"] == CANARY  # it was there
+
+
+def test_r_keeps_nothing(capfd: Any) -> None:
+    require(rbridge.r_status().available, "R must be found")
+    require(RStanEngine().status().available, "rstan must be found")
+    bound = MODEL.bind(people())
+    settings = SamplerSettings(chains=2, warmup=100, draws=100, parallel_chains=1)
+    data = bound.stan_data(np.ones(60))
+    RStanEngine().sample(bound.program, data, seed=SEED, settings=settings)
+    ri = rbridge.start_r()
+    folder = Path(ri.evalr("tempdir()")[0])
+    assert found_in(folder, str(CANARY), str(SEED)) == []
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(ri.evalr("ls(globalenv())")) == []
+    hidden = set(ri.evalr("ls(globalenv(), all.names = TRUE)"))
+    held = {name for name in hidden if not name.startswith(".__")}  # classes of compiled programs
+    assert held <= {".Random.seed", ".requireCachedGenerics"}
+    shown = "".join(capfd.readouterr())
+    assert str(CANARY) not in shown
+    assert str(SEED) not in shown
+    with pytest.raises(SamplingError) as error:
+        RStanEngine().sample(bound.program, {**data, "frequency": -data["frequency"]}, seed=SEED,
+                             settings=settings)  # fmt: skip
+    assert str(SEED) not in str(error.value)
+
+
+# --- Signals ------------------------------------------------------------------------------------
+
+WAITING = """
+import os, signal, sys, time
+from pyhybrid import cli
+from pyhybrid.running.private_folder import private_folder
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
+cli._stop_on_signals()
+try:
+    with private_folder() as folder:
+        (folder / "data.json").write_text("{canary}")
+        print("ready", flush=True)
+        time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def started(script: str, places: Path) -> subprocess.Popen[str]:
+    """A process that has got as far as saying so."""
+    heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", heard + script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=places / "work",
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_remove_temporary_folders(number: int, places: Path) -> None:
+    process = started(WAITING.replace("{canary}", str(CANARY)), places)
+    process.send_signal(number)
+    assert process.wait(30) == 130
+    assert list((places / "temporary").iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_private_and_goes_with_the_next_fit(places: Path) -> None:
+    living = started(WAITING.replace("{canary}", "of another fit"), places)
+    killed = started(WAITING.replace("{canary}", str(CANARY)), places)
+    killed.kill()
+    killed.wait(30)
+    left = sorted((places / "temporary").iterdir())
+    assert len(left) == 2
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in left)
+    with private_folder() as own:
+        present = {*(places / "temporary").iterdir()} - {own}
+        assert len(present) == 1
+        assert found_in(places / "temporary", str(CANARY)) == []
+        assert (present.pop() / "data.json").read_text() == "of another fit", "it is still in use"
+    living.kill()
+    living.wait(30)
+    with private_folder():
+        pass
+    assert list((places / "temporary").iterdir()) == []
+
+
+def test_folders_of_other_names_and_links_are_left_alone(places: Path) -> None:
+    (places / "home/mine").mkdir()
+    (places / "temporary/pyhybrid-fit-link").symlink_to(places / "home/mine")
+    (places / "temporary/another").mkdir()
+    with private_folder():
+        pass
+    assert {p.name for p in (places / "temporary").iterdir()} == {"pyhybrid-fit-link", "another"}
+    assert (places / "home/mine").is_dir()
+
+
+SAVING = """
+import os, signal
+import pandas as pd, pyhybrid as ph
+from pyhybrid.releases import folder as storage
+release = ph.Release.load("first")
+write = storage._write_confidential
+def die(*given, **named):
+    write(*given, **named)
+    print("ready", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+storage._write_confidential = die
+release.save("out")
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Path) -> None:
+    release = mechanisms()["unweighted"](people())
+    release.save("first")
+    process = started(SAVING, places)
+    assert process.wait(60) == -signal.SIGKILL
+    (left,) = [path for path in (places / "work").iterdir() if path.name != "first"]
+    assert left.name.startswith(".out.partial-")
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    release.save("out")
+    assert {path.name for path in (places / "work").iterdir()} == {"first", "out"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
+    """SIGINT and SIGTERM are in test_cli.py."""
+    people().to_csv(places / "work/data.csv", index=False)
+    script = (
+        "import sys\nfrom pyhybrid import cli\n"
+        "from pyhybrid.engines.embedded import EmbeddedEngine\n"
+        "sample = EmbeddedEngine.sample\n"
+        "def told(*a, **k):\n    print('ready', flush=True)\n    return sample(*a, **k)\n"
+        "EmbeddedEngine.sample = told\n"
+        f"sys.argv = 'pyhybrid synthesize data.csv --out out --engine embedded --seed {SEED} "
+        "--draws 900000'.split() + ['--formula', 'visits ~ age']\n"
+        "cli.main()\n"
+    )
+    process = started(script, places)
+    time.sleep(0.5)
+    process.send_signal(number)
+    assert process.wait(60) == (130 if number == signal.SIGHUP else -signal.SIGKILL)
+    assert [path.name for path in (places / "work").iterdir()] == ["data.csv"]
+    assert list((places / "temporary").iterdir()) == []
+    assert found_in(places / "home", str(CANARY), str(SEED)) == []
+
+
+def test_the_terminal_shows_no_seed_and_no_record(
+    places: Path, capfd: Any, monkeypatch: Any
+) -> None:
+    from pyhybrid import cli
+
+    people().to_csv("data.csv", index=False)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    monkeypatch.setattr(sys, "argv", [
+        "pyhybrid", "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
+        "visits ~ age", "--seed", str(SEED), "--on-not-converged", "warn",
+    ])  # fmt: skip
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    assert stop.value.code == 0
+    shown = "".join(capfd.readouterr())
+    assert str(SEED) not in shown
+    assert str(CANARY) not in shown
+    assert found_in(places / "work/out/public", str(SEED)) == []
+    assert found_in(places / "work/out/confidential", str(SEED)) == ["run.json: " + str(SEED)]
+    shutil.rmtree("out")
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_notes_on_a_table_are_not_published_with_its_text(places: Path) -> None:
+    """Of Parquet files pandas would keep them."""
+    table = people()
+    release = ph.Unweighted(MODEL).release(
+        table, engine="embedded", settings=SETTINGS, on_not_converged="warn"
+    )
+    table.attrs["secret"] = f"largest {CANARY}"
+    release.with_unsynthesized(table).save("out", file_format="parquet")
+    assert found_in(places / "work/out/public", str(CANARY)) == []

@@ -1,0 +1,76 @@
+"""The stored reproduction table: generated from its numbers, and the numbers are today's.
+
+`notebooks/reproduction.md` and `.csv` are made by `make reproduction`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.studies import STUDIES, run_study
+from pyhybrid.studies.reproduction import reproduce, reproduction_page
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SUMMARY = ["setting", "synthesizer", "quantity", "n", "mean", "mc_error", "lowest", "highest"]
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, pd.DataFrame]:
+    table = pd.read_csv(NOTEBOOKS / "reproduction.csv")
+    return {
+        str(name): own[SUMMARY].reset_index(drop=True)
+        for name, own in table.groupby("study", sort=False)
+    }
+
+
+def test_the_page_is_generated_from_the_stored_numbers(stored: dict[str, pd.DataFrame]) -> None:
+    page = (NOTEBOOKS / "reproduction.md").read_text(encoding="utf-8")
+    made = re.search(r"study table`; (.*?)\. Ours: mean", page, re.DOTALL)
+    assert made is not None
+    assert page == reproduction_page(STUDIES, stored, made[1])
+    assert list(stored) == list("ABCDEFGHI")
+
+
+def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None:
+    lines = [line for name in stored for line in reproduce(STUDIES[name], stored[name])]
+    assert len(lines) > 80
+    assert [line.quantity for line in lines if line.ours == "not run"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "replicates"),
+    [
+        ("A", ("n = 100", "n = 1600"), 4),
+        ("B", None, 3),
+        ("C", None, 1),
+        ("F", None, 1),
+        ("I", None, 1),
+    ],
+)
+def test_the_stored_numbers_are_todays(
+    name: str,
+    settings: tuple[str, ...] | None,
+    replicates: int,
+    stored: dict[str, pd.DataFrame],
+    tmp_path: Path,
+) -> None:
+    """Other databases, within 5 standard errors of the difference of both means."""
+    study = STUDIES[name] if settings is None else replace(STUDIES[name], settings=settings)
+    result = run_study(
+        study, out=tmp_path / name, replicates=replicates, seed=77, engine="embedded", workers=2
+    )
+    assert result.failed == {}
+    both = result.summary.merge(stored[name], on=SUMMARY[:3], suffixes=("", "_stored"))
+    assert len(both) == len(result.summary)
+    # Deviations among databases are themselves estimated from few: a t quantile, not 5 as it is.
+    deviation = both["mc_error_stored"] * np.sqrt(both["n_stored"])
+    error = deviation * np.sqrt(1 / both["n"] + 1 / both["n_stored"])
+    slack = 0.02 * both["mean_stored"].abs() + 1e-9  # the sampler's own error on one database
+    far = (both["mean"] - both["mean_stored"]).abs() > 8 * error + slack
+    assert both[far].empty, both.loc[far, [*SUMMARY[:3], "mean", "mean_stored"]].to_string()

@@ -1,0 +1,272 @@
+"""Studies: resumed after a kill bit for bit, failures kept apart, folders not mixed, numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.cli import main
+from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.randomness import Streams
+from pyhybrid.studies import (
+    STUDIES,
+    Measured,
+    Published,
+    Size,
+    Study,
+    load_study,
+    run_study,
+    summarize,
+)
+from pyhybrid.studies.reproduction import made_with, reproduce, reproduction_page, stacked
+from pyhybrid.studies.study import Claim
+
+ROOT = Path(__file__).parents[2]
+
+
+def measure(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
+    """The mean of n normal numbers; "fails" fails for some databases, "slow" takes its time."""
+    value = streams.generator("data").normal(size=100).mean()
+    if setting == "fails" and value > 0:
+        raise ValueError(f"value {value:.3f} is above 0")
+    if setting == "slow":
+        time.sleep(0.05)
+    return [Measured("plain", "mean", float(value)), Measured("plain", "square", float(value**2))]
+
+
+def _study(*settings: str, **changes: Any) -> Study:
+    plain = Study(
+        name="T",
+        title="means",
+        source="here",
+        settings=settings,
+        measure=measure,
+        quick=Size(replicates=4),
+        paper=Size(replicates=8, options={"x": 1}),
+    )
+    return replace(plain, **changes)
+
+
+def _options(**changes: Any) -> dict[str, Any]:
+    return {"engine": "embedded", **changes}
+
+
+def test_workers_and_resumption_do_not_change_a_byte(tmp_path: Path) -> None:
+    study = _study("a", "b")
+    whole = run_study(study, out=tmp_path / "one", replicates=6, **_options())
+    run_study(study, out=tmp_path / "two", replicates=2, **_options())
+    begun = {path: path.stat().st_mtime_ns for path in (tmp_path / "two" / "parts").iterdir()}
+    grown = run_study(study, out=tmp_path / "two", replicates=6, workers=2, **_options())
+    pd.testing.assert_frame_equal(whole.rows, grown.rows, check_exact=True)
+    assert {path: path.stat().st_mtime_ns for path in begun} == begun
+    files = [(tmp_path / each / "results.parquet").read_bytes() for each in ("one", "two")]
+    assert files[0] == files[1]
+    assert len(whole.rows) == 2 * 6 * 2
+    assert whole.rows["value"].nunique() == len(whole.rows)  # no database's numbers used twice
+    pd.testing.assert_frame_equal(load_study(tmp_path / "one").rows, whole.rows)
+
+
+def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
+    result = run_study(_study("a"), out=tmp_path / "out", replicates=9, **_options())
+    values = result.rows.loc[result.rows["quantity"] == "mean", "value"]
+    row = result.summary.iloc[0]
+    assert row["mean"] == pytest.approx(values.mean(), rel=1e-12)
+    assert row["mc_error"] == pytest.approx(values.std(ddof=1) / 3, rel=1e-12)
+    assert (row["n"], row["lowest"], row["highest"]) == (9, values.min(), values.max())
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    """SIGKILL in the middle; the same file as without it, whatever the number of workers."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\n"
+        "from tests.studies.test_studies import _study\n"
+        "from pyhybrid.studies import run_study\n"
+        'if __name__ == "__main__":\n'
+        '    run_study(_study("slow"), out="killed", replicates=40, engine="embedded")\n'
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, env=environment)
+    parts = tmp_path / "killed" / "parts"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (parts.exists() and len(list(parts.iterdir())) > 5):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = len(list(parts.glob("*.parquet")))
+    assert 5 <= finished < 40
+    assert load_study(tmp_path / "killed").rows["replicate"].nunique() == finished
+    study = _study("slow")
+    run_study(study, out=tmp_path / "killed", replicates=40, workers=2, **_options())
+    run_study(study, out=tmp_path / "whole", replicates=40, **_options())
+    files = [(tmp_path / each / "results.parquet").read_bytes() for each in ("killed", "whole")]
+    assert files[0] == files[1]
+    assert not list((tmp_path / "killed").rglob("*.tmp"))
+
+
+def test_a_failing_database_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    result = run_study(_study("fails", "a"), out=tmp_path / "out", **_options())
+    assert 0 < len(result.failed) < 4
+    label, message = next(iter(result.failed.items()))
+    assert label.startswith("fails / ")
+    assert message.startswith("ValueError: value 0.")
+    assert result.rows["replicate"][result.rows["setting"] == "a"].nunique() == 4
+    assert load_study(tmp_path / "out").failed == result.failed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 2}, "of seed 1, not 2"),
+        ({"size": "paper"}, "of options"),
+        ({"study": _study("a", "b")}, "of settings"),
+        ({"study": _study("a", name="U")}, "of study 'T', not 'U'"),
+    ],
+)
+def test_other_results_are_not_mixed(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    study = _study("a")
+    run_study(study, out=tmp_path / "out", **_options())
+    options = _options(**change)
+    with pytest.raises(InvalidInput, match=message):
+        run_study(options.pop("study", study), out=tmp_path / "out", **options)
+
+
+def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
+    run_study(_study("a"), out=tmp_path / "out", **_options())
+    header = json.loads((tmp_path / "out" / "study.json").read_text())
+    (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
+    with pytest.raises(InvalidInput, match=r"pyhybrid 0.0.9, this is"):
+        run_study(_study("a"), out=tmp_path / "out", **_options())
+    assert load_study(tmp_path / "out").header["pyhybrid"] == "0.0.9"  # reading mixes nothing
+    (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "format": 2}))
+    with pytest.raises(InvalidInput, match="format 2, this is 1"):
+        load_study(tmp_path / "out")
+
+
+def test_folders_that_will_not_do(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("x")
+    with pytest.raises(InvalidInput, match="new, empty or of this study"):
+        run_study(_study("a"), out=tmp_path / "full", **_options())
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(SaveFailed, match="cannot be written"):
+        run_study(_study("a"), out=tmp_path / "file" / "sub", **_options())
+    with pytest.raises(InvalidInput, match="must hold results"):
+        load_study(tmp_path)
+    for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick or paper"),
+                           ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
+                           ({"data": __file__}, "give no data")):  # fmt: skip
+        with pytest.raises(InvalidInput, match=message):
+            run_study(_study("a"), out=tmp_path / "new", **_options(**wrong))
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    run_study(_study("a"), out=tmp_path / "out", **_options())
+    part = next((tmp_path / "out" / "parts").iterdir())
+    part.write_bytes(b"no parquet")
+    with pytest.raises(InvalidInput, match=part.name):
+        load_study(tmp_path / "out")
+
+
+def test_lines_of_the_table_agree_or_differ() -> None:
+    rows = pd.DataFrame(
+        {"setting": "a", "replicate": range(100), "synthesizer": "LW", "quantity": "bound",
+         "value": np.random.default_rng(1).normal(3, 1, 100)}
+    )  # fmt: skip
+    summary = summarize(rows)
+
+    def line(low: float, high: float, *, one: bool = False) -> bool:
+        published = Published(setting="a", synthesizer="LW", quantity="bound", shown="x", low=low,
+                              high=high, one_database=one)  # fmt: skip
+        return reproduce(_study("a", published=(published,)), summary)[0].agrees
+
+    assert line(2.9, 3.1)
+    assert not line(3.5, 4.0)
+    assert line(4.5, 4.5, one=True)
+    assert not line(6.5, 6.5, one=True)
+    missing = Published(setting="b", synthesizer="LW", quantity="x", shown="1", low=1, high=1)
+    assert reproduce(_study("a", published=(missing,)), summary)[0].ours == "not run"
+    claim = Claim(text="it holds", check=lambda s: (f"{len(s)} row", len(s) == 1))
+    found = reproduce(_study("a", claims=(claim,)), summary)[0]
+    assert (found.agrees, found.ours) == (True, "1 row")
+
+
+def test_every_published_number_has_its_row() -> None:
+    """A misspelt row would say "not run" for ever: quantities are those that the study measures."""
+    for study in STUDIES.values():
+        for published in study.published:
+            assert published.setting in study.settings
+            assert published.low <= published.high
+
+
+# --- from the command line, and the stored table ------------------------------------------------
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["pyhybrid", "study", *arguments])
+    with pytest.raises(SystemExit) as done:
+        main()
+    shown = capsys.readouterr()
+    return int(done.value.code or 0), shown.out, shown.err
+
+
+def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = _run(monkeypatch, capsys, "list")
+    assert code == 0
+    assert "[S22]" in out
+    options = ("--replicates", "2", "--engine", "embedded")
+    code, out, _ = _run(monkeypatch, capsys, "run", "a", "--out", "A", *options)
+    assert code == 0
+    assert "contracts onto 3.5" in out
+    code, again, _ = _run(monkeypatch, capsys, "summary", "A", "--csv", "a.csv")
+    assert out == again
+    assert len(pd.read_csv("a.csv")) == 12
+    code, _, err = _run(monkeypatch, capsys, "run", "Z", "--out", "Z")
+    assert (code, err.count("\n")) == (2, 1)
+    code, _, err = _run(monkeypatch, capsys, "run", "A", "--out", "B", "--replicates", "0")
+    assert code == 2
+    assert "--replicates" in err
+    code, _, err = _run(monkeypatch, capsys, "table", "A", "A", "--out", "t.md")
+    assert "A is there twice" in err
+    code, _, _ = _run(monkeypatch, capsys, "table", "A", "--out", "t.md", "--csv", "t.csv")
+    assert "| A | Weighted-M, Lipschitz bound (n = 6400) |" in Path("t.md").read_text()
+
+
+def test_a_failed_database_is_exit_code_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(STUDIES, "T", _study("fails"))
+    code, out, _ = _run(
+        monkeypatch, capsys, "run", "T", "--out", str(tmp_path / "out"), "--engine", "embedded"
+    )
+    assert code == 1
+    assert "database(s) failed" in out
+    assert "ValueError" in out
+
+
+def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
+    results = [
+        run_study(_study("a"), out=tmp_path / str(seed), seed=seed, **_options()) for seed in (1, 2)
+    ]
+    with pytest.raises(InvalidInput, match="agree in seed"):
+        made_with(results)
+    assert "seed 1" in made_with(results[:1])
+    table = stacked({"T": results[0].summary})
+    assert list(table.columns)[:2] == ["study", "setting"]
+    assert "0 of 0 lines agree" in reproduction_page(
+        {"T": _study("a")}, {"T": results[0].summary}, "x"
+    )

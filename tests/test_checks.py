@@ -1,0 +1,177 @@
+"""Each check accepts what it states, returns it unchanged as a float array, refuses the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhybrid import checks, errors
+from pyhybrid.errors import InvalidInput
+
+NOT_NUMBERS = [None, "1", True, np.True_, math.nan, math.inf, -np.inf, Decimal(1), [1.0]]
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.5, np.float32(0.5), np.int8(-7), 1e308])
+def test_finite_numbers_come_back_as_floats(value: float) -> None:
+    result = checks.check_finite(value, "x")
+    assert type(result) is float
+    assert result == value
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_finite,
+        checks.check_positive,
+        checks.check_fraction,
+        checks.check_count,
+    ],
+)
+def test_what_is_not_a_finite_number(check: Callable, value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^width must be a finite number: found"):
+        check(value, "width")
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_positive_and_fraction_agree_with_their_words(value: float) -> None:
+    for check, holds in (
+        (checks.check_positive, value > 0),
+        (checks.check_fraction, 0 < value <= 1),
+    ):
+        if holds:
+            assert check(value, "x") == value
+        else:
+            with pytest.raises(InvalidInput, match="x must"):
+                check(value, "x")
+
+
+@pytest.mark.parametrize(("value", "least"), [(1, 1), (2.0, 1), (np.int64(5), 5), (0, 0)])
+def test_counts(value: float, least: int) -> None:
+    result = checks.check_count(value, "m", at_least=least)
+    assert type(result) is int
+    assert result == value
+
+
+@pytest.mark.parametrize(("value", "least"), [(0, 1), (1.5, 1), (-2, 0), (4, 5)])
+def test_not_counts(value: float, least: int) -> None:
+    with pytest.raises(InvalidInput, match=f"m must be a whole number >= {least}"):
+        checks.check_count(value, "m", at_least=least)
+
+
+def test_choice_lists_the_known_ones() -> None:
+    assert checks.check_choice("b", "kind", ("a", "b")) == "b"
+    for wrong in ("c", None, 1, ["a"], ""):
+        with pytest.raises(InvalidInput, match="one of a, b: found"):
+            checks.check_choice(wrong, "kind", iter(("a", "b")))
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2.5], (1, 2.5), np.array([1, 2.5]), pd.Series([1, 2.5], index=["u", "v"])]
+)
+def test_vectors_of_any_container(values: object) -> None:
+    result = checks.check_vector(values, "v", length=2)
+    assert result.dtype == np.float64
+    assert result.tolist() == [1.0, 2.5]
+
+
+def test_vectors_may_hold_nan_and_infinity() -> None:
+    result = checks.check_vector([math.nan, math.inf], "v")
+    assert np.isnan(result[0])
+    assert result[1] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (1.0, r"shape \(n,\)"),
+        ([], r"found \(0,\)"),
+        ([[1.0]], r"found \(1, 1\)"),
+        (["a"], "numeric"),
+        ([None, object()], "numeric"),
+        ([[1], [2, 3]], "numeric"),
+        ([1.0, 2.0, 3.0], "have 2 elements: found 3"),
+    ],
+)
+def test_not_vectors(values: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^v must .*{message}"):
+        checks.check_vector(values, "v", length=2)
+
+
+@pytest.mark.parametrize("wrong", [-1e-300, -math.inf, math.nan])
+def test_nonnegative_vectors_name_the_first_offender(wrong: float) -> None:
+    assert checks.check_nonnegative_vector([0.0, -0.0, math.inf], "f").size == 3
+    with pytest.raises(InvalidInput, match="record 1 is"):
+        checks.check_nonnegative_vector([0.0, wrong, wrong], "f")
+
+
+@pytest.mark.parametrize("wrong", [-1e-12, 1.0000001, math.nan, math.inf])
+def test_weights_lie_in_the_unit_interval(wrong: float) -> None:
+    assert checks.check_alpha([0, 1, 0.5], 3).tolist() == [0.0, 1.0, 0.5]
+    with pytest.raises(InvalidInput, match=r"alpha must lie in \[0, 1\]: record 2 has weight"):
+        checks.check_alpha([0.0, 1.0, wrong], 3)
+    with pytest.raises(InvalidInput, match="must have 2 elements"):
+        checks.check_alpha([0.0, 1.0, 1.0], 2)
+
+
+def test_log_lik_keeps_non_finite_values_and_copies_nothing() -> None:
+    matrix = np.array([[-np.inf, np.nan], [1.0, 2.0]])
+    assert checks.check_log_lik(matrix) is matrix
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0, 2), (2, 0), (1, 1, 1)])
+def test_log_lik_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput, match="S draws, n records"):
+        checks.check_log_lik(np.zeros(shape))
+
+
+def test_output_folder_new_empty_or_overwritten(tmp_path: Path) -> None:
+    empty, full, file = tmp_path / "empty", tmp_path / "full", tmp_path / "file"
+    empty.mkdir()
+    full.mkdir()
+    (full / "old.csv").write_text("y\n1\n")
+    file.write_text("")
+    checks.check_output_folder(tmp_path / "new", overwrite=False)
+    checks.check_output_folder(empty, overwrite=False)
+    checks.check_output_folder(full, overwrite=True)
+    with pytest.raises(InvalidInput, match="empty or new: give --overwrite"):
+        checks.check_output_folder(full, overwrite=False)
+    for overwrite in (False, True):
+        with pytest.raises(InvalidInput, match="it is a file"):
+            checks.check_output_folder(file, overwrite=overwrite)
+    assert not (tmp_path / "new").exists()
+    assert (full / "old.csv").read_text() == "y\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("InvalidInput", ValueError),
+        ("EngineUnavailable", RuntimeError),
+        ("SamplingError", RuntimeError),
+        ("NotConverged", errors.SamplingError),
+        ("BudgetExceeded", RuntimeError),
+        ("SaveFailed", OSError),
+    ],
+)
+def test_errors_share_one_base(name: str, builtin: type[Exception]) -> None:
+    error = getattr(errors, name)
+    assert issubclass(error, errors.PyhybridError)
+    assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize("value", [1j, np.complex128(1), np.complex64(1 + 0j)])
+def test_complex_numbers_are_refused(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="x must be a finite number"):
+        checks.check_finite(value, "x")
+    with pytest.raises(InvalidInput, match="x must be numeric"):
+        checks.check_vector([1.0, value], "x")
