@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,7 @@ from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
+from pyhybrid.models.own_program import OwnProgram
 from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.replicates import Replicates, one_draw
@@ -26,9 +27,6 @@ from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
-
-if TYPE_CHECKING:
-    from pyhybrid.models.stan_model import StanModel
 
 __all__ = ["BoundStanModel"]
 
@@ -44,7 +42,7 @@ class BoundStanModel:
     the values of others.
     """
 
-    model: StanModel
+    model: OwnProgram
     table: pd.DataFrame
     design: Design | None = None
     checked: bool = True
@@ -328,7 +326,7 @@ class BoundStanModel:
 
 
 def _bound(
-    model: StanModel, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
+    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
 ) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
     return BoundStanModel(model=model, table=table, design=design, checked=checked, recoded=recoded)

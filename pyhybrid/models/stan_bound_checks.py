@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
-from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.errors import InvalidInput, PyhybridError, SamplingError
+from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.design import Design
 from pyhybrid.models.python_parts import (
     check_follows_rows,
@@ -22,9 +23,6 @@ from pyhybrid.models.python_parts import (
 from pyhybrid.models.stan_checks import check_weights_act, usable_points
 from pyhybrid.models.stan_data import Replaced, handed_over
 from pyhybrid.models.stan_reads import NotChecked, all_pairs, check_reads
-
-if TYPE_CHECKING:
-    from pyhybrid.models.bound_stan_model import BoundStanModel
 
 __all__ = ["check_bound", "reads_other_rows"]
 
@@ -97,7 +95,7 @@ def _check_all_reads(
             try:
                 check(part, *of_part, thorough=True)
                 return check(bound, at, points, thorough=False)
-            except NotChecked:
+            except (NotChecked, SamplingError):  # records that the part has not
                 pass
     check(bound, at, points, thorough=True)
 

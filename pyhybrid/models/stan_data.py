@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,7 @@ from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues
-
-if TYPE_CHECKING:
-    from pyhybrid.models.stan_model import StanModel
+from pyhybrid.models.own_program import OwnProgram
 
 __all__ = ["Replaced", "data_block", "handed_over", "kinds_of"]
 
@@ -86,7 +84,7 @@ def handed_over(table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
     return shown
 
 
-def kinds_of(model: StanModel, table: pd.DataFrame) -> str:
+def kinds_of(model: OwnProgram, table: pd.DataFrame) -> str:
     """Kinds of confidential numbers: "f" reals, "i" whole ones, "fi" both."""
     values = [_numbers(table[model.outcome])]
     if isinstance(model.data, Mapping):
@@ -101,7 +99,7 @@ def _numbers(values: pd.Series) -> npt.NDArray[Any]:
 
 
 def data_block(
-    model: StanModel,
+    model: OwnProgram,
     table: pd.DataFrame,
     design: Design | None,
     *,
@@ -176,7 +174,7 @@ def _called(
     return dict(given)
 
 
-def _entry(model: StanModel, name: str, value: Any, how: Replaced, n: int) -> Any:
+def _entry(model: OwnProgram, name: str, value: Any, how: Replaced, n: int) -> Any:
     """An entry of a data mapping; what is not declared public counts as confidential."""
     if name in model.public or name in _FROM_PYHYBRID or how.other is None:
         return value

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_flag
+from pyhybrid.checks import check_choice, check_flag
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.design import read_design
+from pyhybrid.models.own_program import DataOfTable, Predictor
 from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
 from pyhybrid.models.stan_checks import check_declares
 from pyhybrid.models.stan_reads import NotChecked
 
 __all__ = ["StanModel"]
-
-DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
-Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]
 
 
 @dataclass(frozen=True, eq=False)

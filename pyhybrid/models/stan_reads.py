@@ -135,6 +135,8 @@ def check_reads(
         predict=predict,
         log_lik_at=1.0 if weighted else 0.0,
     )
+    if "log_lik" not in checked.truth:
+        raise NotChecked("its generated quantities fail")
     taken = list(islice(_taken(checked, own.others()), n_references))
     if not taken:
         raise NotChecked("the program takes no other values in the place of the outcome")
@@ -284,7 +286,7 @@ def _kept(
     if at is None or at.n_unconstrained != checked.points.shape[1]:
         return None
     there = _quantities(at, checked.points[:2])
-    if there is None or there["log_lik"].shape[1:] != mask.shape:
+    if there is None or np.shape(there.get("log_lik"))[1:] != mask.shape:
         return None
     if rows and _moved_by_rows(checked, other, mask, at):
         raise _not_by_record(checked, "its prior reads their rows")

@@ -156,7 +156,6 @@ READING = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:stanli")
 @pytest.mark.parametrize("data", [of_table, MAPPING], ids=["function", "mapping"])
 @pytest.mark.parametrize("case", READING)
 def test_replicates_that_read_the_outcome_are_refused(case: str, data: Any) -> None:
