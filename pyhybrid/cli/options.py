@@ -58,7 +58,7 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
         raise InvalidInput(
             f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
         )
-    taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
+    taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
     values = _values("--model stan", StanModel, given, taken)
     outcome = formula.partition("~")[0].strip().strip("`")
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)

@@ -139,8 +139,10 @@ def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
     options = {"predict": "y_rep", "formula": "visits ~ age"}
     with pytest.raises(InvalidInput, match="must have the outcome 'age' on its left"):
         ph.StanModel("own.stan", outcome="age", **options).bind(table)
-    with pytest.raises(InvalidInput, match="give one of the two"):
-        ph.StanModel("own.stan", outcome="visits", predictors=("age",), **options)
+    beside = ph.StanModel("own.stan", outcome="visits", predictors=("region",), **options)
+    assert beside.bind(table).predictors == ("age", "region")
+    with pytest.raises(InvalidInput, match="predictors must be a tuple of names"):
+        ph.StanModel("own.stan", outcome="visits", predictors="region", **options)
     bound = ph.StanModel(
         "own.stan",
         outcome="visits",
