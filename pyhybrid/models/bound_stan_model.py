@@ -16,11 +16,11 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
-from pyhybrid.models.proportions import decimals_of
-from pyhybrid.models.regression import in_dtype_of
+from pyhybrid.models.regression import in_form_of
 from pyhybrid.models.replicates import Replicates, one_draw
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
@@ -119,6 +119,16 @@ class BoundStanModel:
             public=own.public,
             in_python=callable(own.data) or callable(own.predict),
         )
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the user gave the number of decimals of released values."""
+        return self.model.decimals is not None
+
+    @property
+    def decimals(self) -> int | None:
+        """What the user gave, or what the outcomes have."""
+        return decimals_of(self.outcome) if self.model.decimals is None else self.model.decimals
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -238,7 +248,7 @@ class BoundStanModel:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
 
         The program, or the function in Python, gets one draw of the parameters and data in which
         other values stand in the place of the confidential outcome.
@@ -257,13 +267,9 @@ class BoundStanModel:
             raise SamplingError(
                 f"a replicate is not finite: {self.replicates.said} of draw {draw + 1}"
             )
-        decimals = decimals_of(self.outcome)
+        like, decimals = self.table[self.model.outcome], self.decimals
         rounded = made if decimals is None else np.round(made, decimals)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        like = self.table[self.model.outcome]
-        synthetic[self.model.outcome] = in_dtype_of(rounded, like)
-        return synthetic
+        return in_form_of(rounded, like, self.model.decimals).to_frame()
 
     @property
     def replicates(self) -> Replicates:

@@ -61,5 +61,9 @@ class OwnProgram(Protocol):
         """Names of what is public without being a column."""
 
     @property
+    def decimals(self) -> int | None:
+        """Decimals of released values, if they were given."""
+
+    @property
     def monitored(self) -> tuple[str, ...] | None:
         """Variables that must have converged."""

@@ -15,6 +15,7 @@ from pyhybrid.checks import check_choice, check_flag
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
 from pyhybrid.models.own_program import DataOfTable, Predictor
 from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
@@ -80,6 +81,9 @@ class StanModel:
         Variables that must have converged; the program's parameters if omitted. Give variables
         that do not depend on labels where components can change names. The sum of log_lik is
         monitored in any case.
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15; 0 for counts. A strict charge needs it: if
+        omitted it is read from the data, and the charge says so and is not strict.
 
     Notes
     -----
@@ -106,6 +110,7 @@ class StanModel:
     public: tuple[str, ...] = ()
     if_unchecked: str = "refuse"
     monitored: tuple[str, ...] | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("log_lik_weighted", "density_above_one", "by_record"):
@@ -120,6 +125,7 @@ class StanModel:
                 "predict must name a generated quantity, or be a function of (parameters, df, "
                 f"rng): found {type(self.predict).__name__}"
             )
+        check_decimals(self.decimals)
         check_choice(self.if_unchecked, "if_unchecked", ("refuse", "local"))
         for name in ("predictors", "public"):
             object.__setattr__(self, name, _names(getattr(self, name), name))
@@ -156,6 +162,7 @@ class StanModel:
             "log_lik_weighted": self.log_lik_weighted,
             "density_above_one": self.density_above_one,
             "by_record": self.by_record,
+            "decimals": self.decimals,
             "public": list(self.public),
             "if_unchecked": self.if_unchecked,
         }

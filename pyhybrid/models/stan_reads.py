@@ -286,7 +286,8 @@ def _kept(
     if at is None or at.n_unconstrained != checked.points.shape[1]:
         return None
     there = _quantities(at, checked.points[:2])
-    if there is None or np.shape(there.get("log_lik", 0.0))[1:] != mask.shape:
+    log_lik = None if there is None else there.get("log_lik")
+    if log_lik is None or there is None or log_lik.shape[1:] != mask.shape:
         return None
     if rows and _moved_by_rows(checked, other, mask, at):
         raise _not_by_record(checked, "its prior reads their rows")

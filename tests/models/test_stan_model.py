@@ -177,7 +177,7 @@ def test_strict_only_where_the_user_says_so() -> None:
         ph.Censored(model, epsilon=5, inner=ph.Unweighted(model), check_modes=False)
         .release(_table(), seed=1, engine="embedded", settings=SHORT)
         .charge.kind
-        for model in (_model(), _model(by_record=True))
+        for model in (_model(decimals=0), _model(by_record=True, decimals=0))
     ]
     assert kinds == ["asymptotic local", "strict"]
 
@@ -301,7 +301,7 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
-    model = _model(by_record=True, density_above_one=True)
+    model = _model(by_record=True, density_above_one=True, decimals=0)
     strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
     assert strict.charge.kind == "strict"
     said = " ".join(strict.charge.assumes)

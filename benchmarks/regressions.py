@@ -1,0 +1,235 @@
+"""(l) Regressions on columns as they come: the papers' program written plainly against ours.
+
+A simulated survey of 4,406 people, K = 9 (age about 7.4 in tens of years, years of school, levels);
+embedded engine, 2 chains x (300 + 300), CPU seconds, worst effective sample size of what the
+likelihood reads. Then the gradient of one log density against one in numpy, what the choice of the
+prior moves on real data, and a default release.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import digamma, expit, gammaln
+from statsmodels.datasets import randhie
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+
+SETTINGS = SamplerSettings(chains=2, warmup=300, draws=300, parallel_chains=1)
+RIGHT = "chronic + age + school + health + gender + married + insurance"
+
+_PRIOR = """
+  L_beta ~ lkj_corr_cholesky(%d);
+  sigma_beta ~ student_t(3, 0, 1);
+  beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
+"""
+_PLAIN = """
+data { int n; int K; %s matrix[n, K] X; }
+parameters {
+  vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; %s
+}
+model { %s
+  y ~ %s;
+}
+"""
+_COUNTS, _REAL = "array[n] int y;", "vector[n] y;"
+# Outcome's declaration, further parameters, eta of the LKJ prior, further priors, likelihood.
+PUBLISHED = {
+    "negative_binomial": (
+        _COUNTS, "real<lower=0> reciprocal_phi;", 6, "reciprocal_phi ~ cauchy(0, 5);",
+        "neg_binomial_2_log(X * beta, inv(reciprocal_phi))",
+    ),
+    "poisson": (_COUNTS, "", 6, "", "poisson_log(X * beta)"),
+    "beta_regression": (
+        _REAL, "real<lower=0.1> lambda;", 6, "lambda ~ pareto(0.1, 1.5);",
+        "beta_proportion(inv_logit(X * beta), lambda)",
+    ),
+    "normal": (
+        _REAL, "real<lower=0> sigma;", 1, "sigma ~ student_t(3, 0, 1);",
+        "normal(X * beta, sigma)",
+    ),
+}  # fmt: skip
+MODELS: dict[str, tuple[Any, str]] = {
+    "negative_binomial": (ph.NegativeBinomial, "visits"),
+    "poisson": (ph.Poisson, "visits"),
+    "beta_regression": (ph.BetaRegression, "share"),
+    "normal": (ph.NormalRegression, "score"),
+}
+
+
+def survey(n: int = 4406, seed: int = 1) -> pd.DataFrame:
+    """The simulated survey, with an outcome for each model."""
+    rng = np.random.default_rng(seed)
+    table: pd.DataFrame = pd.DataFrame({
+        "chronic": np.minimum(rng.poisson(1.54, n), 8),
+        "age": np.round(np.clip(rng.gamma(4, 0.3, n) + 6.2, 6.6, 10.9), 1),
+        "school": np.clip(np.round(rng.normal(10.3, 3.7, n)), 0, 18),
+        "health": rng.choice(["average", "excellent", "poor"], n, p=[0.79, 0.08, 0.13]),
+        "gender": rng.choice(["female", "male"], n, p=[0.6, 0.4]),
+        "married": rng.choice(["no", "yes"], n),
+        "insurance": rng.choice(["no", "yes"], n, p=[0.22, 0.78]),
+    })  # fmt: skip
+    eta = 0.17 * table["chronic"] + 0.026 * table["school"] + 0.2 * (table["insurance"] == "yes")
+    eta += 0.3 * (table["health"] == "poor") - 0.11 * (table["gender"] == "male")
+    mean, share = np.exp(0.9 + eta), expit(eta - 1)
+    return table.assign(
+        visits=rng.poisson(rng.gamma(1.2, mean / 1.2)),
+        share=np.clip(rng.beta(5 * share, 5 * (1 - share)), 1e-6, 1 - 1e-6),
+        score=rng.normal(eta, 0.9),
+    )
+
+
+def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
+    """Sampler, gradient and release, for each model."""
+    table = survey()
+    print(f"(l) regressions, {len(table)} records, columns as they come, embedded engine")
+    print(f"  {'program':<34}{'step':>7}{'depth':>7}{'CPU s':>8}{'ESS':>7}{'ESS/s':>8}{'ratio':>7}")
+    for name in names:
+        make, outcome = MODELS[name]
+        base = None
+        for prior in ("written plainly", "published", "normal"):
+            plain = prior == "written plainly"
+            bound = make(
+                f"{outcome} ~ {RIGHT}", prior="published" if plain else prior
+            ).bind(table)  # fmt: skip
+            program = _published(name) if plain else bound.program
+            rate = _sampled(f"{name}, {prior}", bound, program, base)
+            base = rate if plain else base
+    for name in names:
+        make, outcome = MODELS[name]
+        _gradient(name, make(f"{outcome} ~ {RIGHT}").bind(table))
+    if whole:
+        _two_priors()
+        _release(table)
+
+
+def _two_priors() -> None:
+    """How far the posterior means under the two priors lie apart on the demo's data."""
+    data = randhie.load_pandas().data
+    formula = "mdvis ~ " + " + ".join(name for name in data.columns if name != "mdvis")
+    for step in (1, 50):
+        draws = []
+        for prior in ("published", "normal"):
+            bound = ph.NegativeBinomial(formula, prior=prior).bind(data.iloc[::step])
+            fit = EmbeddedEngine().sample(
+                bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=SETTINGS
+            )
+            draws.append(fit.flat("beta"))
+        one, two = draws
+        apart = np.abs(one.mean(axis=0) - two.mean(axis=0)) / one.std(axis=0)
+        print(
+            f"  published against normal prior, RAND visits, {bound.n} records: means of "
+            f"{apart.size} coefficients are up to {apart.max():.2f} posterior sd apart, "
+            f"median {np.median(apart):.2f}"
+        )
+
+
+def _release(table: pd.DataFrame) -> None:
+    model = ph.NegativeBinomial(f"visits ~ {RIGHT}")
+    started, cpu = time.perf_counter(), time.process_time()
+    ph.LipschitzWeighted(model).release(table, n_synthetic=3, seed=1, engine="embedded")
+    wall, cpu = time.perf_counter() - started, time.process_time() - cpu
+    print(f"  a default release, negative binomial: {wall:.1f} s, {cpu:.1f} CPU s")
+
+
+def _published(name: str) -> StanProgram:
+    data, parameters, eta, priors, likelihood = PUBLISHED[name]
+    text = _PLAIN % (data, parameters, _PRIOR % eta + priors, likelihood)
+    return StanProgram(name="plain", text=text)
+
+
+def _sampled(label: str, bound: Any, program: StanProgram, base: float | None) -> float:
+    """Sample, print a line, and return effective draws per CPU second."""
+    data = bound.stan_data(np.ones(bound.n))
+    if program.name == "plain":  # all records, each on its own
+        y = bound.design.y
+        y = y if bound.density_above_one else y.astype(int)
+        data = {"n": y.size, "K": data["K"], "y": y, "X": bound.design.X}
+    cpu = time.process_time()
+    draws = EmbeddedEngine().sample(program, data, seed=1, settings=SETTINGS)
+    cpu = time.process_time() - cpu
+    names = [n for n in (*bound.model.parameters, "reciprocal_phi") if n in draws.variables]
+    worst = min(_ess(draws.variables[n]) for n in names)
+    ratio = "" if base is None else f"{worst / cpu / base:.0f}"
+    print(
+        f"  {label:<34}{draws.step_size.min():>7.3f}{draws.treedepth.mean():>7.1f}{cpu:>8.1f}"
+        f"{worst:>7.0f}{worst / cpu:>8.1f}{ratio:>7}",
+        flush=True,
+    )
+    return worst / cpu
+
+
+def _ess(values: Any) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next major version on import
+        import arviz
+    columns = values.reshape(*values.shape[:2], -1)
+    kinds = ("bulk", "tail")
+    return min(
+        float(arviz.ess(columns[..., k], method=m)) for k in range(columns.shape[2]) for m in kinds
+    )
+
+
+def _gradient(name: str, bound: Any, repeats: int = 50) -> None:
+    """CPU milliseconds of one log density with its gradient, in Stan and in numpy."""
+    at = ProgramAtPoints(bound.program, bound.stan_data(np.ones(bound.n)))
+    points = 0.1 * np.random.default_rng(1).normal(size=(repeats, at.n_unconstrained))
+    at.log_density(points)
+    started = time.process_time()
+    at.log_density(points)
+    stan = (time.process_time() - started) / repeats
+    y, X = bound.design.y[bound.rows.first], bound.design.X[bound.rows.first]
+    weight = bound.rows.frequency
+    betas = 0.01 * np.random.default_rng(2).normal(size=(repeats, X.shape[1]))
+    started = time.process_time()
+    for beta in betas:
+        _NUMPY[name](y, X, weight, beta, 1.2)
+    plain = (time.process_time() - started) / repeats
+    print(
+        f"  gradient, {name:<20} {1e3 * stan:>8.3f} ms, numpy {1e3 * plain:.3f} ms, "
+        f"ratio {stan / plain:.2f}"
+    )
+
+
+def _negative_binomial(y: Any, X: Any, weight: Any, beta: Any, phi: float) -> Any:
+    eta = X @ beta - np.log(phi)
+    soft, odds = np.logaddexp(0, eta), expit(eta)
+    value = weight @ (gammaln(y + phi) - gammaln(phi) - gammaln(y + 1) + y * eta - (y + phi) * soft)
+    by_phi = digamma(y + phi) - digamma(phi) - soft + ((y + phi) * odds - y) / phi
+    return value, X.T @ (weight * (y - (y + phi) * odds)), weight @ by_phi
+
+
+def _poisson(y: Any, X: Any, weight: Any, beta: Any, _: float) -> Any:
+    eta = X @ beta
+    mu = np.exp(eta)
+    return weight @ (y * eta - mu - gammaln(y + 1)), X.T @ (weight * (y - mu))
+
+
+def _beta_regression(y: Any, X: Any, weight: Any, beta: Any, size: float) -> Any:
+    mu = expit(X @ beta)
+    a, b, logit = size * mu, size * (1 - mu), np.log(y) - np.log1p(-y)
+    value = (a - 1) * np.log(y) + (b - 1) * np.log1p(-y) - gammaln(a) - gammaln(b) + gammaln(size)
+    by_mu = logit - digamma(a) + digamma(b)
+    by_size = mu * by_mu + np.log1p(-y) - digamma(b) + digamma(size)
+    return weight @ value, X.T @ (weight * size * mu * (1 - mu) * by_mu), weight @ by_size
+
+
+def _normal(y: Any, X: Any, weight: Any, beta: Any, sigma: float) -> Any:
+    z = (y - X @ beta) / sigma
+    total = weight @ (-np.log(sigma) - z**2 / 2)
+    return total, X.T @ (weight * z) / sigma, weight @ (z**2 - 1) / sigma
+
+
+_NUMPY = {
+    "negative_binomial": _negative_binomial,
+    "poisson": _poisson,
+    "beta_regression": _beta_regression,
+    "normal": _normal,
+}
