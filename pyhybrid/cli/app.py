@@ -74,13 +74,15 @@ _MODEL_HELP = (
     "negative_binomial, poisson, beta, beta_regression, normal, mixture or stan; with options as "
     "NAME:key=value,..., e.g. beta:lower=0,upper=100 or stan:program=own.stan,predict=y_rep"
 )
+_CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
 
 
 OptionalModels = Annotated[
     list[str] | None,
-    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula [default: negative_binomial]"),
+    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula {_CHOSEN}"),
 ]
+OptionalModel = Annotated[str | None, typer.Option(help=f"{_MODEL_HELP} {_CHOSEN}")]
 
 
 @app.command()
@@ -213,7 +215,7 @@ def compare(
     data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
     out: Annotated[Path, typer.Option(help="Folder for the comparison, new or empty; private.")],
-    model: Model = "negative_binomial",
+    model: OptionalModel = None,
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
@@ -264,7 +266,7 @@ def curve(
     shifts: Annotated[
         str, typer.Option(help="g, with commas between; all pairs are fitted.")
     ] = "0",
-    model: Model = "negative_binomial",
+    model: OptionalModel = None,
     n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
     workers: Workers = 1,
     engine: Engine = "auto",

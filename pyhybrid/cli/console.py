@@ -92,6 +92,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         table.add_column(name, justify="right")
     rows: Mapping[str, Callable[[Release], str]] = {
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
+        **_accounting_rows(releases),
         "kind": lambda r: r.charge.kind,
         "neighbour relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
@@ -106,6 +107,22 @@ def release_table(releases: Mapping[str, Release]) -> Table:
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
     return table
+
+
+def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
+    """How local epsilons were counted, and what the other accountings say."""
+    if all(release.charge.mu is None for release in releases.values()):
+        return {}
+
+    def other(value: float | None) -> str:
+        return "-" if value is None else epsilon_text(value)
+
+    return {
+        "at delta": lambda r: f"{r.charge.delta:g}",
+        "counted by": lambda r: r.charge.accounting,
+        "epsilon by range": lambda r: other(r.charge.epsilon_range),
+        "epsilon by Lipschitz bound (papers)": lambda r: other(r.charge.epsilon_lipschitz),
+    }
 
 
 def _censored(release: Release) -> str:

@@ -20,7 +20,7 @@ from pyhybrid.mechanisms import (
     PseudoPosteriorMechanism,
 )
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models import MODELS, Model, StanModel
+from pyhybrid.models import MODELS, DefaultModel, Model, StanModel
 
 __all__ = [
     "build_mechanism",
@@ -34,12 +34,16 @@ _OWN_PROGRAM = "stan"
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def build_model(text: str, formula: str) -> Model:
+def build_model(text: str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
+
+    Without a name the outcome's column decides, or refuses; see `pyhybrid.models.DefaultModel`.
 
     E.g. ``"beta:lower=0,upper=100"``, or ``"stan:program=own.stan,predict=y_rep"`` for a program of
     the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
+    if text is None:
+        return DefaultModel(formula)
     name, given = _named(text)
     if name == _OWN_PROGRAM:
         return _stan_model(given, formula)
@@ -54,7 +58,7 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
         raise InvalidInput(
             f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
         )
-    taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
+    taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
     values = _values("--model stan", StanModel, given, taken)
     outcome = formula.partition("~")[0].strip().strip("`")
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
@@ -205,7 +209,7 @@ def _of_formula(
             raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
         return _model_free(text, formula, options)
     check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
-    return build_mechanism(text, build_model(model or "negative_binomial", formula), options)
+    return build_mechanism(text, build_model(model, formula), options)
 
 
 def _calibrated(

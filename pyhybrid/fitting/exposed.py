@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +80,7 @@ def _sampled(n: int, n_columns: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
 
 
-def _is_text(dtype: object) -> bool:
+def _is_text(dtype: Any) -> bool:
     text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
     return bool(text and not isinstance(dtype, pd.CategoricalDtype))
 
@@ -165,7 +166,7 @@ class _Truth:
         self.sample = self.values[rows]
 
 
-def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -> Iterable[str]:
+def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -> Iterator[str]:
     """Reasons, one for each synthesized column that `column` gives away."""
     held = None
     for truth in truths:

@@ -134,6 +134,9 @@ def _statement(fields: dict[str, Any]) -> dict[str, Any]:
     del fields["differentially_private"]
     fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
     fields["unchanged"] = dict(fields.get("unchanged", {}))
+    for key, share in fields["unchanged"].items():
+        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
+            raise TypeError(key)
     check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
     return fields
 

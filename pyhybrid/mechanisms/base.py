@@ -28,10 +28,13 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.account import account_of_fit, stepped
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS, LocalAccount, WeightsWithoutRecords
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -68,6 +71,13 @@ class PseudoPosteriorMechanism(ABC):
         Column that says whose rows they are: the rows that share a value of it are one unit of
         privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
         of a whole unit. If omitted each row is a unit, and who has k rows pays k times.
+    accounting : {"gaussian", "range", "lipschitz"}
+        What a local release costs, counted by the deviation of a record's log-likelihood over the
+        posterior (an epsilon at `delta`), by its range, or by its size as in the papers
+        (2 Delta); see `pyhybrid.privacy.local_account`. The charge carries all three. Where the
+        Gaussian limit does not hold, the range is charged. Strict charges are not touched.
+    delta : float, default 1e-6
+        Public, in (0, 1 / n); of Gaussian accounting.
     """
 
     model: Model
@@ -80,12 +90,16 @@ class PseudoPosteriorMechanism(ABC):
     safety_factor: float = 1.0
     reweighting: bool | Reweighting = False
     unit: str | None = None
+    accounting: str = "gaussian"
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
             raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_delta(self.delta)
         if check_finite(self.safety_factor, "safety_factor") < 1:
             raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
         if not isinstance(self.reweighting, (bool, Reweighting)):
@@ -99,6 +113,10 @@ class PseudoPosteriorMechanism(ABC):
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """How the weights change when a record leaves; None if they do not, or it is not known."""
+        return None
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -244,7 +262,8 @@ class PseudoPosteriorMechanism(ABC):
         given: Sequence[pd.DataFrame] | None,
     ) -> Made:
         bound, fit = session.bound, path.fit
-        charge = self._charge(bound, fit, n_synthetic, n_draws_released)
+        account = self._account(session, path)
+        charge = self._charge(bound, fit, account, n_synthetic, n_draws_released)
         report, stream = session.progress, self.stream()
         made = synthesize(
             bound,
@@ -277,6 +296,7 @@ class PseudoPosteriorMechanism(ABC):
                 entropy=session.streams.entropy,
                 censored=fit.censored,
                 data=data_mark(bound.table) if given is None else None,
+                account=account,
             ),
             exposed=session.exposed,
             fit=fit,
@@ -286,9 +306,15 @@ class PseudoPosteriorMechanism(ABC):
         return Made(record=record, tables=whole)
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
         """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
+        assert account is not None
         return charge_of_fit(
             self.name,
             fit,
@@ -298,7 +324,24 @@ class PseudoPosteriorMechanism(ABC):
             relation=self.relation,
             safety_factor=self.safety_factor,
             unit=self.unit,
+            account=account,
+            accounting=self.accounting,
+            delta=self.delta,
         )
+
+    def charge_of(
+        self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        """What a release from the fit `path` of `session` would cost."""
+        account = self._account(session, path)
+        return self._charge(session.bound, path.fit, account, n_synthetic, n_draws_released)
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """What a released draw tells of the records present."""
+        without = self.recomputed(session)
+        if self.reweighting is not False:
+            without = stepped(session, path, without)
+        return account_of_fit(session, path.fit, without)
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""

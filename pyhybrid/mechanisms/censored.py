@@ -19,6 +19,7 @@ from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = ["Censored"]
 
@@ -169,7 +170,12 @@ class Censored(PseudoPosteriorMechanism):
         return replace(fit, diagnostics=seen)
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
         shared = self._shared(bound)
         if shared is not False:
@@ -192,6 +198,10 @@ class Censored(PseudoPosteriorMechanism):
             unit=self.unit,
             shared=shared,
         )
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """None: the cap is charged, strict or not."""
+        return None
 
     def _shared(self, bound: BoundModel) -> bool | None:
         """Whether the calibration was made from the records of `bound`; None if it cannot tell."""

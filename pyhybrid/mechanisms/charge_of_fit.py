@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from pyhybrid.errors import SamplingError
+from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = [
     "charge_of_censored_fit",
@@ -51,9 +53,15 @@ def charge_of_fit(
     n_draws_released: int,
     relation: str,
     safety_factor: float,
+    account: LocalAccount,
+    accounting: str,
+    delta: float,
     unit: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
+
+    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, and
+    where that is not finite, the Lipschitz bound.
 
     Raises
     ------
@@ -66,13 +74,24 @@ def charge_of_fit(
             "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
             "of 0 under some draw; use a mechanism that gives such records weight 0"
         )
+    if accounting == "gaussian" and delta >= 1 / bound.n:
+        raise InvalidInput(
+            f"delta must be below 1 / n = {1 / bound.n:.1e}: found {delta:g}; a larger one allows "
+            "a release to tell all about somebody"
+        )
+    counted = _counted(account, accounting)
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
-        assumes=_assumes(fit, bound),
+        assumes=(*_of_account(account, accounting, counted), *_assumes(fit, bound, account)),
+        accounting=counted,
+        delta=delta if counted == "gaussian" else 0.0,
+        loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
+        mu=account.mu if math.isfinite(account.mu) else None,
+        mu_standard_error=account.mu_standard_error if math.isfinite(account.mu) else None,
         not_covered=_not_covered(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
@@ -80,6 +99,36 @@ def charge_of_fit(
         safety_factor=safety_factor,
         unit=unit,
     )
+
+
+def _counted(account: LocalAccount, accounting: str) -> str:
+    """The accounting that holds, the one asked for if it does."""
+    if accounting == "gaussian" and not (account.limit_holds and math.isfinite(account.mu)):
+        accounting = "range"
+    return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
+
+
+def _of_account(account: LocalAccount, asked: str, counted: str) -> tuple[str, ...]:
+    """What the chosen accounting takes for granted."""
+    if counted == "gaussian":
+        return (
+            "Many records: the posteriors with and without a record are close to normal, so that a "
+            "released draw is Gaussian differentially private. This was checked record by record "
+            f"on {account.n_draws} posterior draws, to probabilities of about one in that number; "
+            "for the delta stated it is the limit's word. The upper end of mu is charged.",
+        )
+    sentences = []
+    if asked == "gaussian":
+        sentences.append(
+            "Gaussian accounting was asked for; the check of its limit failed for some record, and "
+            "epsilon is counted by the range of the log-likelihoods."
+        )
+    if counted == "range":
+        sentences.append(
+            f"The range is that over {account.n_draws} posterior draws, an estimate from below of "
+            "the largest possible one."
+        )
+    return tuple(sentences)
 
 
 def charge_of_censored_fit(
@@ -150,16 +199,9 @@ def _charge(
     safety_factor: float,
     **fields: Any,
 ) -> PrivacyCharge:
-    """A charge whose epsilon is what `lipschitz_bound` costs."""
-    return PrivacyCharge(
-        epsilon=epsilon_of_bound(
-            lipschitz_bound,
-            n_draws_released=n_draws_released,
-            relation=relation,
-            density_above_one=bound.density_above_one,
-            safety_factor=safety_factor,
-            kind=kind,
-        ),
+    """A charge whose epsilon is what its accounting makes of the bound, the range or mu."""
+    made = PrivacyCharge(
+        epsilon=math.inf,
         kind=kind,
         relation=relation,
         n_draws_released=n_draws_released,
@@ -172,7 +214,10 @@ def _charge(
         density_above_one=bound.density_above_one,
         converged=fit.diagnostics.converged,
         **fields,
-    ).sealed()
+    )
+    epsilon = made.epsilon_by(made.accounting)
+    assert epsilon is not None
+    return replace(made, epsilon=epsilon).sealed()
 
 
 def _assumes_of_censoring(
@@ -244,16 +289,27 @@ def _coded(bound: BoundModel) -> str:
     return f"Predictors are coded with values computed from all records ({terms})"
 
 
-def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
+def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
     s = fit.bounds.kept_draws.size
+    constant = bool((fit.alpha == fit.alpha[0]).all()) and not account.draws_recounted
     sentences = [
-        f"The bound is the largest value over {s} posterior draws, an estimate from below of the "
-        "largest possible one.",
+        f"The Lipschitz bound is the largest value over {s} posterior draws, an estimate from "
+        "below of the largest possible one.",
         "The records are many enough for the local bound to be near the global one; the guarantee "
         "holds for this database and extends to others only as their size grows.",
-        "Weights are tied to the record: taking one record out is assumed not to change the "
-        "weights of the others.",
     ]
+    if account.draws_recounted:
+        sentences.append(
+            "Weights were computed from the same records. By range and mu the charge includes how "
+            f"they change when a record leaves, recomputed on {account.draws_recounted} draws; the "
+            "draws themselves are taken to be those without the record, too. By the Lipschitz "
+            "bound, as in the papers, it does not."
+        )
+    elif not constant:
+        sentences.append(
+            "Weights are tied to the record: taking one record out is assumed not to change the "
+            "weights of the others."
+        )
     if bound.data_dependent:
         sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
     sentences += [*bound.assumptions, *_given_decimals(bound), _converged(fit)]

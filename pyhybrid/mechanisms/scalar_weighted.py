@@ -10,8 +10,11 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
+from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.recomputed import scalar_without
 from pyhybrid.privacy.weights import scalar_weights
 
 __all__ = ["ScalarWeighted"]
@@ -61,6 +64,12 @@ class ScalarWeighted(PseudoPosteriorMechanism):
             target_bound=self._bound(session.bound.density_above_one),
             unweighted_bound=unweighted,
         )
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """The weight without the record that alone holds the unweighted bound."""
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        target = self._bound(session.bound.density_above_one)
+        return scalar_without(by_unit(session, f), target_bound=target)
 
     def describe(self) -> dict[str, Any]:
         """Public settings: a target bound may be the confidential bound of another fit."""

@@ -72,9 +72,10 @@ def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series
     """
     if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    kind = "int64" if decimals == 0 else "float64"
-    nullable = pd.api.types.is_extension_array_dtype(like.dtype)
-    made: pd.Series = pd.Series(values.astype(kind), index=like.index, name=like.name)
+    whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
+    made: pd.Series = pd.Series(
+        values.astype("int64" if whole else "float64"), index=like.index, name=like.name
+    )
     if nullable:
-        made = made.astype(kind.capitalize())
+        made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
     return made

@@ -196,7 +196,7 @@ def _skewness(g: FloatArray) -> FloatArray:
     centered -= centered.mean(axis=0)
     variance = (centered**2).mean(axis=0)
     third = (centered**3).mean(axis=0)
-    return np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0)
+    return np.asarray(np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0))
 
 
 def _compared(

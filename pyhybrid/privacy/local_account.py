@@ -28,6 +28,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.ranges import ranges_of
+from pyhybrid.privacy.recomputed import WeightsWithout, moved_terms
 
 __all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 
@@ -122,16 +123,21 @@ def local_account(
     own_terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
     limits = [_limit(own_terms, chains)]
     recounted = 0
-    if without is not None:
+    if isinstance(without, WeightsWithout):
+        terms, recounted = moved_terms(log_lik, without), n_draws
+        if without.movers.size:
+            ranges[without.movers] = np.fmax(ranges[without.movers], _spread(terms))
+            limits.append(_limit(terms, chains))
+            _raise(deviations, without.movers, limits[1])
+    elif without is not None:
         thinned = _thinned(n_draws, log_lik.n)
         recounted = thinned.size
         terms = without.terms(columns_of(log_lik.at(thinned), np.arange(log_lik.n)))
-        spread = np.ptp(terms, axis=0) if recounted > 1 else np.zeros(log_lik.n)
-        moved = terms.std(axis=0)
-        ranges, deviations = np.fmax(ranges, spread), np.fmax(deviations, moved)
-        own = _largest(moved, spread)
-        whole = recounted == n_draws
-        limits.append(_limit(terms[:, own], chains if whole else 1))
+        with np.errstate(invalid="ignore"):
+            moved = np.where(np.isfinite(_spread(terms)), terms.std(axis=0), np.inf)
+        ranges, deviations = np.fmax(ranges, _spread(terms)), np.fmax(deviations, moved)
+        own = _largest(moved, _spread(terms))
+        limits.append(_limit(terms[:, own], chains if recounted == n_draws else 1))
         _raise(deviations, own, limits[1])
     _raise(deviations, chosen, limits[0])
     top = max(limits, key=lambda limit: limit.overall if limit is not None else np.inf)
@@ -158,6 +164,12 @@ def columns_of(log_lik: LogLik, records: npt.NDArray[np.intp]) -> FloatArray:
         if inside.size:
             parts.append(np.asarray(block[:, inside - here.start], dtype=np.float64))
     return np.concatenate(parts, axis=1)[:, np.searchsorted(wanted, rows)]
+
+
+def _spread(terms: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        spread = np.ptp(terms, axis=0)
+    return np.where(np.isnan(spread), np.inf, spread)
 
 
 def _deviation(block: FloatArray) -> FloatArray:

@@ -103,7 +103,7 @@ def normalized(values: pd.Series) -> npt.NDArray[Any]:
     Text is taken for numbers if every value that is not missing is one.
     """
     if isinstance(values.dtype, pd.SparseDtype):
-        values = values.astype(values.dtype.subtype)
+        values = pd.Series(values.to_numpy(), index=values.index)
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(values.dtype.categories.dtype if not values.isna().any() else object)
     dtype = values.dtype

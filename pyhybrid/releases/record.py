@@ -17,7 +17,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions
 
@@ -42,6 +42,8 @@ class Confidential:
         Root of all random streams: the seed.
     censored : ndarray of bool, shape (n,), or None
         Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
+    account : LocalAccount or None
+        Range and mu by record of the released fit; not saved.
     data : DataMark or None
         Which data the release is of, for a ledger; None of a release of an earlier version.
     """
@@ -52,6 +54,7 @@ class Confidential:
     lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
+    account: LocalAccount | None = None
     data: DataMark | None = None
 
     def __repr__(self) -> str:
@@ -115,7 +118,7 @@ class ReleaseRecord:
         c = self.charge
         return (
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} {c.protected})>"
+            f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
         )
 
     def save(self, *_: Any, **__: Any) -> None:

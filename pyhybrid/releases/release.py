@@ -12,7 +12,6 @@ import pandas as pd
 from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.randomness import new_identifier
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
@@ -57,7 +56,7 @@ class Release(ReleaseRecord):
         c = self.charge
         return (
             f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
-            f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
+            f"{c.mechanism}: {c.cost} "
             f"({c.kind}, {c.relation} {c.protected})>"
         )
 

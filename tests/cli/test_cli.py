@@ -118,6 +118,7 @@ def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
 
 
 FORMULA = ["--formula", "visits ~ 1"]
+NAMED = ["--model", "poisson"]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +148,12 @@ FORMULA = ["--formula", "visits ~ 1"]
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "gamma"],
          "negative_binomial, poisson"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "magic"], "lipschitz"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--engine", "magic"], "auto, cmdstan, embedded"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--engine", "magic"],
+         "auto, cmdstan, embedded"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "unweighted", "--scale", "1"],
          "takes no --scale"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--seed", "-3"], "seed must be"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--seed", "-3"], "seed must be"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
         ("visits\n1\n2\n", ["data.csv"], "--formula"),

@@ -96,7 +96,7 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
     given = table.assign(region="b")  # one level only: coded by itself it would lose columns
     made = bound.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["visits"]
-    with pytest.raises(InvalidInput, match="not seen in original"):
+    with pytest.raises(InvalidInput, match="must have one of its levels: row 0"):
         bound.replicate(draws, 0, np.random.default_rng(1), table.assign(region="z"))
 
 
@@ -139,8 +139,10 @@ def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
     options = {"predict": "y_rep", "formula": "visits ~ age"}
     with pytest.raises(InvalidInput, match="must have the outcome 'age' on its left"):
         ph.StanModel("own.stan", outcome="age", **options).bind(table)
-    with pytest.raises(InvalidInput, match="give one of the two"):
-        ph.StanModel("own.stan", outcome="visits", predictors=("age",), **options)
+    beside = ph.StanModel("own.stan", outcome="visits", predictors=("region",), **options)
+    assert beside.bind(table).predictors == ("age", "region")
+    with pytest.raises(InvalidInput, match="predictors must be a tuple of names"):
+        ph.StanModel("own.stan", outcome="visits", predictors="region", **options)
     bound = ph.StanModel(
         "own.stan",
         outcome="visits",

@@ -351,7 +351,7 @@ def test_reads_what_can_be_read_in_one_way() -> None:
         (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
         (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
         (lambda d: d.assign(income=np.nan), "column 'income' must have values: all are missing"),
-        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: 'z'"),
+        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: row 0"),
         (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 1"),
         (lambda d: d.assign(income=np.inf), "column 'income' must be finite"),
         (lambda d: d.to_numpy(), "must be a DataFrame or a sequence"),

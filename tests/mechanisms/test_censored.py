@@ -252,8 +252,8 @@ def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
         ("log(x + 1)", "strict"),
         ("I(x**2)", "strict"),
         ("scale(x)", "asymptotic local"),
-        ("I(x - x.mean())", "asymptotic local"),
-        ("{x.rank() / 3}", "asymptotic local"),
+        ("scale(x, center=4, scale=2)", "strict"),
+        ("ns(x, 3)", "asymptotic local"),
         ("poly(x, 2)", "asymptotic local"),
     ],
 )

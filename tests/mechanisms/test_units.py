@@ -52,14 +52,22 @@ def _terms(session: FitSession, release: ph.Release) -> np.ndarray:
 
 
 MECHANISMS: dict[str, Any] = {
-    "Unweighted": ph.Unweighted(MODEL, unit="person"),
-    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person"),
-    "LW softmax": ph.LipschitzWeighted(MODEL, transform="softmax", unit="person"),
-    "LW re-weighted": ph.LipschitzWeighted(MODEL, unit="person", reweighting=True),
-    "CountWeighted": ph.CountWeighted(MODEL, unit="person"),
-    "ScalarWeighted": ph.ScalarWeighted(MODEL, target_epsilon=10, unit="person"),
-    "Truncated": ph.Truncated(MODEL, cap=9, unit="person"),
-    "GivenWeights": ph.GivenWeights(MODEL, alpha=np.linspace(0.2, 1, 60), unit="person"),
+    "Unweighted": ph.Unweighted(MODEL, unit="person", accounting="lipschitz"),
+    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "LW softmax": ph.LipschitzWeighted(
+        MODEL, transform="softmax", unit="person", accounting="lipschitz"
+    ),
+    "LW re-weighted": ph.LipschitzWeighted(
+        MODEL, unit="person", accounting="lipschitz", reweighting=True
+    ),
+    "CountWeighted": ph.CountWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "ScalarWeighted": ph.ScalarWeighted(
+        MODEL, target_epsilon=10, unit="person", accounting="lipschitz"
+    ),
+    "Truncated": ph.Truncated(MODEL, cap=9, unit="person", accounting="lipschitz"),
+    "GivenWeights": ph.GivenWeights(
+        MODEL, alpha=np.linspace(0.2, 1, 60), unit="person", accounting="lipschitz"
+    ),
 }
 
 
@@ -78,6 +86,21 @@ def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession)
     if name == "Unweighted":
         assert by_row.charge.epsilon < 0.3 * due, "the control: a row is not a person"
         assert "k rows of one person cost k times" in by_row.statement
+
+
+def test_every_accounting_is_by_person(session: FitSession) -> None:
+    """Range and deviation of the summed terms; by row both are smaller, the control."""
+    own = {}
+    for unit in ("person", None):
+        mechanism = ph.Unweighted(MODEL, unit=unit)
+        own[unit] = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    terms = _terms(session, own["person"])
+    account, by_row = (own[unit].confidential.account for unit in ("person", None))
+    assert account.loss_range >= np.ptp(terms, axis=0).max() - 1e-9
+    assert account.mu >= 0.99 * terms.std(axis=0).max()
+    assert by_row.loss_range < 0.9 * account.loss_range
+    assert by_row.mu < 0.9 * account.mu
+    assert own["person"].charge.unit == "person"
 
 
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
@@ -117,12 +140,14 @@ def test_censoring_clips_the_sum_of_a_person(session: FitSession) -> None:
     table, moved = people(), {}
     alpha = np.ones(60)
     alpha[(table["person"] == "id 3").to_numpy()] = 0
-    points = np.random.default_rng(2).normal(0, 1.5, (60, 2))
     for name, own in (("person", by_person), ("row", session)):
         data = [own.bound.stan_data(a, cap=own.cap_of(25.0)) for a in (np.ones(60), alpha)]
-        # Hints (center, factor) say where the sampler looks first; one set, so that points agree.
-        data[1] |= {k: data[0][k] for k in ("center", "factor")}
-        density = [ProgramAtPoints(own.bound.program, d).log_density(points) for d in data]
+        # Hints say where the sampler looks first; one set of them, so that points agree.
+        by_row = {"n", "y", "frequency", "weights", "X", "reference", "unit"}
+        data[1] |= {k: data[0][k] for k in data[0].keys() - by_row}
+        both = [ProgramAtPoints(own.bound.program, each) for each in data]
+        points = np.random.default_rng(2).normal(0, 2.5, (60, both[0].n_unconstrained))
+        density = [at.log_density(points) for at in both]
         moved[name] = np.ptp(density[0] - density[1])
     assert moved["person"] <= 25.0 + 1e-9, "f <= 0: the sum lies in [-cap, 0]"
     assert moved["row"] > 2 * 25.0, "the control: each of 8 rows clipped by itself"
