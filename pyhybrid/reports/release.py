@@ -292,8 +292,8 @@ def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> 
         rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
     header = [""]
     for name in _STATISTICS:
-        header += [name, f"{name.removesuffix(' percentile')} off by"]
-    caption = "Summaries of data and synthetic sets. Off by: absolute difference from the data, "
+        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
+    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
     caption += "in the unit of the outcome; from 0, smaller is better."
     return Table(caption=caption, header=header, rows=rows, numbers=True)
 

@@ -182,7 +182,7 @@ def test_diagnostics_and_provenance(html, releases):
     release = releases[0]
     rows = {row[0]: row[1] for row in cells(html, "Worst values")}
     assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, rel=1e-4)
-    assert rows["n_draws"] == "2000"
+    assert rows["n_draws"] == "2,000"
     assert set(rows) - {"Diagnostic"} == {
         name for name in vars(release.diagnostics) if name not in ("problems", "rule")
     }
@@ -197,7 +197,7 @@ def test_problems_of_an_unconverged_fit_are_shown(releases, data):
     release = releases[0]
     bad = replace(release.diagnostics, problems=("R-hat of beta is 1.2, must be at most 1.01",))
     text = Page(release_report(replace(release, diagnostics=bad), data)).text
-    assert "THE CHAINS HAVE NOT CONVERGED" in text
+    assert "The chains HAVE NOT CONVERGED" in text
     assert "R-hat of beta is 1.2" in text
 
 
