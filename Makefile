@@ -21,8 +21,9 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/pyhybrid demo --out pyhybrid-demo --overwrite
 
+# In two processes; tests/conftest.py says what stays together.
 test: $(VENV)/.dev r-packages
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage run --branch --source=pyhybrid -m pytest

@@ -85,7 +85,7 @@ check_nonnegative_vector <- function(values, name, length = NULL) {
   wrong <- which(!(vector >= 0) | is.na(vector))
   if (base::length(wrong) > 0) {
     invalid_input(
-      name, " must be >= 0 and not NaN: record ", wrong[1], " is ", short(vector[wrong[1]])
+      name, " must be >= 0 and not NaN: record ", wrong[1], " is not"
     )
   }
   vector
@@ -99,7 +99,7 @@ check_alpha <- function(alpha, n) {
   wrong <- which(is.na(vector) | vector < 0 | vector > 1)
   if (length(wrong) > 0) {
     invalid_input(
-      "alpha must lie in [0, 1]: record ", wrong[1], " has weight ", short(vector[wrong[1]])
+      "alpha must lie in [0, 1]: record ", wrong[1], " has another weight"
     )
   }
   vector

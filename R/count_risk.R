@@ -33,7 +33,7 @@ by_pattern <- function(y, radius, kind, pattern, risk) {
   y <- check_vector(y, "y")
   wrong <- which(!is.finite(y))
   if (length(wrong) > 0) {
-    invalid_input("y must be finite: record ", wrong[1], " is ", short(y[wrong[1]]))
+    invalid_input("y must be finite: record ", wrong[1], " is not")
   }
   radius <- check_positive(radius, "radius")
   check_choice(kind, "kind", c("relative", "absolute"))

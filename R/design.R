@@ -49,7 +49,7 @@ stan_data <- function(formula, data, weights = NULL, prior = "published", prior_
 
 # Outcome y (n,) and design matrix X (n, K) of a formula, or of its text.
 read_design <- function(formula, data) {
-  formula <- tryCatch(stats::as.formula(formula, env = globalenv()), error = function(problem) {
+  formula <- tryCatch(stats::as.formula(formula, env = terms_home()), error = function(problem) {
     invalid_input("formula must be of the form outcome ~ predictors: ", conditionMessage(problem))
   })
   if (length(formula) != 3) {
@@ -77,6 +77,11 @@ read_design <- function(formula, data) {
     )
   }
   list(y = unname(y), X = X)
+}
+
+# Where the terms of a formula given as text are looked up: splines are at hand, as in Python.
+terms_home <- function() {
+  list2env(list(bs = splines::bs, ns = splines::ns), parent = globalenv())
 }
 
 # A Poisson fit as the programs take it: the Cholesky factor of its information, and the gradient

@@ -80,7 +80,7 @@ count_weights <- function(risk, scale = 1, shift = 0) {
   risk <- check_nonnegative_vector(risk, "risk")
   if (max(risk) > 1) {
     where <- which.max(risk)
-    invalid_input("risk must lie in [0, 1]: record ", where, " is ", short(risk[where]))
+    invalid_input("risk must lie in [0, 1]: record ", where, " is above")
   }
   scale <- check_finite(scale, "scale")
   shift <- check_finite(shift, "shift")

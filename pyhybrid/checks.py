@@ -5,6 +5,7 @@ Array functions call these once at their public face; private functions compute.
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ __all__ = [
     "check_output_folder",
     "check_positive",
     "check_vector",
+    "did_you_mean",
 ]
 
 
@@ -113,9 +115,7 @@ def check_nonnegative_vector(values: Any, name: str, *, length: int | None = Non
     vector = check_vector(values, name, length=length)
     wrong = np.flatnonzero(~(vector >= 0))
     if wrong.size:
-        raise InvalidInput(
-            f"{name} must be >= 0 and not NaN: record {wrong[0]} is {vector[wrong[0]]:g}"
-        )
+        raise InvalidInput(f"{name} must be >= 0 and not NaN: record {wrong[0]} is not")
     return vector
 
 
@@ -124,9 +124,7 @@ def check_alpha(alpha: Any, n: int) -> FloatArray:
     vector = check_vector(alpha, "alpha", length=n)
     wrong = np.flatnonzero(~((vector >= 0) & (vector <= 1)))
     if wrong.size:
-        raise InvalidInput(
-            f"alpha must lie in [0, 1]: record {wrong[0]} has weight {vector[wrong[0]]:g}"
-        )
+        raise InvalidInput(f"alpha must lie in [0, 1]: record {wrong[0]} has another weight")
     return vector
 
 
@@ -168,3 +166,10 @@ def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> N
         raise InvalidInput(
             f"output folder {path} must be empty or new: give --overwrite or another"
         )
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """The end of a message on a name that is not known: the nearest one, or nothing."""
+    names = {str(each).lower(): str(each) for each in known}
+    near = difflib.get_close_matches(str(name).lower(), list(names), n=1)
+    return f" (did you mean {names[near[0]]!r}?)" if near else ""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # ArviZ announces its next version once a day: to one test
+    import arviz  # noqa: F401
 
 # No deadline per example: a loaded machine is not a failure.
 hypothesis.settings.register_profile("pyhybrid", deadline=None)
@@ -23,10 +28,30 @@ def require(available: bool, reason: str) -> None:
     pytest.skip(reason)
 
 
+# Files whose tests compile for rstan: in one process, so that each program is compiled once. It is
+# the longer of two halves, and starts first.
+USE_RSTAN = (
+    "agreement/test_validate.py", "parity/test_models.py", "parity/test_rstan_engine.py",
+    "reports/test_moving_from_r.py", "reports/test_notebooks.py", "security/test_leaks.py",
+    "tests/test_r_package.py",
+)  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under pytest-xdist: tests of one file stay together, and so do those that use rstan."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        with_rstan = item.path.as_posix().endswith(USE_RSTAN)
+        item.add_marker(pytest.mark.xdist_group("rstan" if with_rstan else str(item.path)))
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled programs of a test run are shared by it and never touch the user's cache."""
-    root = tmp_path_factory.getbasetemp().parent / "pyhybrid-test-cache"
+    above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
+    root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
 
 
@@ -40,7 +65,7 @@ def visits() -> pd.DataFrame:
     mu = np.exp(0.5 + 0.01 * age + 0.4 * (region == "west"))
     return pd.DataFrame(
         {
-            "id": [f"p{i:03d}" for i in range(n)],
+            "id": [f"p{i % 10:03d}" for i in range(n)],
             "visits": rng.negative_binomial(2, 2 / (2 + mu)),
             "age": age,
             "region": pd.Categorical(region),

@@ -110,14 +110,14 @@ def test_not_vectors(values: object, message: str) -> None:
 @pytest.mark.parametrize("wrong", [-1e-300, -math.inf, math.nan])
 def test_nonnegative_vectors_name_the_first_offender(wrong: float) -> None:
     assert checks.check_nonnegative_vector([0.0, -0.0, math.inf], "f").size == 3
-    with pytest.raises(InvalidInput, match="record 1 is"):
+    with pytest.raises(InvalidInput, match="record 1 is not"):
         checks.check_nonnegative_vector([0.0, wrong, wrong], "f")
 
 
 @pytest.mark.parametrize("wrong", [-1e-12, 1.0000001, math.nan, math.inf])
 def test_weights_lie_in_the_unit_interval(wrong: float) -> None:
     assert checks.check_alpha([0, 1, 0.5], 3).tolist() == [0.0, 1.0, 0.5]
-    with pytest.raises(InvalidInput, match=r"alpha must lie in \[0, 1\]: record 2 has weight"):
+    with pytest.raises(InvalidInput, match=r"alpha must lie in \[0, 1\]: record 2 has another"):
         checks.check_alpha([0.0, 1.0, wrong], 3)
     with pytest.raises(InvalidInput, match="must have 2 elements"):
         checks.check_alpha([0.0, 1.0, 1.0], 2)

@@ -30,6 +30,8 @@ from pyhybrid.models.regression import RegressionModel
 from pyhybrid.primitives import randomized_response
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.histogram import perturbed_probabilities
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import unit_terms
 from pyhybrid.privacy.weights import censor, weights_from_lipschitz
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "loss",
     "response_audit",
     "response_loss",
+    "unit_audits",
 ]
 
 Terms = Callable[[FloatArray], FloatArray]
@@ -116,6 +119,7 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({"y": rng.beta(0.5, 3, 200)})
     frozen = calibrate(beta, reference, cap=1.0, n_draws=100, **options)
+    found += unit_audits()
     return found + _both_relations(
         "Censored, frozen calibration, Beta",
         beta,
@@ -123,6 +127,38 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
         lambda cap: lambda x: _frozen_terms(frozen, x, cap),
         lambda cap: lambda x: _in_sample_terms(beta, x, cap),
         "in-sample weights",
+    )
+
+
+def unit_audits() -> list[AuditFinding]:
+    """A person of two rows, taken out or replaced whole: the clip acts on the sum of their terms.
+
+    The control clips row by row and charges one row.
+    """
+    beta, grid = Beta("y ~ 1"), _beta_grid()
+    pairs = [*itertools.combinations_with_replacement(_SHARES, 2)]
+
+    def of_persons(clip: Callable[[FloatArray], FloatArray]) -> Terms:
+        """Terms (grid, persons) of persons given by their place among the pairs of rows."""
+        by_pair = np.stack([clip(_log_lik(beta, grid, np.array(pair))) for pair in pairs], 1)
+        return lambda persons: by_pair[:, persons.astype(int)]
+
+    def by_unit(cap: float) -> Terms:
+        units = np.zeros(2, dtype=np.intp)
+        return of_persons(
+            lambda f: censor(unit_terms(LogLik.of(f), np.ones(2), units), cap=cap)[:, 0]
+        )
+
+    def by_row(cap: float) -> Terms:
+        return of_persons(lambda f: censor(f, cap=cap).sum(axis=1))
+
+    return _both_relations(
+        "Censored by unit, persons of two rows, Beta",
+        beta,
+        [float(place) for place in range(len(pairs))],
+        by_unit,
+        by_row,
+        "charged by row",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import pyhybrid
-from pyhybrid.cli import measure_commands
+from pyhybrid.cli import check_commands, measure_commands
 from pyhybrid.cli.console import naming_file
 from pyhybrid.cli.ledger import commands as ledger_commands
 from pyhybrid.cli.mask_command import mask
@@ -30,6 +30,8 @@ app.add_typer(study_commands, name="study")
 app.command()(measure_commands.utility)
 app.command()(measure_commands.risk)
 app.command()(mask)
+app.command()(check_commands.audit)
+app.command()(check_commands.validate)
 
 Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
 Seed = Annotated[
@@ -72,13 +74,15 @@ _MODEL_HELP = (
     "negative_binomial, poisson, beta, beta_regression, normal, mixture or stan; with options as "
     "NAME:key=value,..., e.g. beta:lower=0,upper=100 or stan:program=own.stan,predict=y_rep"
 )
+_CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
 
 
 OptionalModels = Annotated[
     list[str] | None,
-    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula [default: negative_binomial]"),
+    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula {_CHOSEN}"),
 ]
+OptionalModel = Annotated[str | None, typer.Option(help=f"{_MODEL_HELP} {_CHOSEN}")]
 
 
 @app.command()
@@ -128,6 +132,10 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
+    ] = None,
     reweight: Annotated[
         bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
     ] = False,
@@ -149,6 +157,17 @@ def synthesize(
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out of what is published; repeatable.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to publish as it is although it was named as risky; repeatable."),
+    ] = None,
+    identifier: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Column whose values are replaced by numbers; repeatable."),
+    ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger to charge; refuses past its budget.")
     ] = None,
@@ -160,6 +179,7 @@ def synthesize(
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     from pyhybrid.cli.synthesize import synthesize as command
+    from pyhybrid.releases.decisions import Decisions
 
     options = {
         "scale": scale,
@@ -169,6 +189,7 @@ def synthesize(
         "draw_quantile": draw_quantile,
         "relation": relation,
         "safety_factor": safety_factor,
+        "unit": unit,
         "reweighting": reweighting_of(reweight, k, single_step),
     }
     command(
@@ -183,6 +204,7 @@ def synthesize(
         on_not_converged=on_not_converged,
         overwrite=overwrite,
         file_format=file_format,
+        decisions=Decisions.of(drop, keep, identifier),
         ledger=ledger,
         allow_unlike=allow_unlike,
     )
@@ -193,7 +215,7 @@ def compare(
     data: Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")],
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")],
     out: Annotated[Path, typer.Option(help="Folder for the comparison, new or empty; private.")],
-    model: Model = "negative_binomial",
+    model: OptionalModel = None,
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
@@ -244,7 +266,7 @@ def curve(
     shifts: Annotated[
         str, typer.Option(help="g, with commas between; all pairs are fitted.")
     ] = "0",
-    model: Model = "negative_binomial",
+    model: OptionalModel = None,
     n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
     workers: Workers = 1,
     engine: Engine = "auto",
@@ -346,52 +368,3 @@ def doctor(
     from pyhybrid.cli.doctor import doctor as command
 
     raise typer.Exit(command(every_engine=every_engine))
-
-
-@app.command()
-def audit(
-    runs: Annotated[int, typer.Option(help="Of each noisy mechanism, on each database.")] = 3000,
-    engine: Engine = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
-) -> None:
-    """Hold the strict mechanisms against their epsilon; exit code 1 if one fails. A minute."""
-    from pyhybrid.cli.audit import audit as command
-
-    raise typer.Exit(command(runs=runs, engine=engine, as_json=as_json))
-
-
-@app.command()
-def validate(
-    data: Annotated[
-        Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")
-    ] = None,
-    formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
-    model: Model = "negative_binomial",
-    engine: Annotated[
-        str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
-    ] = "all",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out rstan, which compiles for a minute.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Report, an HTML file.")] = None,
-    seed: Annotated[int, typer.Option(help="All random numbers come from it.")] = 1,
-    chains: Annotated[int | None, typer.Option(help="[default: 4]")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
-    draws: Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Hold Python against R on this machine; exit code 1 on any disagreement."""
-    from pyhybrid.cli.validate import validate_command as command
-
-    code = command(
-        data,
-        formula=formula,
-        model=model,
-        engine=engine,
-        quick=quick,
-        out=out,
-        seed=seed,
-        settings=sampler_settings(chains, warmup, draws, None),
-        overwrite=overwrite,
-    )
-    raise typer.Exit(code)

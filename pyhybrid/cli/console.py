@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.cli.progress_lines import progress_lines
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.fitting.reweighting import Reweighted
@@ -19,7 +21,15 @@ from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.numbers import number_text
 
-__all__ = ["naming_file", "progress_bars", "release_table", "show", "steps_table", "summary_table"]
+__all__ = [
+    "naming_file",
+    "note",
+    "progress_bars",
+    "release_table",
+    "show",
+    "steps_table",
+    "summary_table",
+]
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -38,10 +48,15 @@ def naming_file(error: OSError) -> Exception:
 
 @contextlib.contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[FitProgress | None]:
-    """Yield a progress callback that draws bars; None when standard error is no terminal."""
+    """Yield a progress callback that draws bars, or writes lines where standard error is no
+    terminal; None if `quiet`."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield None
+        return
+    if not console.is_terminal:
+        with progress_lines() as report_line:
+            yield report_line
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -64,6 +79,11 @@ def show(*tables: Table | str) -> None:
         console.print(table)
 
 
+def note(line: str) -> None:
+    """One line to standard error."""
+    print(f"pyhybrid: {' '.join(line.split())}", file=sys.stderr)
+
+
 def release_table(releases: Mapping[str, Release]) -> Table:
     """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
     table = Table(title="Privacy and convergence", title_justify="left")
@@ -72,8 +92,9 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         table.add_column(name, justify="right")
     rows: Mapping[str, Callable[[Release], str]] = {
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
+        **_accounting_rows(releases),
         "kind": lambda r: r.charge.kind,
-        "neighbour relation": lambda r: f"{r.charge.relation} one record",
+        "neighbour relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
         "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),
@@ -86,6 +107,22 @@ def release_table(releases: Mapping[str, Release]) -> Table:
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
     return table
+
+
+def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
+    """How local epsilons were counted, and what the other accountings say."""
+    if all(release.charge.mu is None for release in releases.values()):
+        return {}
+
+    def other(value: float | None) -> str:
+        return "-" if value is None else epsilon_text(value)
+
+    return {
+        "at delta": lambda r: f"{r.charge.delta:g}",
+        "counted by": lambda r: r.charge.accounting,
+        "epsilon by range": lambda r: other(r.charge.epsilon_range),
+        "epsilon by Lipschitz bound (papers)": lambda r: other(r.charge.epsilon_lipschitz),
+    }
 
 
 def _censored(release: Release) -> str:

@@ -30,6 +30,9 @@ def create(
     budget: Annotated[float, typer.Option(help="Largest sum of epsilons.")],
     kind: Annotated[str, typer.Option(help="'strict' or 'asymptotic local'.")],
     relation: Annotated[str, typer.Option(help="remove or replace.")],
+    delta: Annotated[
+        float | None, typer.Option(help="Of a local ledger; 1e-6 if left out.")
+    ] = None,
 ) -> None:
     """Start a ledger in a new file."""
     from pyhybrid.cli.console import show
@@ -37,7 +40,7 @@ def create(
 
     if path.exists():
         raise InvalidInput(f"ledger {path} must be a new file: it exists")
-    ledger = Ledger(path, budget=budget, kind=kind, relation=relation)
+    ledger = Ledger(path, budget=budget, kind=kind, relation=relation, delta=delta)
     show(
         f"{path}: a budget of {epsilon_text(ledger.budget)} for {kind} charges, {relation} one "
         "record"
@@ -58,6 +61,7 @@ def show_ledger(
         "budget": ledger.budget,
         "kind": ledger.kind,
         "relation": ledger.relation,
+        "delta": ledger.delta,
         "spent": ledger.spent,
         "left": ledger.left,
         "label": ledger.label,

@@ -20,7 +20,7 @@ from pyhybrid.mechanisms import (
     PseudoPosteriorMechanism,
 )
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models import MODELS, Model, StanModel
+from pyhybrid.models import MODELS, DefaultModel, Model, StanModel
 
 __all__ = [
     "build_mechanism",
@@ -34,12 +34,16 @@ _OWN_PROGRAM = "stan"
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def build_model(text: str, formula: str) -> Model:
+def build_model(text: str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
+
+    Without a name the outcome's column decides, or refuses; see `pyhybrid.models.DefaultModel`.
 
     E.g. ``"beta:lower=0,upper=100"``, or ``"stan:program=own.stan,predict=y_rep"`` for a program of
     the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
+    if text is None:
+        return DefaultModel(formula)
     name, given = _named(text)
     if name == _OWN_PROGRAM:
         return _stan_model(given, formula)
@@ -54,7 +58,7 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
         raise InvalidInput(
             f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
         )
-    taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
+    taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
     values = _values("--model stan", StanModel, given, taken)
     outcome = formula.partition("~")[0].strip().strip("`")
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
@@ -104,15 +108,34 @@ def _named(text: str) -> tuple[str, dict[str, Any]]:
 
 def _values(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
     """Options converted to the types of the fields of `cls`."""
-    types_of = {f.name: _type_of(cls, f.name) for f in fields(cls) if f.name not in positional}
+    taken = {f.name: f for f in fields(cls) if f.name not in positional}
+    types_of = {name: _type_of(cls, name) for name in taken}
     values = {}
     for key, value in given.items():
         if key not in types_of:
             known = ", ".join(sorted(types_of)) or "none"
             option = key.replace("_", "-")
             raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
-        values[key] = _converted(value, types_of[key], key)
+        if taken[key].metadata.get("confidential") and isinstance(value, str):
+            values[key] = _from_file(value, key)
+        else:
+            values[key] = _converted(value, types_of[key], key)
     return values
+
+
+def _from_file(value: str, key: str) -> float:
+    """The number in FILE, given as ``@FILE``: no confidential one must be on a command line."""
+    if not value.startswith("@"):
+        raise InvalidInput(
+            f"{key} is confidential, and the list of processes shows a command line: write it to a "
+            f"file that only you can read, and give {key}=@FILE"
+        )
+    try:
+        return float(Path(value[1:]).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{key} must be in a readable file: {value[1:]} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
 
 
 def _inner(value: str, model: Model) -> PseudoPosteriorMechanism:
@@ -186,7 +209,7 @@ def _of_formula(
             raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
         return _model_free(text, formula, options)
     check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
-    return build_mechanism(text, build_model(model or "negative_binomial", formula), options)
+    return build_mechanism(text, build_model(model, formula), options)
 
 
 def _calibrated(

@@ -11,10 +11,18 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_output_folder
 from pyhybrid.cli.calibrate import drift_table
-from pyhybrid.cli.console import progress_bars, release_table, show, steps_table, summary_table
+from pyhybrid.cli.console import (
+    note,
+    progress_bars,
+    release_table,
+    show,
+    steps_table,
+    summary_table,
+)
 from pyhybrid.cli.tables import SourceTable, read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms import (
     LipschitzWeighted,
@@ -25,6 +33,7 @@ from pyhybrid.mechanisms import (
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model, NegativeBinomial
 from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import ReleaseRecord
@@ -46,6 +55,7 @@ def synthesize(
     on_not_converged: str,
     overwrite: bool,
     file_format: str | None,
+    decisions: Decisions,
     ledger: Path | None = None,
     allow_unlike: bool = False,
 ) -> None:
@@ -61,6 +71,7 @@ def synthesize(
     book = _open_ledger(ledger, mechanism, allow_unlike=allow_unlike)
     source = read_table(data)
     form = file_format or source.file_format
+    _check_columns(source.frame, mechanism, decisions)
     if isinstance(mechanism, PerturbedHistogram):
         if engine != "auto" or settings != SamplerSettings() or on_not_converged != "raise":
             raise InvalidInput(
@@ -69,7 +80,7 @@ def synthesize(
             )
         # --one-draw is its default, and its only way on the command line.
         release = mechanism.release(source.frame, n_synthetic=m, seed=seed)
-        _save(release, None, source, out, overwrite, form, book)
+        _save(release, None, source, out, overwrite, form, book, decisions)
         _show(source.frame, {release.charge.mechanism: release}, out)
         return
     if isinstance(mechanism, SequentialSynthesis):
@@ -84,7 +95,7 @@ def synthesize(
                 on_not_converged=on_not_converged,
                 progress=progress,
             )
-        _save(release, None, source, out, overwrite, form, book)
+        _save(release, None, source, out, overwrite, form, book, decisions)
         _show(source.frame, _by_column(release), out)
         return
     with progress_bars() as progress:
@@ -100,7 +111,7 @@ def synthesize(
             session, n_synthetic=m, n_draws_released=1 if one_draw else m
         )
         baseline = _baseline(session, mechanism.model, release)
-    _save(release, baseline, source, out, overwrite, form, book)
+    _save(release, baseline, source, out, overwrite, form, book, decisions)
     _show(source.frame, {release.charge.mechanism: release}, out)
     if release.reweighted is not None:
         show(steps_table(release.reweighted))
@@ -116,7 +127,10 @@ def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
     model = NegativeBinomial("mdvis ~ 1")
     show(
         f"RAND Health Insurance Experiment: {len(visits)} person-years; 'mdvis', the number of "
-        "outpatient visits, is sensitive and is synthesised by a negative binomial model.\n"
+        "outpatient visits, is sensitive and is synthesised by a negative binomial model.",
+        "5,908 persons are in it for up to 5 years each, and the file does not say whose row is "
+        "whose: the unit of privacy is a person-year, and a person of k years pays k times the "
+        "epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",
     )
     with progress_bars() as progress:
         session = open_session(model.bind(visits), seed=seed, engine=engine, progress=progress)
@@ -128,6 +142,22 @@ def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
     source = SourceTable(frame=visits, text=None, file_format="csv")
     _save(release, releases["Unweighted"], source, out, overwrite, "csv")
     _show(visits, releases, out)
+
+
+def _check_columns(
+    table: pd.DataFrame,
+    mechanism: PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis,
+    decisions: Decisions,
+) -> None:
+    """Columns that need a decision are named, and refused without one, before any fit."""
+    own = mechanism.synthesizes
+    if not set(own) <= set(table.columns):
+        return  # what is wrong is said when the model is bound
+    exposed = exposed_columns(table, own)
+    check_decided(exposed, decisions, [str(name) for name in table.columns], own)
+    for name, reason in exposed.items():
+        if name in decisions.keep:
+            note(f"--keep {name}: it is published as it is, although {reason}")
 
 
 def _baseline(session: FitSession, model: Model, release: Release) -> Release | None:
@@ -179,6 +209,7 @@ def _save(
     overwrite: bool,
     file_format: str,
     ledger: Ledger | None = None,
+    decisions: Decisions | None = None,
 ) -> None:
     from pyhybrid.reports.release import release_report
 
@@ -186,8 +217,12 @@ def _save(
     for place, part in enumerate(release.parts, start=1):
         step = _shown(release, part)
         reports[f"report_step_{place}.html"] = release_report(step, source.frame)
+    said = decisions or Decisions()
     source.restore(release).save(
         out,
+        drop=said.drop,
+        keep=said.keep,
+        ids=said.ids,
         overwrite=overwrite,
         file_format=file_format,
         attachments=reports,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,14 +63,28 @@ def read_table(path: str | Path) -> SourceTable:
     except InvalidInput:
         raise
     except Exception as error:  # a damaged file makes its reader raise whatever it trips over
-        reason = str(error).split("\n")[0]
-        raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
+        raise InvalidInput(f"data file {path} cannot be read: {_reason(error)}") from None
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
     if kind == "parquet":
         return SourceTable(frame=frame, text=None, file_format=kind)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
     return SourceTable(frame=typed, text=frame, file_format=kind)
+
+
+def _reason(error: Exception) -> str:
+    """Why a file cannot be read, without what its reader may quote of it."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 at byte {error.start}"
+    if isinstance(error, pd.errors.EmptyDataError):
+        return "it is empty"
+    line = re.search(r"line (\d+)", str(error))
+    rule = "every line must have as many cells as the header"
+    if isinstance(error, pd.errors.ParserError):
+        return rule + (f": line {line.group(1)} has not" if line else "")
+    if isinstance(error, pd.errors.ParserWarning):
+        return rule
+    return "it is damaged, or no table of its type"
 
 
 def _read_text(path: Path) -> pd.DataFrame:

@@ -193,6 +193,16 @@ class Draws:
         values = self.variables[name]
         return values.reshape(-1, *values.shape[2:])
 
+    def part(self, positions: npt.NDArray[np.intp]) -> Draws:
+        """The draws at `positions` of the chains one after the other, as one chain."""
+        return replace(
+            self,
+            variables={name: self.flat(name)[positions][None] for name in self.variables},
+            divergent=self.divergent.reshape(1, -1)[:, positions],
+            treedepth=self.treedepth.reshape(1, -1)[:, positions],
+            energy=self.energy.reshape(1, -1)[:, positions],
+        )
+
     def followed_by(self, more: Draws) -> Draws:
         """These draws and then `more` of the same chains, of which the sampler is the same."""
         ran = self.provenance

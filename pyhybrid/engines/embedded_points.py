@@ -57,7 +57,10 @@ class ProgramAtPoints:
         stanli = _stanli()
         self._program = program
         try:
-            self._model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
+            with warnings.catch_warnings():
+                # That a part of the program runs slowly is said when it is sampled.
+                warnings.filterwarnings("ignore", "stanli", RuntimeWarning)
+                self._model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
                 f"program {program.name!r} does not take the data: {without_values(str(error))}"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.privacy.units import unit_terms
 
 __all__ = ["ModeCheck", "look_for_modes"]
 
@@ -54,7 +55,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     settings = replace(session.settings, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS)
     draws = session.engine.sample(
         bound.program,
-        bound.stan_data(fit.alpha, cap=fit.cap, dispersion=_DISPERSION),
+        bound.stan_data(fit.alpha, cap=session.cap_of(fit.cap), dispersion=_DISPERSION),
         seed=session.streams.engine_seed("modes"),
         settings=settings,
     )
@@ -82,4 +83,7 @@ def _log_lik(
     ]
     cap = np.inf if fit.cap is None else fit.cap
     log_lik = session.bound.log_lik(draws).at(chosen)
-    return float(log_lik.clipped_total(fit.alpha, cap, cap).mean())
+    if session.units is None:
+        return float(log_lik.clipped_total(fit.alpha, cap, cap).mean())
+    terms = unit_terms(log_lik, fit.alpha, session.units.of)
+    return float(np.clip(terms, -cap, cap).sum(axis=1).mean())

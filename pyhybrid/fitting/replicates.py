@@ -18,7 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
 from pyhybrid.randomness import Streams
 
-__all__ = ["choose_draws", "synthesize"]
+__all__ = ["choose_draws", "joined", "synthesize"]
 
 
 def choose_draws(
@@ -57,7 +57,7 @@ def synthesize(
     given: Sequence[pd.DataFrame] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
-    """Return `n_synthetic` tables simulated from `n_draws_released` draws.
+    """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
 
     Parameters
     ----------
@@ -74,7 +74,12 @@ def synthesize(
         Numbers of draws of the releases that were made before under the same name: this one takes
         other draws of theta and other random numbers.
     given : sequence of DataFrame, optional
-        m tables in which other columns were synthesised before; the data themselves if omitted.
+        m tables in which other columns were synthesized before; the data themselves if omitted.
+
+    Returns
+    -------
+    list of DataFrame
+        The synthesized columns alone; `joined` makes whole tables of them.
     """
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
@@ -82,11 +87,22 @@ def synthesize(
         rng = streams.generator(f"{own}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])
-    tables = []
+    made = []
     for place in range(n_synthetic):
         rng = streams.generator(f"{own}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
-        tables.append(bound.replicate(draws, draw, rng, table))
+        made.append(bound.replicate(draws, draw, rng, table))
         if progress is not None:
             progress(place + 1, n_synthetic)
-    return tables
+    return made
+
+
+def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
+    """`table` with `columns` in the place of its own, and without notes (`attrs`) on it.
+
+    What is not replaced is shared with `table` where pandas copies on write (from 3.0): m sets
+    take the memory of one table and m times the columns.
+    """
+    whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
+    whole.attrs = {}  # notes on the confidential table would be published with it
+    return whole

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.weights import reweight
 
 __all__ = [
@@ -174,7 +173,7 @@ class _Search:
 
     def round(self, base: PosteriorFit, number: int) -> PosteriorFit | None:
         """Best safe refit of one application of the formula to `base`, or None."""
-        low, high = 0.0, 1.0
+        low, high, safe = 0.0, 1.0, 0.0
         k, best, nearest = self.plan.k, None, base
         for _ in range(_MOST_CANDIDATES):
             if self.refits >= self.plan.max_refits:
@@ -194,10 +193,13 @@ class _Search:
                 nearest, bound = fit, fit.bounds.overall
                 if bound <= self.limit:
                     best = fit if best is None or fit.bounds.overall > best.bounds.overall else best
-                    if self.limit - bound < self.plan.tolerance or k >= 1:
+                    if last or self.limit - bound < self.plan.tolerance or k >= 1:
                         break
-                if last:
+                    safe = k
+                elif last and best is not None:
                     break
+                else:  # what the draws before this refit said of smaller k no longer holds
+                    low = safe
             low, high = (k, high) if bound <= self.limit else (low, k)
             k = _next_k(k, bound, self.limit, low, high)
         return best
@@ -273,8 +275,8 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     )
     if chosen is None:
         return float("nan")
-    bounds = bounds_of(log_lik.at(chosen), alpha, draw_quantile=fit.bounds.draw_quantile)
-    return bounds.overall
+    quantile = fit.bounds.draw_quantile
+    return session.bounds_of(fit.draws, alpha, draw_quantile=quantile, chosen=chosen).overall
 
 
 def _resampled(log_ratio: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.intp] | None:

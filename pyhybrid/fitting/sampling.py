@@ -4,6 +4,9 @@ A fit that lacks nothing but draws goes on from where its chains are, in blocks 
 there is, up to a public limit (`SamplerSettings.max_draws`). One whose chains diverge or stay
 apart, or for which that was not enough, is made anew, once, with a longer warm-up and a higher
 adapt_delta. Where the limit is the first number of draws, neither is done.
+
+A chain whose warm-up ends with a larger step than its siblings' can still diverge, by chance. Then
+all chains draw once more from where they are, with half of the smallest step.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from pyhybrid.engines import (
     ContinuingEngine,
@@ -70,11 +75,19 @@ class Sampling:
             if more <= 0:
                 break
             part += 1
-            draws = draws.followed_by(self._more(data, draws, more, part, f"{label}, more draws"))
+            stream = f"posterior, part {part}"
+            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
             found = self._judged(draws)
         if found.converged or settings.max_draws == settings.draws:
             return draws, found
         draws, found = self._sampled(data, second, None, f"{label}, again")
+        if self._can_go_on and self._diverges_alone(found):
+            steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
+            draws, stream = replace(draws, step_size=steps), "posterior, smaller steps"
+            draws = self._more(
+                data, draws, draws.energy.shape[1], stream, f"{label}, smaller steps"
+            )
+            found = self._judged(draws)
         return draws, replace(found, attempts=2)
 
     def _sampled(
@@ -95,10 +108,10 @@ class Sampling:
         return draws, self._judged(draws)
 
     def _more(
-        self, data: dict[str, Any], draws: Draws, n_draws: int, part: int, label: str
+        self, data: dict[str, Any], draws: Draws, n_draws: int, stream: str, label: str
     ) -> Draws:
         assert isinstance(self.engine, ContinuingEngine)
-        seed = self.streams.engine_seed(f"posterior, part {part}")
+        seed = self.streams.engine_seed(stream)
         return self.engine.more(
             self.bound.program, data, draws, seed=seed, n_draws=n_draws, progress=self.steps(label)
         )
@@ -115,3 +128,8 @@ class Sampling:
     def _lacks_only_draws(self, found: Diagnostics) -> bool:
         allowed = self.rule.divergent_share * found.n_draws
         return not found.converged and found.n_divergent <= allowed and found.max_rhat < _APART
+
+    def _diverges_alone(self, found: Diagnostics) -> bool:
+        """Too many transitions diverged, and the chains are not apart."""
+        allowed = self.rule.divergent_share * found.n_draws
+        return found.n_divergent > allowed and found.max_rhat < _APART

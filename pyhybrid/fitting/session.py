@@ -9,8 +9,9 @@ seed, so that a bound changes smoothly with the weights.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,17 +27,23 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.sampling import Sampling
+from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import Units, bounds_by_unit
 from pyhybrid.randomness import Streams, streams
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 
-_Key = tuple[bytes, "float | None"]  # weights, cap
+_Key = tuple[bytes, "float | None", "str | None"]  # weights, cap, unit that the cap acts on
 FitProgress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
+_SUMS_AT_ONCE = 4_000_000  # draws times units
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 ON_NOT_CONVERGED = ("raise", "warn")
 
@@ -54,10 +61,11 @@ class PosteriorFit:
     draws : Draws
     bounds : LipschitzBounds
         Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
-        the cap if there is one.
+        the cap if there is one. With units, `by_record` holds the bound of each record's unit.
     diagnostics : Diagnostics
     censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood met the cap in some draw; None without a cap.
+        Records whose weighted log-likelihood, or that of their unit, met the cap in some draw; None
+        without a cap.
     """
 
     alpha: FloatArray
@@ -82,8 +90,11 @@ class FitSession:
     rule: ConvergenceRule
     on_not_converged: str
     progress: FitProgress | None
+    units: Units | None = None
     _kept: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict, repr=False)
-    _bounds: dict[tuple[_Key, float], LipschitzBounds] = field(default_factory=dict, repr=False)
+    _bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(
+        default_factory=dict, repr=False
+    )
     _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def fit(
@@ -109,15 +120,15 @@ class FitSession:
                 f"weights must not all be 0: {label} would learn nothing from the data; raise "
                 "scale or shift"
             )
-        key = (alpha.tobytes(), cap)
+        unit = None if self.units is None else self.units.column
+        key = (alpha.tobytes(), cap, None if cap is None else unit)
         if key not in self._kept:
             self._kept[key] = self._sample(alpha, cap, label, warm_start)
         draws, diagnostics = self._kept[key]
-        if (key, draw_quantile) not in self._bounds:
-            self._bounds[key, draw_quantile] = bounds_of(
-                self.bound.log_lik(draws), alpha, draw_quantile=draw_quantile
-            )
-        bounds = self._bounds[key, draw_quantile]
+        if (key, draw_quantile, unit) not in self._bounds:
+            found = self.bounds_of(draws, alpha, draw_quantile=draw_quantile)
+            self._bounds[key, draw_quantile, unit] = found
+        bounds = self._bounds[key, draw_quantile, unit]
         censored = None
         if cap is not None:
             censored = bounds.by_record > cap
@@ -140,6 +151,44 @@ class FitSession:
         ones = np.ones(self.bound.n)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
 
+    def by_unit(self, column: str | None) -> FitSession:
+        """This session, or one over the same fits, with the rows that share `column` as a unit."""
+        if column == (None if self.units is None else self.units.column):
+            return self
+        table, own = self.bound.table, self.bound.synthesized
+        return replace(self, units=None if column is None else read_units(table, column, own))
+
+    def bounds_of(
+        self,
+        draws: Draws,
+        alpha: FloatArray,
+        *,
+        draw_quantile: float = 1.0,
+        chosen: npt.NDArray[np.intp] | None = None,
+    ) -> LipschitzBounds:
+        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`."""
+        if self.units is None:
+            log_lik = self.bound.log_lik(draws)
+            return bounds_of(
+                log_lik if chosen is None else log_lik.at(chosen),
+                alpha,
+                draw_quantile=draw_quantile,
+            )
+        places = np.arange(draws.n_draws) if chosen is None else chosen
+        size = max(1, _SUMS_AT_ONCE // self.units.n)
+
+        def slices() -> Iterator[LogLik]:
+            for start in range(0, places.size, size):
+                yield self.bound.log_lik(draws.part(places[start : start + size]))
+
+        return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
+
+    def cap_of(self, cap: float | None) -> float | Cap | None:
+        """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
+        if cap is None or self.units is None:
+            return cap
+        return Cap(below=cap, above=cap, unit=self.units.of)
+
     def take_fits(self, other: FitSession) -> None:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
@@ -159,6 +208,11 @@ class FitSession:
         """Count a release of `n_draws` draws."""
         self._released[stream] = (*self.releases_of(stream), n_draws)
 
+    @cached_property
+    def exposed(self) -> dict[str, str]:
+        """Columns that a release of this table should not publish without a decision."""
+        return exposed_columns(self.bound.table, self.bound.synthesized)
+
     @property
     def n_fits(self) -> int:
         """Distinct fits made so far."""
@@ -167,7 +221,7 @@ class FitSession:
     def _sample(
         self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
-        data = self.bound.stan_data(alpha, cap=cap)
+        data = self.bound.stan_data(alpha, cap=self.cap_of(cap))
         settings = self.settings
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))

@@ -38,6 +38,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.releases.published import published
 from pyhybrid.running.files import folder_aside, make_private
 
 __all__ = ["MaskedFolder", "load_masked", "save_masked"]
@@ -133,19 +134,21 @@ def _statement(fields: dict[str, Any]) -> dict[str, Any]:
     del fields["differentially_private"]
     fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
     fields["unchanged"] = dict(fields.get("unchanged", {}))
+    for key, share in fields["unchanged"].items():
+        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
+            raise TypeError(key)
     check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
     return fields
 
 
 def _write_public(content: MaskedFolder, folder: Path, file_format: str) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(content.tables, start=1):
-        bare = table.copy(deep=False)
-        bare.attrs = {}  # whatever was noted since the release was made
-        write_table(bare, folder / f"synthetic_{place}.{file_format}")
+    tables = [published(table, content.statement["keys"]) for table in content.tables]
+    for place, table in enumerate(tables, start=1):
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "risk_statement.md").write_text(content.statement_text, encoding="utf-8")
     write_json(folder / "statement.json", content.statement)
-    write_json(folder / "schema.json", table_schema(content.tables[0], file_format))
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
 
 
 def _write_confidential(

@@ -25,18 +25,21 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.account import account_of_fit, stepped
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS, LocalAccount, WeightsWithoutRecords
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
-__all__ = ["Made", "PseudoPosteriorMechanism"]
+__all__ = ["Made", "PseudoPosteriorMechanism", "check_same_unit"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +67,17 @@ class PseudoPosteriorMechanism(ABC):
         1.05 for n > 1000 and from 1.05 to 1.10 below.
     reweighting : bool or Reweighting, default False
         Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
+    unit : str, optional
+        Column that says whose rows they are: the rows that share a value of it are one unit of
+        privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
+        of a whole unit. If omitted each row is a unit, and who has k rows pays k times.
+    accounting : {"gaussian", "range", "lipschitz"}
+        What a local release costs, counted by the deviation of a record's log-likelihood over the
+        posterior (an epsilon at `delta`), by its range, or by its size as in the papers
+        (2 Delta); see `pyhybrid.privacy.local_account`. The charge carries all three. Where the
+        Gaussian limit does not hold, the range is charged. Strict charges are not touched.
+    delta : float, default 1e-6
+        Public, in (0, 1 / n); of Gaussian accounting.
     """
 
     model: Model
@@ -75,12 +89,17 @@ class PseudoPosteriorMechanism(ABC):
     relation: str = "remove"
     safety_factor: float = 1.0
     reweighting: bool | Reweighting = False
+    unit: str | None = None
+    accounting: str = "gaussian"
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
             raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_delta(self.delta)
         if check_finite(self.safety_factor, "safety_factor") < 1:
             raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
         if not isinstance(self.reweighting, (bool, Reweighting)):
@@ -88,13 +107,31 @@ class PseudoPosteriorMechanism(ABC):
                 f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
             )
 
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
 
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """How the weights change when a record leaves; None if they do not, or it is not known."""
+        return None
+
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
         return {}
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        said = self.model.describe()
+        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the data that the mechanism itself reads beside its model, by what they are
+        to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property
     def name(self) -> str:
@@ -194,6 +231,7 @@ class PseudoPosteriorMechanism(ABC):
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
+        session = session.by_unit(self.unit)
         reweighted = self.fit(session)
         return self._made_of(session, reweighted, n_synthetic, n_draws_released, given)
 
@@ -203,6 +241,7 @@ class PseudoPosteriorMechanism(ABC):
 
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
+        session = session.by_unit(self.unit)
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
         near = None
@@ -223,9 +262,10 @@ class PseudoPosteriorMechanism(ABC):
         given: Sequence[pd.DataFrame] | None,
     ) -> Made:
         bound, fit = session.bound, path.fit
-        charge = self._charge(bound, fit, n_synthetic, n_draws_released)
+        account = self._account(session, path)
+        charge = self._charge(bound, fit, account, n_synthetic, n_draws_released)
         report, stream = session.progress, self.stream()
-        tables = synthesize(
+        made = synthesize(
             bound,
             fit.draws,
             fit.bounds.kept_draws,
@@ -238,6 +278,7 @@ class PseudoPosteriorMechanism(ABC):
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
         session.note_release(stream, n_draws_released)
+        tables = [bound.table] * n_synthetic if given is None else given
         record = ReleaseRecord(
             charge=charge,
             diagnostics=fit.diagnostics,
@@ -248,23 +289,32 @@ class PseudoPosteriorMechanism(ABC):
             requested=session.settings,
             seeded=session.streams.seeded,
             confidential=Confidential(
-                labels=tables[0].index,
+                labels=bound.table.index,
                 alpha=fit.alpha,
                 lipschitz=fit.bounds.by_record,
                 lipschitz_bound=fit.bounds.overall,
                 entropy=session.streams.entropy,
                 censored=fit.censored,
                 data=data_mark(bound.table) if given is None else None,
+                account=account,
             ),
+            exposed=session.exposed,
             fit=fit,
             reweighted=path if path.steps else None,
         )
-        return Made(record=record, tables=tables)
+        whole = [joined(*each) for each in zip(tables, made, strict=True)]
+        return Made(record=record, tables=whole)
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
         """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
+        assert account is not None
         return charge_of_fit(
             self.name,
             fit,
@@ -273,7 +323,25 @@ class PseudoPosteriorMechanism(ABC):
             n_draws_released=n_draws_released,
             relation=self.relation,
             safety_factor=self.safety_factor,
+            unit=self.unit,
+            account=account,
+            accounting=self.accounting,
+            delta=self.delta,
         )
+
+    def charge_of(
+        self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        """What a release from the fit `path` of `session` would cost."""
+        account = self._account(session, path)
+        return self._charge(session.bound, path.fit, account, n_synthetic, n_draws_released)
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """What a released draw tells of the records present."""
+        without = self.recomputed(session)
+        if self.reweighting is not False:
+            without = stepped(session, path, without)
+        return account_of_fit(session, path.fit, without)
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
@@ -284,3 +352,14 @@ class PseudoPosteriorMechanism(ABC):
         settings = [self.describe(), self.private_settings()]
         text = json.dumps(settings, sort_keys=True)
         return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def check_same_unit(
+    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
+) -> None:
+    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
+    if inner is not None and inner.unit != mechanism.unit:
+        raise InvalidInput(
+            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
+            f"{mechanism.unit!r}; give unit= to both"
+        )

@@ -22,7 +22,6 @@ from pyhybrid.checks import check_count, check_finite, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.privacy.epsilon import epsilon_of_bound
 
 __all__ = ["Solution", "SolutionStep", "solve_scale", "solve_shift"]
 
@@ -173,18 +172,13 @@ def _with(
 
 def _epsilon(mechanism: PseudoPosteriorMechanism, session: FitSession, draws: int) -> float:
     """Epsilon of the mechanism's fit; 0 where all weights are 0 and nothing is learnt."""
-    if not mechanism.weights(session).any():
+    if not mechanism.weights(session.by_unit(mechanism.unit)).any():
         return 0.0
-    bound = mechanism.fit(session).fit.bounds.overall
-    if not np.isfinite(bound):
+    session = session.by_unit(mechanism.unit)
+    path = mechanism.fit(session)
+    if not np.isfinite(path.fit.bounds.overall):
         return np.inf
-    return epsilon_of_bound(
-        bound,
-        n_draws_released=draws,
-        relation=mechanism.relation,
-        density_above_one=session.bound.density_above_one,
-        safety_factor=mechanism.safety_factor,
-    )
+    return mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=draws).epsilon
 
 
 def _search(

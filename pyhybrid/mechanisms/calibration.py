@@ -129,13 +129,15 @@ class Calibration:
         for column, own in self.levels.items():
             if levels.get(column) != own:
                 raise InvalidInput(
-                    f"predictor {column!r} must have the levels of the calibration, {own}: found "
-                    f"{levels.get(column)}; make it categorical with those levels"
+                    f"predictor {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"its order: found {len(levels.get(column, []))}, other ones or in another "
+                    "order; make it categorical with those of the file calibration.json"
                 )
         if bound.design_columns != self.columns:
             raise InvalidInput(
-                f"predictors must be coded as in the calibration, {', '.join(self.columns)}: found "
-                f"{', '.join(bound.design_columns)}"
+                f"predictors must be coded as in the calibration, in {len(self.columns)} columns: "
+                f"found {len(bound.design_columns)}, other ones or in another order; the levels "
+                "are in the file calibration.json"
             )
         try:
             return bounds_of(bound.log_lik(self.draws), np.ones(bound.n)).by_record

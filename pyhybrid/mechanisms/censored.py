@@ -11,14 +11,15 @@ from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.modes import look_for_modes
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.calibration import Calibration
-from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit, released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = ["Censored"]
 
@@ -86,8 +87,14 @@ class Censored(PseudoPosteriorMechanism):
                 check_positive(getattr(self, name), name)
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        check_same_unit(self, self.inner)
 
     def _check_calibration(self, calibration: Calibration) -> None:
+        if self.unit is not None:
+            raise InvalidInput(
+                "a calibration holds weights of single records: give no unit, or weights of 1 "
+                "(inner=Unweighted(model, unit=...)) in its place"
+            )
         if self.inner is not None or self.cap is not None or self.epsilon is not None:
             raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
         if self.model != calibration.model or self.relation != calibration.relation:
@@ -104,6 +111,10 @@ class Censored(PseudoPosteriorMechanism):
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}
 
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
+
     def weights(self, session: FitSession) -> FloatArray:
         """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
         if self.calibration is not None:
@@ -112,6 +123,7 @@ class Censored(PseudoPosteriorMechanism):
 
     def fit(self, session: FitSession) -> Reweighted:
         """The censored fit."""
+        session = session.by_unit(self.unit)
         cap = self._cap(session.bound.density_above_one)
         fit = session.fit(self.weights(session), label=f"{self.name} fit", cap=cap)
         if self.check_modes:
@@ -120,7 +132,7 @@ class Censored(PseudoPosteriorMechanism):
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True unless weights or predictors are computed from the records of `bound` together."""
-        by_record = self.record_indexed and not bound.data_dependent
+        by_record = self.record_indexed and released_by_record(bound)
         return by_record and self._shared(bound) is False
 
     @property
@@ -158,7 +170,12 @@ class Censored(PseudoPosteriorMechanism):
         return replace(fit, diagnostics=seen)
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
         shared = self._shared(bound)
         if shared is not False:
@@ -178,15 +195,20 @@ class Censored(PseudoPosteriorMechanism):
             safety_factor=self.safety_factor,
             record_indexed=self.record_indexed,
             calibrated=self.calibration is not None,
+            unit=self.unit,
             shared=shared,
         )
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """None: the cap is charged, strict or not."""
+        return None
 
     def _shared(self, bound: BoundModel) -> bool | None:
         """Whether the calibration was made from the records of `bound`; None if it cannot tell."""
         return False if self.calibration is None else self.calibration.shared_with(bound)
 
     def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model)
+        return self.inner or LipschitzWeighted(self.model, unit=self.unit)
 
     def _cap(self, density_above_one: bool) -> float:
         if self.calibration is not None:

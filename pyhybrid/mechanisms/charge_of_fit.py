@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from pyhybrid.errors import SamplingError
+from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+from pyhybrid.privacy.local_account import LocalAccount
 
-__all__ = ["charge_of_censored_fit", "charge_of_fit", "unsynthesized_sentence"]
+__all__ = [
+    "charge_of_censored_fit",
+    "charge_of_fit",
+    "public_sentences",
+    "released_by_record",
+    "unsynthesized_sentence",
+]
+
+_EPSILON_TELLS = (
+    "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
+    "bound can be worked out from it."
+)
 
 
 _AN_ANSWER = (
@@ -40,8 +53,15 @@ def charge_of_fit(
     n_draws_released: int,
     relation: str,
     safety_factor: float,
+    account: LocalAccount,
+    accounting: str,
+    delta: float,
+    unit: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
+
+    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, and
+    where that is not finite, the Lipschitz bound.
 
     Raises
     ------
@@ -54,19 +74,61 @@ def charge_of_fit(
             "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
             "of 0 under some draw; use a mechanism that gives such records weight 0"
         )
+    if accounting == "gaussian" and delta >= 1 / bound.n:
+        raise InvalidInput(
+            f"delta must be below 1 / n = {1 / bound.n:.1e}: found {delta:g}; a larger one allows "
+            "a release to tell all about somebody"
+        )
+    counted = _counted(account, accounting)
     return _charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
-        assumes=_assumes(fit, bound),
-        not_covered=_not_covered(bound),
+        assumes=(*_of_account(account, accounting, counted), *_assumes(fit, bound, account)),
+        accounting=counted,
+        delta=delta if counted == "gaussian" else 0.0,
+        loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
+        mu=account.mu if math.isfinite(account.mu) else None,
+        mu_standard_error=account.mu_standard_error if math.isfinite(account.mu) else None,
+        not_covered=_not_covered(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
+
+
+def _counted(account: LocalAccount, accounting: str) -> str:
+    """The accounting that holds, the one asked for if it does."""
+    if accounting == "gaussian" and not (account.limit_holds and math.isfinite(account.mu)):
+        accounting = "range"
+    return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
+
+
+def _of_account(account: LocalAccount, asked: str, counted: str) -> tuple[str, ...]:
+    """What the chosen accounting takes for granted."""
+    if counted == "gaussian":
+        return (
+            "Many records: the posteriors with and without a record are close to normal, so that a "
+            "released draw is Gaussian differentially private. This was checked record by record "
+            f"on {account.n_draws} posterior draws, to probabilities of about one in that number; "
+            "for the delta stated it is the limit's word. The upper end of mu is charged.",
+        )
+    sentences = []
+    if asked == "gaussian":
+        sentences.append(
+            "Gaussian accounting was asked for; the check of its limit failed for some record, and "
+            "epsilon is counted by the range of the log-likelihoods."
+        )
+    if counted == "range":
+        sentences.append(
+            f"The range is that over {account.n_draws} posterior draws, an estimate from below of "
+            "the largest possible one."
+        )
+    return tuple(sentences)
 
 
 def charge_of_censored_fit(
@@ -80,6 +142,7 @@ def charge_of_censored_fit(
     safety_factor: float,
     record_indexed: bool,
     calibrated: bool,
+    unit: str | None = None,
     shared: bool | None = False,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
@@ -96,7 +159,7 @@ def charge_of_censored_fit(
         were computed from the same database; None if that cannot be told.
     """
     assert fit.cap is not None
-    by_record = record_indexed and not bound.data_dependent and shared is False
+    by_record = record_indexed and released_by_record(bound) and shared is False
     exact = fit.diagnostics.converged and not fit.diagnostics.n_elsewhere
     kind = STRICT if by_record and exact else ASYMPTOTIC_LOCAL
     return _charge(
@@ -107,7 +170,7 @@ def charge_of_censored_fit(
         lipschitz_bound=fit.cap,
         assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
         not_covered=(
-            *_not_covered(bound, computed=False),
+            *_not_covered(bound, unit, computed=False),
             _AN_ANSWER,
             *(("The records that the calibration was made from.",) if calibrated else ()),
         ),
@@ -115,7 +178,14 @@ def charge_of_censored_fit(
         n_draws_released=n_draws_released,
         relation=relation,
         safety_factor=safety_factor,
+        unit=unit,
     )
+
+
+def released_by_record(bound: BoundModel) -> bool:
+    """True if coding of the predictors and form of the released values do not depend on which
+    records there are; without that no charge is strict."""
+    return bound.decimals_given and not bound.data_dependent
 
 
 def _charge(
@@ -129,16 +199,9 @@ def _charge(
     safety_factor: float,
     **fields: Any,
 ) -> PrivacyCharge:
-    """A charge whose epsilon is what `lipschitz_bound` costs."""
-    return PrivacyCharge(
-        epsilon=epsilon_of_bound(
-            lipschitz_bound,
-            n_draws_released=n_draws_released,
-            relation=relation,
-            density_above_one=bound.density_above_one,
-            safety_factor=safety_factor,
-            kind=kind,
-        ),
+    """A charge whose epsilon is what its accounting makes of the bound, the range or mu."""
+    made = PrivacyCharge(
+        epsilon=math.inf,
         kind=kind,
         relation=relation,
         n_draws_released=n_draws_released,
@@ -151,7 +214,10 @@ def _charge(
         density_above_one=bound.density_above_one,
         converged=fit.diagnostics.converged,
         **fields,
-    ).sealed()
+    )
+    epsilon = made.epsilon_by(made.accounting)
+    assert epsilon is not None
+    return replace(made, epsilon=epsilon).sealed()
 
 
 def _assumes_of_censoring(
@@ -164,8 +230,8 @@ def _assumes_of_censoring(
     sentences = [
         "Released draws come from the censored posterior exactly; a sampler that has converged "
         "comes close to that.",
-        "The type of the synthesised column, its number of decimals and the levels of categorical "
-        "predictors are public and the same for every possible record.",
+        "The type of the synthesised column and the levels of categorical predictors are public "
+        "and the same for every possible record.",
     ]
     if shared is not False:
         sentences.append(_SHARED if shared else _UNKNOWN)
@@ -189,7 +255,33 @@ def _assumes_of_censoring(
             "modes that the release was not drawn from are assumed to have no weight, and the "
             "guarantee is not strict for that."
         )
-    return (*sentences, *bound.assumptions, _converged(fit))
+    return (*sentences, *bound.assumptions, *_given_decimals(bound), _converged(fit))
+
+
+def _given_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """For continuous outcomes: that the number of decimals is not a function of the data."""
+    if not bound.decimals_given or not bound.density_above_one:
+        return ()
+    return (
+        f"Released values of {_columns(bound)} have {bound.decimals} decimals, a number fixed "
+        "without looking at the data.",
+    )
+
+
+def _read_decimals(bound: BoundModel) -> tuple[str, ...]:
+    """That the number of decimals is a function of the data."""
+    if bound.decimals_given:
+        return ()
+    shown = "all that floating point has" if bound.decimals is None else str(bound.decimals)
+    return (
+        f"The number of decimals of the released values of {_columns(bound)}, {shown}: it was read "
+        "from the confidential data; decimals= (--model NAME:decimals=...) fixes it, and a strict "
+        "charge needs that.",
+    )
+
+
+def _columns(bound: BoundModel) -> str:
+    return " ".join(", ".join(bound.synthesized).split())
 
 
 def _coded(bound: BoundModel) -> str:
@@ -197,19 +289,30 @@ def _coded(bound: BoundModel) -> str:
     return f"Predictors are coded with values computed from all records ({terms})"
 
 
-def _assumes(fit: PosteriorFit, bound: BoundModel) -> tuple[str, ...]:
+def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
     s = fit.bounds.kept_draws.size
+    constant = bool((fit.alpha == fit.alpha[0]).all()) and not account.draws_recounted
     sentences = [
-        f"The bound is the largest value over {s} posterior draws, an estimate from below of the "
-        "largest possible one.",
+        f"The Lipschitz bound is the largest value over {s} posterior draws, an estimate from "
+        "below of the largest possible one.",
         "The records are many enough for the local bound to be near the global one; the guarantee "
         "holds for this database and extends to others only as their size grows.",
-        "Weights are tied to the record: taking one record out is assumed not to change the "
-        "weights of the others.",
     ]
+    if account.draws_recounted:
+        sentences.append(
+            "Weights were computed from the same records. By range and mu the charge includes how "
+            f"they change when a record leaves, recomputed on {account.draws_recounted} draws; the "
+            "draws themselves are taken to be those without the record, too. By the Lipschitz "
+            "bound, as in the papers, it does not."
+        )
+    elif not constant:
+        sentences.append(
+            "Weights are tied to the record: taking one record out is assumed not to change the "
+            "weights of the others."
+        )
     if bound.data_dependent:
         sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
-    sentences += [*bound.assumptions, _converged(fit)]
+    sentences += [*bound.assumptions, *_given_decimals(bound), _converged(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
@@ -231,20 +334,34 @@ def _converged(fit: PosteriorFit) -> str:
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     """That every column but those given is released as it is."""
     columns = " ".join(", ".join(synthesized).split())
+    return f"Columns that were not synthesised: every column but {columns} is released as it is."
+
+
+def public_sentences(unit: str | None) -> tuple[str, ...]:
+    """What is public in any case, and what a person with several rows pays."""
+    whose = f"which rows belong to one {' '.join(unit.split())}, " if unit is not None else ""
+    public = (
+        f"The number of records, their labels and order, {whose}and who is in the data: they are "
+        "taken as public. The guarantee hides values and their influence, not membership."
+    )
+    if unit is not None:
+        return (public,)
     return (
-        f"Columns that were not synthesised: every column but {columns} is released as it is, and "
-        "who is in the data is not hidden."
+        public,
+        "A person with several rows: the unit of privacy is one row, and k rows of one person cost "
+        "k times the epsilon stated here; unit= (--unit) makes the person the unit.",
     )
 
 
-def _not_covered(bound: BoundModel, *, computed: bool = True) -> tuple[str, ...]:
+def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
     sentences = (
         unsynthesized_sentence(bound.synthesized),
-        "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
-        "bound can be worked out from it.",
+        *public_sentences(unit),
+        *_read_decimals(bound),
+        _EPSILON_TELLS,
         "Choices made by looking at the confidential data: the model and its formula, scale, "
         "shift, k, and which of several releases was kept.",
         "Other releases from the same data: their epsilons add up.",
     )
     # A cap was given beforehand: an epsilon made of it tells nothing.
-    return sentences if computed else (sentences[0], *sentences[2:])
+    return sentences if computed else tuple(s for s in sentences if s != _EPSILON_TELLS)

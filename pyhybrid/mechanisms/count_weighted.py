@@ -11,7 +11,9 @@ from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positi
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.privacy.count_recomputed import count_without
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWeighted"]
@@ -20,6 +22,8 @@ __all__ = ["CountWeighted"]
 @dataclass(frozen=True)
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
+
+    With a `unit` every record gets the lowest weight among the records of its unit.
 
     Parameters
     ----------
@@ -65,7 +69,25 @@ class CountWeighted(PseudoPosteriorMechanism):
             kind=self.kind,
             pattern=self._known(session),
         )
-        return count_weights(risk, scale=self.scale, shift=self.shift)
+        alpha = count_weights(risk, scale=self.scale, shift=self.shift)
+        return alpha if session.units is None else session.units.lowest(alpha)
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """Counts without each record; None, as if fixed, for pairwise risk and for units."""
+        if self.pairwise or session.units is not None:
+            return None
+        return count_without(
+            session.bound.outcome,
+            radius=self.radius,
+            kind=self.kind,
+            pattern=self._known(session),
+            scale=self.scale,
+            shift=self.shift,
+        )
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The pattern, and the unit if there is one."""
+        return {**super().reads(), "pattern": self.pattern}
 
     def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
         if not self.pattern:

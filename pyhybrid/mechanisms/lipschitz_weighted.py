@@ -7,7 +7,10 @@ from typing import Any, ClassVar
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.session import FitSession
+from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.recomputed import lipschitz_without
 from pyhybrid.privacy.weights import weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
@@ -47,8 +50,20 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
-        unweighted = session.unweighted(draw_quantile=self.draw_quantile)
-        return weights_from_lipschitz(unweighted.bounds.by_record, **self._map())
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        return (
+            self._weights_of(f)
+            if session.units is None
+            else session.units.mapped(self._weights_of, f)
+        )
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """The map without each record, on the same draws."""
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        return lipschitz_without(by_unit(session, f), **self._map())
+
+    def _weights_of(self, f: FloatArray) -> FloatArray:
+        return weights_from_lipschitz(f, **self._map())
 
     def _map(self) -> dict[str, Any]:
         return {

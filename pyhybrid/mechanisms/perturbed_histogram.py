@@ -11,7 +11,11 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_draws_released, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
+from pyhybrid.fitting.units import read_units
+from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.models.design import row_label
 from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.primitives import laplace_counts
@@ -57,6 +61,11 @@ class PerturbedHistogram:
         Number of bins B >= 2, public; for an integer column at most the whole numbers in range.
     epsilon : float
         Of one noisy histogram, above 0, nats.
+    unit : str, optional
+        Column that says whose rows they are: epsilon is that of all rows of a unit.
+    rows_per_unit : int, optional
+        With `unit`: rows of a unit at most, public and given, never counted. The noise has
+        `rows_per_unit` times the scale.
 
     Raises
     ------
@@ -79,6 +88,8 @@ class PerturbedHistogram:
     upper: float = None  # type: ignore[assignment]
     n_bins: int = None  # type: ignore[assignment]
     epsilon: float = None  # type: ignore[assignment]
+    unit: str | None = None
+    rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -91,6 +102,13 @@ class PerturbedHistogram:
             )
         check_count(self.n_bins, "n_bins", at_least=2)
         check_positive(self.epsilon, "epsilon")
+        if (self.unit is None) != (self.rows_per_unit is None):
+            raise InvalidInput(
+                "unit and rows_per_unit must be given together: noise for a unit is scaled by the "
+                "rows that it can have at most, which are never counted in the data"
+            )
+        if self.rows_per_unit is not None:
+            check_count(self.rows_per_unit, "rows_per_unit")
 
     @classmethod
     def for_formula(cls, formula: str, **options: Any) -> PerturbedHistogram:
@@ -107,6 +125,11 @@ class PerturbedHistogram:
     def name(self) -> str:
         """Name of the mechanism."""
         return type(self).__name__
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces."""
+        return (self.column,)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
@@ -159,6 +182,7 @@ class PerturbedHistogram:
                 "whoever could reproduce it could subtract it"
             )
         bins = self._bins(df)
+        self._check_rows(df)
         random = streams()
         shares = [self._noisy_shares(bins.place) for _ in range(released)]
         tables = []
@@ -166,10 +190,7 @@ class PerturbedHistogram:
             values = bins.draw(
                 shares[place % released], len(df), random.generator(f"histogram/{place + 1}")
             )
-            table = df.copy()
-            table.attrs = {}  # notes on the confidential table would be published with it
-            table[self.column] = in_dtype_of(values, df[self.column])
-            tables.append(table)
+            tables.append(joined(df, in_dtype_of(values, df[self.column]).to_frame()))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         return self._release(df, tables, released, random)
@@ -205,10 +226,27 @@ class PerturbedHistogram:
             )
         return _Bins(y, self.lower, self.upper, self.n_bins, whole=True)
 
+    def _check_rows(self, df: pd.DataFrame) -> None:
+        """No unit has more rows than the noise is made for."""
+        if self.unit is None or self.rows_per_unit is None:
+            return
+        units = read_units(df, self.unit, (self.column,))
+        beyond = pd.Series(units.of).groupby(units.of).cumcount() >= self.rows_per_unit
+        if beyond.any():
+            label = row_label(df.index, int(np.flatnonzero(beyond)[0]))
+            raise InvalidInput(
+                f"units must have at most rows_per_unit={self.rows_per_unit} rows: {label} is one "
+                f"more of its {self.unit!r}; keep as many by a rule that looks at one unit alone"
+            )
+
+    @property
+    def _epsilon_of_a_row(self) -> float:
+        return float(self.epsilon) / (self.rows_per_unit or 1)
+
     def _noisy_shares(self, place: IntArray) -> FloatArray:
         """Probabilities of the bins, shape (B,); the only step that looks at the data."""
         noisy = laplace_counts(
-            place, n_categories=self.n_bins, epsilon=self.epsilon, relation="replace"
+            place, n_categories=self.n_bins, epsilon=self._epsilon_of_a_row, relation="replace"
         )
         return perturbed_probabilities(noisy.value, np.zeros(self.n_bins))
 
@@ -221,14 +259,15 @@ class PerturbedHistogram:
             relation="replace",
             n_synthetic=len(tables),
             n_draws_released=released,
+            unit=self.unit,
             assumes=(
                 "The range and the number of bins were fixed without looking at the data.",
                 "The number of records is public, and so are the type of the column and whether "
                 "it holds whole numbers: the same for every possible record.",
             ),
             not_covered=(
-                f"Columns that were not synthesised: every column but {self.column} is released "
-                "as it is, and who is in the data is not hidden.",
+                unsynthesized_sentence((self.column,)),
+                *public_sentences(self.unit),
                 "Choices made by looking at the confidential data: range, bins, epsilon, and "
                 "which of several releases was kept.",
                 "Other releases from the same data: their epsilons add up.",
@@ -245,10 +284,11 @@ class PerturbedHistogram:
             provenance=NoiseProvenance(
                 library="OpenDP",
                 version=opendp_version(),
-                noise=f"discrete Laplace of scale 2 / {epsilon_text(float(self.epsilon))} "
+                noise=f"discrete Laplace of scale 2 / {epsilon_text(self._epsilon_of_a_row)} "
                 "on each count",
             ),
             seeded=False,
+            exposed=exposed_columns(df, (self.column,)),
             confidential=Confidential(
                 labels=df.index,
                 alpha=np.empty(0),

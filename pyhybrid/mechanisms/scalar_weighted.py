@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +10,11 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
+from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.recomputed import scalar_without
 from pyhybrid.privacy.weights import scalar_weights
 
 __all__ = ["ScalarWeighted"]
@@ -29,7 +32,8 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     target_epsilon : float, optional
         Wanted epsilon of one released draw, above 0, nats.
     target_bound : float, optional
-        Wanted bound, above 0, nats, e.g. the bound of another fit; exactly one of the two.
+        Wanted bound, above 0, nats, e.g. the bound of another fit, and then confidential; exactly
+        one of the two. On the command line it is read from a file: ``target_bound=@FILE``.
 
     Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
 
@@ -40,7 +44,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
     starts_from_unweighted: ClassVar[bool] = True
     target_epsilon: float | None = None
-    target_bound: float | None = None
+    target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +64,12 @@ class ScalarWeighted(PseudoPosteriorMechanism):
             target_bound=self._bound(session.bound.density_above_one),
             unweighted_bound=unweighted,
         )
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """The weight without the record that alone holds the unweighted bound."""
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        target = self._bound(session.bound.density_above_one)
+        return scalar_without(by_unit(session, f), target_bound=target)
 
     def describe(self) -> dict[str, Any]:
         """Public settings: a target bound may be the confidential bound of another fit."""

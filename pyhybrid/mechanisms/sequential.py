@@ -22,6 +22,7 @@ import pandas as pd
 from pyhybrid.checks import check_count, check_draws_released, check_flag
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
@@ -79,12 +80,22 @@ class SequentialSynthesis:
         relations = sorted({mechanism.relation for mechanism in self.mechanisms})
         if len(relations) > 1:
             raise InvalidInput(f"all steps must have one relation: found {' and '.join(relations)}")
+        units = list(dict.fromkeys(mechanism.unit for mechanism in self.mechanisms))
+        if len(units) > 1:
+            raise InvalidInput(
+                f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
+            )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
 
     @property
     def name(self) -> str:
         """Name of the mechanism."""
         return type(self).__name__
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, in the order of synthesis."""
+        return tuple(column for each in self.mechanisms for column in each.synthesizes)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
@@ -127,6 +138,8 @@ class SequentialSynthesis:
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
         _check_order(bounds)
+        for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
+            _check_reads(mechanism, bound, bounds)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         session = open_session(
@@ -151,7 +164,8 @@ class SequentialSynthesis:
             )
             parts.append(made.record)
             tables = made.tables
-        return self._joined(parts, [table[list(df.columns)] for table in tables], session, df)
+        own = [column for bound in bounds for column in bound.synthesized]
+        return self._joined(parts, [joined(df, table[own]) for table in tables], session, df)
 
     def _joined(
         self,
@@ -189,6 +203,12 @@ class SequentialSynthesis:
                 entropy=session.streams.entropy,
                 data=data_mark(df),
             ),
+            exposed={
+                name: reason
+                for part in parts
+                for name, reason in part.exposed.items()
+                if name not in synthesized
+            },
         )
         return Release.of(record, tables, parts=parts)
 
@@ -230,6 +250,21 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
                     f"step {place} must not read {column!r}, which is synthesised later (step "
                     f"{step_of[column]}): its true values would shape what is released; change the "
                     "order of the steps"
+                )
+
+
+def _check_reads(
+    mechanism: PseudoPosteriorMechanism, bound: BoundModel, bounds: Sequence[BoundModel]
+) -> None:
+    """Columns that the mechanism itself reads must keep their true values in the release."""
+    place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
+    for what, columns in mechanism.reads().items():
+        for column in columns:
+            owner = next((k for k, b in enumerate(bounds, 1) if column in b.synthesized), None)
+            if owner is not None and (owner >= place or what == "unit"):
+                raise InvalidInput(
+                    f"step {place} must not take {column!r} as {what}, which is synthesized in "
+                    f"step {owner}: its true values would shape what is released"
                 )
 
 

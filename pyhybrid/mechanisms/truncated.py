@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.account import by_unit
+from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.recomputed import truncate_without
 from pyhybrid.privacy.weights import truncate_weights
 
 __all__ = ["Truncated"]
@@ -53,6 +56,7 @@ class Truncated(PseudoPosteriorMechanism):
             raise InvalidInput("exactly one of cap and epsilon must be given")
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        check_same_unit(self, self.inner)
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
@@ -61,6 +65,14 @@ class Truncated(PseudoPosteriorMechanism):
         """Public settings, with those of the inner mechanism."""
         return {**super().describe(), "inner": self._inner().describe()}
 
+    def private_settings(self) -> dict[str, Any]:
+        """Those of the inner mechanism: what tells two of them apart names the streams."""
+        return self._inner().private_settings()
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
+
     def weights(self, session: FitSession) -> FloatArray:
         """Truncated weights, shape (n,)."""
         f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
@@ -68,13 +80,32 @@ class Truncated(PseudoPosteriorMechanism):
             self._inner().final_weights(session), f, cap=self._cap(session.bound)
         )
 
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """Those of the inner mechanism, each cut by itself; None if it re-weights."""
+        inner = self._inner()
+        base = inner.recomputed(session) if inner.reweighting is False else None
+        if base is None:
+            return None
+        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        cut: WeightsWithoutRecords = truncate_without(
+            base, by_unit(session, f), cap=self._cap(session.bound)
+        )
+        return cut
+
     def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model, draw_quantile=self.draw_quantile)
+        return self.inner or LipschitzWeighted(
+            self.model, draw_quantile=self.draw_quantile, unit=self.unit
+        )
 
     def _charge(
-        self, bound: BoundModel, fit: PosteriorFit, n_synthetic: int, n_draws_released: int
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
-        charge = super()._charge(bound, fit, n_synthetic, n_draws_released)
+        charge = super()._charge(bound, fit, account, n_synthetic, n_draws_released)
         return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:

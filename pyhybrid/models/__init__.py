@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
+from pyhybrid.models.default import DefaultModel
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
 from pyhybrid.models.normal_regression import NormalRegression
@@ -18,6 +19,7 @@ __all__ = [
     "Beta",
     "BetaRegression",
     "BoundModel",
+    "DefaultModel",
     "MixtureRegression",
     "Model",
     "NegativeBinomial",

@@ -80,6 +80,14 @@ class BoundModel(Protocol):
     def assumptions(self) -> tuple[str, ...]:
         """Sentences on this model that a charge must state among what it assumes."""
 
+    @property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if that number does not depend on the data."""
+
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
@@ -103,8 +111,8 @@ class BoundModel(Protocol):
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table, or `given`, with its synthesised columns drawn anew from draw `draw`.
+        """The synthesized columns alone, drawn anew from draw `draw`, on the table's index.
 
-        `given` has the rows of the table, some columns synthesised before and without those that
-        are synthesised later; predictors are read from it.
+        `given` has the rows of the table, some columns synthesized before and without those that
+        are synthesized later; predictors are read from it, and from the table if it is omitted.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,34 +16,42 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import Design
-from pyhybrid.models.proportions import decimals_of
-from pyhybrid.models.regression import in_dtype_of
+from pyhybrid.models.other_values import OtherValues, references
+from pyhybrid.models.own_program import OwnProgram
+from pyhybrid.models.regression import in_form_of
+from pyhybrid.models.replicates import Replicates, one_draw
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
+from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
+from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
-
-if TYPE_CHECKING:
-    from pyhybrid.models.stan_model import StanModel
 
 __all__ = ["BoundStanModel"]
 
 _BLOCK_ELEMENTS = 2_000_000
-_NO_CAP = 1e300
+_DRAWS_CHECKED = 6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundStanModel:
-    """A user's model joined to a table; `checked` if its weights were. Confidential."""
+    """A user's model joined to a table. Confidential.
 
-    model: StanModel
+    `checked` if what the program does and reads was; `recoded` if its formula codes a record with
+    the values of others.
+    """
+
+    model: OwnProgram
     table: pd.DataFrame
     design: Design | None = None
     checked: bool = True
+    recoded: bool = False
     _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
+    _seen: WeakKeyDictionary[Draws, bool] = field(default_factory=WeakKeyDictionary)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bound, (self.model, self.table, self.design, self.checked)
+        return _bound, (self.model, self.table, self.design, self.checked, self.recoded)
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
@@ -65,8 +73,9 @@ class BoundStanModel:
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula reads, or the user says the program reads."""
-        return self.model.predictors if self.design is None else self.design.predictors
+        """Columns that the formula reads, and those that the user says the program reads."""
+        coded = () if self.design is None else self.design.predictors
+        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
 
     @property
     def outcome(self) -> FloatArray:
@@ -80,8 +89,9 @@ class BoundStanModel:
 
     @property
     def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, or those that the user says the program reads."""
-        return self.model.predictors if self.design is None else self.design.columns
+        """Columns of the formula's design, and those that the user says the program reads."""
+        coded = () if self.design is None else self.design.columns
+        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
@@ -91,16 +101,34 @@ class BoundStanModel:
     @property
     def data_dependent(self) -> tuple[str, ...]:
         """What may look at all records: the program's data, unless the user says otherwise."""
-        coded = () if self.design is None else self.design.data_dependent
-        return coded if self.model.by_record else (*coded, "the data of the Stan program")
+        found = () if self.design is None else self.design.data_dependent
+        if self.recoded:
+            found = (*found, "the formula, whose terms read other records")
+        if not self.checked:
+            found = (*found, "what the Stan program reads, which was not checked")
+        return found if self.model.by_record else (*found, "the data of the Stan program")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the user says of the program, and what was not checked."""
         own = self.model
         return unchecked_facts(
-            density_above_one=own.density_above_one, by_record=own.by_record, checked=self.checked
+            density_above_one=own.density_above_one,
+            by_record=own.by_record,
+            checked=self.checked,
+            public=own.public,
+            in_python=callable(own.data) or callable(own.predict),
         )
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the user gave the number of decimals of released values."""
+        return self.model.decimals is not None
+
+    @property
+    def decimals(self) -> int | None:
+        """What the user gave, or what the outcomes have."""
+        return decimals_of(self.outcome) if self.model.decimals is None else self.model.decimals
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -138,31 +166,46 @@ class BoundStanModel:
             )
         return self._data_of(self.table, alpha, cap)
 
-    def data_of_outcome(self, outcome: Any) -> dict[str, Any]:
-        """Data block with all weights 1 for other outcomes (n,); the table is left as it is."""
-        return self._data_of(self.table.assign(**{self.model.outcome: outcome}), np.ones(self.n))
+    def data_with(
+        self,
+        other: OtherValues | None,
+        *,
+        weights: float = 1.0,
+        records: npt.NDArray[np.bool_] | None = None,
+        rest: bool = True,
+        rows: bool = False,
+    ) -> dict[str, Any]:
+        """Data block with other values in place of confidential ones; see `stan_reads.Readable`."""
+        how = Replaced(other=other, records=records, rest=rest, rows=rows)
+        return self._data_of(self.table, np.full(self.n, weights), replaced=how)
+
+    @property
+    def has_rest(self) -> bool:
+        """True if a data mapping holds entries that are neither public nor one per record."""
+        data, public = self.model.data, (*self.model.public, "n")
+        return isinstance(data, Mapping) and any(
+            np.shape(value)[:1] != (self.n,) for name, value in data.items() if name not in public
+        )
+
+    def part(self, places: npt.NDArray[np.intp]) -> BoundStanModel:
+        """The same model with these records alone."""
+        return replace(self, table=self.table.iloc[places])
+
+    def others(self) -> Iterator[OtherValues]:
+        """References of other values that suit the kinds of numbers here."""
+        return references(kinds_of(self.model, self.table))
 
     def _data_of(
-        self, table: pd.DataFrame, alpha: FloatArray, cap: float | None = None
+        self,
+        table: pd.DataFrame,
+        alpha: FloatArray,
+        cap: float | None = None,
+        replaced: Replaced | None = None,
     ) -> dict[str, Any]:
-        given = self.model.data(table) if callable(self.model.data) else self.model.data
-        if not isinstance(given, Mapping):
-            raise InvalidInput(f"data(df) must return a mapping: found {type(given).__name__}")
-        declared = declared_names(self.program, "data")
-        if self.design is not None:
-            X = self.design.X if table is self.table else self.design.matrix_of(table)
-            coded = {"K": X.shape[1], "X": X}
-            given = {name: coded[name] for name in declared if name in coded} | dict(given)
-        own = {
-            "n": len(table),
-            "y": table[self.model.outcome].to_numpy(),
-            "use_cap": int(cap is not None),
-            "cap": cap if cap is not None else (0.0 if "use_cap" in declared else _NO_CAP),
-        }
-        known = {name: own[name] for name in declared if name in own}
-        return {**known, **given, "weights": alpha} | {
-            name: known[name] for name in ("use_cap", "cap") if name in known
-        }
+        return data_block(
+            self.model, table, self.design, predictors=self.predictors, alpha=alpha, cap=cap,
+            replaced=replaced,
+        )  # fmt: skip
 
     def log_lik(self, draws: Draws) -> LogLik:
         """Unweighted log-likelihood, one column per record."""
@@ -205,61 +248,91 @@ class BoundStanModel:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
-        table = self.table if given is None else given
-        how = self.model.predict
-        if isinstance(how, str):
-            values, said = self._generated(how, draws, draw, rng, table), how
-        else:
-            parameters = {
-                name: draws.flat(name)[draw] for name in draws.variables if name != "log_lik"
-            }
-            known = table.drop(columns=self.model.outcome)
-            values, said = how(parameters, known, rng), "predict(parameters, df, rng)"
-        try:
-            made = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{said} must return numbers: found {type(values)}") from None
-        if made.shape != (self.n,):
-            raise InvalidInput(f"{said} must have shape ({self.n},): found {made.shape}")
-        if not np.isfinite(made).all():
-            raise SamplingError(f"a replicate is not finite: {said} of draw {draw + 1}")
-        decimals = decimals_of(self.outcome)
-        rounded = made if decimals is None else np.round(made, decimals)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        like = self.table[self.model.outcome]
-        synthetic[self.model.outcome] = in_dtype_of(rounded, like)
-        return synthetic
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
 
-    def _generated(
-        self, name: str, draws: Draws, draw: int, rng: np.random.Generator, table: pd.DataFrame
-    ) -> FloatArray:
-        """The generated quantity at one draw, with random numbers of its own."""
-        if name not in draws.variables:
-            raise InvalidInput(
-                f"predict must be a variable of program {self.program.name!r}: {name!r} is not"
+        The program, or the function in Python, gets one draw of the parameters and data in which
+        other values stand in the place of the confidential outcome.
+
+        Raises
+        ------
+        InvalidInput
+            If the program reads what it must not at the draws, or `given` has a column synthesized
+            that a data mapping may hold the true values of.
+        """
+        self.check_draws(draws)
+        table = self.table if given is None else given
+        self._check_mapping(table)
+        made = self.replicates.one(draws, draw, rng, table)
+        if not np.isfinite(made).all():
+            raise SamplingError(
+                f"a replicate is not finite: {self.replicates.said} of draw {draw + 1}"
             )
-        data = self._data_of(table, np.ones(self.n))
-        at = ProgramAtPoints(self.program, data)
-        point = at.unconstrained(_one_draw(draws, draw))
-        return np.asarray(at.quantities(point, seed=int(rng.integers(1, 2**31)))[name][0])
+        like, decimals = self.table[self.model.outcome], self.decimals
+        rounded = made if decimals is None else np.round(made, decimals)
+        return in_form_of(rounded, like, self.model.decimals).to_frame()
+
+    @property
+    def replicates(self) -> Replicates:
+        """How replicates of the outcome are made."""
+        return Replicates(
+            program=self.program, how=self.model.predict, outcome=self.model.outcome, n=self.n,
+            data_of=self._replaced, others=self.others, trusted=not self.checked,
+        )  # fmt: skip
+
+    def _replaced(self, table: pd.DataFrame, other: OtherValues | None) -> dict[str, Any]:
+        return self._data_of(table, np.ones(self.n), replaced=Replaced(other=other, differ=False))
+
+    def check_draws(self, draws: Draws) -> None:
+        """Raise InvalidInput if the program reads what it must not at draws that it was fitted to:
+        random points need not come where the posterior lies."""
+        if not self.checked or draws in self._seen:
+            return
+        at = ProgramAtPoints(self.program, self.data_with(None))
+        places = np.unique(np.linspace(0, draws.n_draws - 1, _DRAWS_CHECKED).astype(int))
+        points = np.concatenate([at.unconstrained(one_draw(draws, int(p))) for p in places])
+        name = self.model.predict if isinstance(self.model.predict, str) else None
+        try:
+            check_reads(
+                self,
+                at,
+                points,
+                predict=name if name in draws.variables else None,  # refused below, by its name
+                by_record=self.model.by_record,
+                weighted=self.model.log_lik_weighted,
+                n_references=1,
+                splits=one_split(self.n),
+            )
+        except NotChecked as error:
+            raise InvalidInput(
+                f"what program {self.program.name!r} reads was not checked at its draws: {error}"
+            ) from None
+        self._seen[draws] = True
+
+    def _check_mapping(self, table: pd.DataFrame) -> None:
+        """A mapping has no synthetic version: beside columns synthesized before it may hold only
+        what has not one value per record, or the outcome, which is replaced."""
+        if table is self.table or not isinstance(self.model.data, Mapping):
+            return
+        before = [
+            name
+            for name in table.columns
+            if name != self.model.outcome and not table[name].equals(self.table[name])
+        ]
+        public = [
+            name
+            for name, value in self.model.data.items()
+            if name in self.model.public and self.n in np.shape(value)
+        ]
+        if before and public:
+            raise InvalidInput(
+                f"data must be a function of the table where {before[0]!r} is synthesized before: "
+                f"entry {public[0]!r} of the mapping has one value per record, and may hold the "
+                "true column"
+            )
 
 
 def _bound(
-    model: StanModel, table: pd.DataFrame, design: Design | None, checked: bool
+    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
 ) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
-    return BoundStanModel(model=model, table=table, design=design, checked=checked)
-
-
-def _one_draw(draws: Draws, draw: int) -> Draws:
-    """The fit reduced to one draw."""
-    place = np.unravel_index(draw, draws.divergent.shape)
-    return replace(
-        draws,
-        variables={name: values[place][None, None] for name, values in draws.variables.items()},
-        divergent=draws.divergent[place][None, None],
-        treedepth=draws.treedepth[place][None, None],
-        energy=draws.energy[place][None, None],
-    )
+    return BoundStanModel(model=model, table=table, design=design, checked=checked, recoded=recoded)

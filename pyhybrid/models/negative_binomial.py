@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.special import betaln, expit
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.models.coefficients import LinearModel, quadratic
-from pyhybrid.models.counts import check_counts, draw_counts_error
-from pyhybrid.models.design import Design
+from pyhybrid.models.coefficients import quadratic
+from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
 
@@ -20,7 +18,7 @@ __all__ = ["NegativeBinomial"]
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(LinearModel):
+class NegativeBinomial(CountModel):
     r"""Counts with log link: mean :math:`\mu_i = \exp(x_i'\beta)`, variance mu + mu^2 / phi.
 
     Priors: 1/phi ~ half-Cauchy(0, 5); beta ~ MVN(0, diag(s) L L' diag(s)), L ~ LKJ-Cholesky(6),
@@ -31,7 +29,8 @@ class NegativeBinomial(LinearModel):
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
-    Other parameters (the prior on beta) as in `pyhybrid.models.coefficients.LinearModel`.
+    Other parameters: the support, as in `pyhybrid.models.counts.CountModel`; the prior on beta, as
+    in `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -40,10 +39,6 @@ class NegativeBinomial(LinearModel):
 
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Counts: whole numbers from 0 to 2^31 - 1."""
-        check_counts(design, index)
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log NB(y | mu, phi), shape (S, b), in nats."""

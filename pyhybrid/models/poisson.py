@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.special import gammaln
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.models.coefficients import LinearModel, quadratic
-from pyhybrid.models.counts import check_counts, draw_counts_error
-from pyhybrid.models.design import Design
+from pyhybrid.models.coefficients import quadratic
+from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 
@@ -20,7 +18,7 @@ __all__ = ["Poisson"]
 
 
 @dataclass(frozen=True)
-class Poisson(LinearModel):
+class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
 
     Priors on beta as in `NegativeBinomial`.
@@ -30,7 +28,8 @@ class Poisson(LinearModel):
     formula : str
         Wilkinson formula, e.g. ``"visits ~ 1"``.
 
-    Other parameters (the prior on beta) as in `pyhybrid.models.coefficients.LinearModel`.
+    Other parameters: the support, as in `pyhybrid.models.counts.CountModel`; the prior on beta, as
+    in `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -39,10 +38,6 @@ class Poisson(LinearModel):
 
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Counts: whole numbers from 0 to 2^31 - 1."""
-        check_counts(design, index)
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log Poisson(y | mu), shape (S, b), in nats."""

@@ -17,12 +17,11 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.decimals import check_decimals, grid_ends, on_grid
 from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.regression import RegressionModel
 
-__all__ = ["ProportionModel", "decimals_of"]
-
-_MOST_DECIMALS = 8
+__all__ = ["ProportionModel"]
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,16 @@ class ProportionModel(RegressionModel):
         of the scaled outcome: Lipschitz bounds and epsilon belong to this scale.
     edge : float, default 1e-10
         Distance from 0 and 1 to which values beyond it are moved, on the unit scale, in (0, 0.1).
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
+        read from the data, and the charge says so and is not strict.
     """
 
     _: KW_ONLY
     lower: float = 0.0
     upper: float = 1.0
     edge: float = 1e-10
+    decimals: int | None = None
     density_above_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -61,11 +64,19 @@ class ProportionModel(RegressionModel):
             )
         if not 0 < self.edge < 0.1:
             raise InvalidInput(f"edge must lie in (0, 0.1): found {self.edge:g}")
+        check_decimals(self.decimals)
+        if self.decimals is not None:
+            grid_ends(self.decimals, self.lower, self.upper)
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with the scale that densities belong to."""
         scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
-        return {**super().describe(), **scale}
+        return {**super().describe(), **scale, "decimals": self.decimals}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values, if the user gave it."""
+        return self.decimals
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Raise InvalidInput, naming the first row, for outcomes outside the bounds."""
@@ -81,17 +92,8 @@ class ProportionModel(RegressionModel):
         unit = (y - self.lower) / (self.upper - self.lower)
         return np.clip(unit, self.edge, 1 - self.edge)
 
-    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
-        """Back to [lower, upper], with as many decimals as `like` has."""
-        scaled = self.lower + (self.upper - self.lower) * values
-        decimals = decimals_of(like)
-        rounded = scaled if decimals is None else np.round(scaled, decimals)
-        return np.clip(rounded, self.lower, self.upper)
-
-
-def decimals_of(values: FloatArray) -> int | None:
-    """Smallest number of decimals, 0 to 8, that all values keep to; None if there is none."""
-    for decimals in range(_MOST_DECIMALS + 1):
-        if np.array_equal(np.round(values, decimals), values):
-            return decimals
-    return None
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Back to [lower, upper], rounded to `decimals`."""
+        return on_grid(
+            self.lower + (self.upper - self.lower) * values, decimals, self.lower, self.upper
+        )

@@ -21,7 +21,9 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
+from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -94,9 +96,19 @@ class RegressionModel(ABC):
         """Outcomes of the table on the scale of the likelihood, record by record."""
         return y
 
-    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
-        """Replicates on the scale of the table, rounded as the outcomes `like` are."""
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values that does not depend on the data; None if the
+        model takes it from them."""
+        return 0
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Replicates on the scale of the table, rounded to `decimals`."""
         return values
+
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released for a column of this dtype."""
+        return limits_of_dtype(dtype)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data block as the model's program takes it."""
@@ -182,6 +194,17 @@ class BoundRegression:
         """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one
 
+    @property
+    def decimals_given(self) -> bool:
+        """True if the number of decimals of released values does not depend on the data."""
+        return self.model.given_decimals is not None
+
+    @cached_property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+        given = self.model.given_decimals
+        return decimals_of(self.outcome) if given is None else given
+
     @cached_property
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors)."""
@@ -227,7 +250,7 @@ class BoundRegression:
         except (np.linalg.LinAlgError, ValueError) as error:
             raise InvalidInput(
                 f"outcome and predictors must be of a size that can be fitted ({error}): "
-                f"centre and rescale {', '.join(self.design.columns[:5])}, or give a unit"
+                f"centre and rescale {', '.join(self.predictors[:5]) or 'them'}, or give a unit"
             ) from None
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
@@ -261,23 +284,33 @@ class BoundRegression:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """The table with its outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
-        table, X = (self.table, self.design.X) if given is None else (given, self._design_of(given))
-        values = self.model.draw_outcome(parameters, X, rng)
-        if not np.isfinite(values).all():
-            raise SamplingError("a replicate is not finite: the posterior has no finite mean")
-        values = self.model.from_support(values, self.outcome)
-        synthetic: pd.DataFrame = table.copy()
-        synthetic.attrs = {}  # notes on the confidential table would be published with it
-        synthetic[self.design.outcome] = in_dtype_of(values, self.table[self.design.outcome])
-        return synthetic
+        X = self.design.X if given is None else self._design_of(given)
+        like = self.table[self.design.outcome]
+
+        def outcomes_of(rows: Any) -> FloatArray:
+            values = self.model.draw_outcome(parameters, X[rows], rng)
+            if not np.isfinite(values).all():
+                raise SamplingError("a replicate is not finite: the posterior has no finite mean")
+            return self.model.from_support(values, self.decimals)
+
+        values = draw_within(outcomes_of, len(X), self.model.support(like.dtype))
+        decimals = self.model.given_decimals if self.density_above_one else None
+        return in_form_of(values, like, decimals).to_frame()
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
         """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""
         if all(given[name].equals(self.table[name]) for name in self.predictors):
             return self.design.X
         return self.design.matrix_of(given)
+
+
+def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
+    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
+    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
+        return in_dtype_of(values, like)
+    return in_decimals(values, like, decimals)
 
 
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
@@ -300,11 +333,7 @@ def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
     if not pd.api.types.is_integer_dtype(like.dtype):
         return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
     whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
-    plain = next(
-        (getattr(like.dtype, n) for n in ("numpy_dtype", "subtype") if hasattr(like.dtype, n)),
-        like.dtype,
-    )
-    limits = np.iinfo(plain)
+    limits = np.iinfo(plain_dtype(like.dtype))
     if limits.min <= values.min() and values.max() <= limits.max:
         return whole.astype(like.dtype)
     return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -9,7 +9,6 @@ weight, weights a prior, or whose log_lik is not the term in its model fails it.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,14 +18,14 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
-from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.errors import InvalidInput
 
 __all__ = [
     "check_declares",
     "check_log_lik",
-    "check_predicts",
     "check_weights_act",
     "unchecked_facts",
+    "usable_points",
 ]
 
 _ROUNDING = 1e-9  # of the log of a probability of 1
@@ -76,7 +75,7 @@ def check_weights_act(
     one, two = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
     two[:: max(2, n // 5)] = 0
     plain = ProgramAtPoints(program, data_of(np.ones(n), None))
-    points, at_one = _usable_points(plain, rng, program)
+    points, at_one = usable_points(plain, rng, program)
     log_lik = plain.quantities(points)["log_lik"]
     check_log_lik(program, log_lik, (len(points), n), density_above_one=True)
     usable = np.isfinite(log_lik).all(axis=1)
@@ -99,12 +98,26 @@ def check_weights_act(
         _compare(program, density - density_one, clipped, np.abs(at_one), "cap")
 
 
-def unchecked_facts(*, density_above_one: bool, by_record: bool, checked: bool) -> tuple[str, ...]:
+def unchecked_facts(
+    *,
+    density_above_one: bool,
+    by_record: bool,
+    checked: bool,
+    public: tuple[str, ...] = (),
+    in_python: bool = False,
+) -> tuple[str, ...]:
     """Sentences for a charge: what is only known from the user; see `pyhybrid.StanModel`."""
     said = [
         "The user's own program: replicates are made from a released draw and columns that are "
         "released, not from the confidential outcome."
     ]
+    if in_python:
+        said.append(
+            "The user's own functions in Python read no records but those that they are given: "
+            "they were tried on other values, not looked into."
+        )
+    if public:
+        said.append(f"The user states that these are public: {', '.join(public)}.")
     if not density_above_one:
         said.append("The user states that no density of the program exceeds 1.")
     if by_record:
@@ -113,7 +126,10 @@ def unchecked_facts(*, density_above_one: bool, by_record: bool, checked: bool) 
             "functions of that record alone."
         )
     if not checked:
-        said.append("THE PROGRAM'S USE OF THE WEIGHTS WAS NOT CHECKED: its epsilon may not hold.")
+        said.append(
+            "WHAT THE PROGRAM READS, AND ITS USE OF THE WEIGHTS, WERE NOT CHECKED: its epsilon may "
+            "not hold, and its replicates may hold confidential values."
+        )
     return tuple(said)
 
 
@@ -133,66 +149,7 @@ def check_log_lik(
         )
 
 
-def check_predicts(
-    program: StanProgram,
-    name: str,
-    data_of_outcome: Callable[[Any], Mapping[str, Any]],
-    outcome: Any,
-) -> None:
-    """Raise InvalidInput if the generated quantity `name` reads the confidential outcome.
-
-    Outcomes are put in another order: at the same points, with the same random numbers, replicates
-    must stay as they are.
-
-    Parameters
-    ----------
-    program : StanProgram
-    name : str
-    data_of_outcome : callable
-        Data block for outcomes (n,).
-    outcome : ndarray, shape (n,)
-
-    Warns
-    -----
-    UserWarning
-        If the program does not take the outcomes in another order, so that nothing can be said.
-    """
-    rng = np.random.default_rng(20220101)
-    moved = outcome[rng.permutation(outcome.size)]
-    one = data_of_outcome(outcome)
-    at = ProgramAtPoints(program, one)
-    points, _ = _usable_points(at, rng, program)
-    here = at.quantities(points).get(name)
-    if here is None:
-        return  # refused where it is used
-    try:
-        two = {
-            # A mapping may hold the outcome under any name.
-            key: moved if _same(value, outcome) else value
-            for key, value in data_of_outcome(moved).items()
-        }
-        there = ProgramAtPoints(program, two).quantities(points)[name]
-    except (InvalidInput, SamplingError):
-        warnings.warn(
-            f"whether {name!r} of program {program.name!r} reads the confidential outcome was not "
-            "checked: the program does not take the outcomes in another order",
-            stacklevel=3,
-        )
-        return
-    if not np.array_equal(here, there, equal_nan=True):
-        raise InvalidInput(
-            f"{name!r} of program {program.name!r} must not read the confidential outcome: it "
-            "changes when outcomes change places, which no epsilon covers; draw it from parameters "
-            "and predictors alone, before other random numbers of generated quantities, or give a "
-            "Python function as predict"
-        )
-
-
-def _same(value: Any, outcome: Any) -> bool:
-    return np.shape(value) == outcome.shape and bool(np.array_equal(value, outcome))
-
-
-def _usable_points(
+def usable_points(
     program_at: ProgramAtPoints, rng: np.random.Generator, program: StanProgram
 ) -> tuple[FloatArray, FloatArray]:
     """A few points where the log density is finite, and that density."""

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_flag
+from pyhybrid.checks import check_choice, check_flag
 from pyhybrid.engines.base import StanProgram
-from pyhybrid.engines.embedded_points import check_compiles
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
-from pyhybrid.models.stan_checks import check_declares, check_predicts, check_weights_act
+from pyhybrid.models.own_program import DataOfTable, Predictor
+from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
+from pyhybrid.models.stan_checks import check_declares
+from pyhybrid.models.stan_reads import NotChecked
 
 __all__ = ["StanModel"]
-
-DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
-Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +51,8 @@ class StanModel:
         How a replicate of the outcome is made: the name of a generated quantity with one value per
         record, or ``predict(parameters, df, rng)``, which gets the variables of one draw by name
         and the table without its outcome, and returns an array of shape (n,). Neither may read the
-        confidential outcome, which no epsilon would cover: a generated quantity that moves when
-        outcomes change places is refused.
+        confidential outcome, which no epsilon would cover: one that moves when other values stand
+        in its place is refused, and replicates are made from data without it.
     log_lik_weighted : bool, default False
         True for programs whose log_lik is already weighted, as the published ones and brms's: it is
         then never read from the fit, where a record of weight 0 has left no trace, but computed at
@@ -65,22 +63,38 @@ class StanModel:
         then refused.
     by_record : bool, default False
         True states that log_lik[i], and all data that it reads, are functions of record i alone. A
-        strict guarantee needs that; it cannot be checked from outside.
+        strict guarantee needs that. It is tried with other rows, for every pair of records; a
+        program that is found to read others is refused.
     predictors : tuple of str
-        Columns the program reads and leaves as they are, for the record; those of a formula are
-        known.
+        Columns that the function `data` reads beside the outcome; those of a formula are known.
+        The function is given these and the outcome, without row labels. In a sequence they come
+        with the synthetic values of columns that were synthesized before.
+    public : tuple of str
+        Names of what is public without being a column: entries of a mapping `data`, which count as
+        confidential otherwise, and objects with one value per record that functions read. The
+        charge names them.
+    if_unchecked : {"refuse", "local"}, default "refuse"
+        What to do with a program that cannot be checked, because it rejects other values than the
+        data's, or because stanli is missing: "local" releases all the same. The charge is then
+        asymptotic local and says that nothing was checked.
     monitored : tuple of str, optional
         Variables that must have converged; the program's parameters if omitted. Give variables
         that do not depend on labels where components can change names. The sum of log_lik is
         monitored in any case.
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15; 0 for counts. A strict charge needs it: if
+        omitted it is read from the data, and the charge says so and is not strict.
 
     Notes
     -----
     Censoring needs ``cap`` in the data block, with the term of record i as
     ``fmax(-cap, fmin(cap, weights[i] * f_i))``, and, to be told when there is none, ``int
     use_cap``; a program without ``use_cap`` gets a cap of 1e300 then. The clipping is checked like
-    the weights. Generated quantities that predict are drawn anew for every replicate, whichever
-    engine sampled. Starting points are Stan's own, also where other modes are looked for.
+    the weights. The prior must not read the outcome, nor log_lik the outcomes of other records:
+    both are tried with other values at random points, and at draws of the fit before a replicate
+    leaves. Constants computed from the data are given as numbers that are known beforehand.
+    Generated quantities that predict are drawn anew for every replicate, whichever engine sampled.
+    Starting points are Stan's own, also where other modes are looked for.
     """
 
     program: str | os.PathLike[str]
@@ -93,7 +107,10 @@ class StanModel:
     density_above_one: bool = True
     by_record: bool = False
     predictors: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
+    if_unchecked: str = "refuse"
     monitored: tuple[str, ...] | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("log_lik_weighted", "density_above_one", "by_record"):
@@ -108,8 +125,10 @@ class StanModel:
                 "predict must name a generated quantity, or be a function of (parameters, df, "
                 f"rng): found {type(self.predict).__name__}"
             )
-        if self.formula is not None and self.predictors:
-            raise InvalidInput("predictors are read from the formula: give one of the two")
+        check_decimals(self.decimals)
+        check_choice(self.if_unchecked, "if_unchecked", ("refuse", "local"))
+        for name in ("predictors", "public"):
+            object.__setattr__(self, name, _names(getattr(self, name), name))
         check_declares(self.source)
 
     @property
@@ -143,6 +162,9 @@ class StanModel:
             "log_lik_weighted": self.log_lik_weighted,
             "density_above_one": self.density_above_one,
             "by_record": self.by_record,
+            "decimals": self.decimals,
+            "public": list(self.public),
+            "if_unchecked": self.if_unchecked,
         }
 
     def bind(self, df: pd.DataFrame) -> BoundStanModel:
@@ -154,7 +176,8 @@ class StanModel:
             For an outcome that is missing or not numeric, predictors that are no columns, a formula
             that cannot be evaluated or has another outcome, a program that does not compile (with
             the compiler's message), does not take the data, whose log_lik has another length, whose
-            weights or cap do not act as they should, or whose replicates read the outcome.
+            weights or cap do not act as they should, whose replicates or prior read the outcome,
+            whose log_lik reads other records, or that cannot be checked.
         """
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
         if design.outcome != self.outcome:
@@ -165,25 +188,25 @@ class StanModel:
         unknown = [name for name in self.predictors if name not in df.columns]
         if unknown:
             raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")
-        bound = BoundStanModel(
-            model=self, table=df, design=None if self.formula is None else design
-        )
+        if self.outcome in self.predictors:
+            raise InvalidInput(f"outcome {self.outcome!r} must not be among the predictors")
+        coding = None if self.formula is None else design
+        recoded = coding is not None and reads_other_rows(coding, df)
+        bound = BoundStanModel(model=self, table=df, design=coding, recoded=recoded)
         try:
-            check_compiles(self.source)
-            check_weights_act(
-                self.source,
-                lambda alpha, cap: bound.stan_data(alpha, cap=cap),
-                bound.n,
-                weighted=self.log_lik_weighted,
-                capped=bound.takes_cap,
-            )
-            if isinstance(self.predict, str):
-                values = df[self.outcome].to_numpy()
-                check_predicts(self.source, self.predict, bound.data_of_outcome, values)
-        except EngineUnavailable as error:
-            warnings.warn(
-                f"whether the weights of program {self.source.name!r} act was not checked: {error}",
-                stacklevel=2,
-            )
-            return replace(bound, checked=False)
+            check_bound(bound)
+        except (EngineUnavailable, NotChecked) as error:
+            if self.if_unchecked == "local":
+                return replace(bound, checked=False)
+            raise InvalidInput(
+                f"what program {self.source.name!r} reads was not checked: {error}; name what is "
+                'public in predictors= and public=, or give if_unchecked="local" for a charge that '
+                "is never strict and says so"
+            ) from None
         return bound
+
+
+def _names(values: Any, name: str) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(each, str) for each in values):
+        raise InvalidInput(f"{name} must be a tuple of names: found {values!r}")
+    return tuple(values)

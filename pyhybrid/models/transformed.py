@@ -10,8 +10,8 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import Design, row_label
-from pyhybrid.models.proportions import decimals_of
 from pyhybrid.models.regression import RegressionModel
 from pyhybrid.models.transforms import LARGEST, TRANSFORMS
 
@@ -35,10 +35,13 @@ class TransformedModel(RegressionModel):
         Lower end of the prior of the deviation sigma, on the transformed scale. Many equal outcomes
         let the likelihood of a mixture grow without end as a component narrows onto them: a floor,
         such as 0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
+    decimals : int, optional
+        Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
+        read from the data, and the charge says so and is not strict.
 
     Notes
     -----
-    Released values are transformed back and keep the decimals of the data. Values beyond 2^53 in
+    Released values are transformed back and rounded to `decimals`. Values beyond 2^53 in
     size are moved to it; under ``"log"`` values that would round to 0 become the smallest positive
     one. Densities can exceed 1, so that relation "replace" costs twice as much.
     """
@@ -47,6 +50,7 @@ class TransformedModel(RegressionModel):
     transform: str = "identity"
     unit: float = 1.0
     min_sd: float = 0.0
+    decimals: int | None = None
     density_above_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -55,12 +59,18 @@ class TransformedModel(RegressionModel):
         check_positive(self.unit, "unit")
         if check_finite(self.min_sd, "min_sd") < 0:
             raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
+        check_decimals(self.decimals)
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with the scale that densities belong to."""
         own = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
         scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        return {**super().describe(), **own, "density": scale}
+        return {**super().describe(), **own, "decimals": self.decimals, "density": scale}
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values, if the user gave it."""
+        return self.decimals
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Raise InvalidInput, naming the first row, for outcomes that t cannot take."""
@@ -80,9 +90,9 @@ class TransformedModel(RegressionModel):
         """t(y / unit)."""
         return TRANSFORMS[self.transform].forward(y / self.unit)
 
-    def from_support(self, values: FloatArray, like: FloatArray) -> FloatArray:
-        """Transformed back, with as many decimals as `like` has."""
-        kind, decimals = TRANSFORMS[self.transform], decimals_of(like)
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Transformed back, rounded to `decimals`."""
+        kind = TRANSFORMS[self.transform]
         with np.errstate(over="ignore"):
             own = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
         if np.isnan(own).any():

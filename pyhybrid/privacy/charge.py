@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -25,14 +26,24 @@ from pyhybrid.checks import (
     check_positive,
 )
 from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.epsilon import KINDS, RELATIONS, STRICT, epsilon_of_bound
+from pyhybrid.privacy.epsilon import (
+    KINDS,
+    RELATIONS,
+    STRICT,
+    epsilon_of_bound,
+    epsilon_text,
+    round_up,
+)
+from pyhybrid.privacy.gaussian_curve import check_delta, epsilon_of_mu, mu_of_release
+from pyhybrid.privacy.local_account import ACCOUNTINGS
+from pyhybrid.privacy.range_epsilon import epsilon_of_range
 
 __all__ = [
     "CONFIDENTIAL_FIELDS",
     "PrivacyCharge",
 ]
 
-CONFIDENTIAL_FIELDS = ("bound",)
+CONFIDENTIAL_FIELDS = ("bound", "loss_range")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +55,7 @@ class PrivacyCharge:
     mechanism : str
         Name of the mechanism, e.g. ``"LipschitzWeighted"``.
     epsilon : float
-        For all released data sets, in nats, rounded up.
+        For all released data sets, in nats, rounded up, by the chosen `accounting`.
     kind : {"asymptotic local", "strict"}
         Asymptotic local: holds for this database, estimated from posterior draws, contracting to
         a global guarantee as n grows. Strict: holds for every database of the stated relation.
@@ -69,6 +80,20 @@ class PrivacyCharge:
         True if log densities above 0 can occur (continuous outcome).
     converged : bool
         False if the user insisted on a release although the chains had not converged.
+    accounting : {"lipschitz", "range", "gaussian"}
+        How epsilon was counted; see `pyhybrid.privacy.local_account`. A strict charge is counted
+        by the bound that was given.
+    delta : float
+        Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian".
+    loss_range : float or None
+        Largest range R of a record's weighted log-likelihood in one draw, nats. Confidential.
+    mu : float or None
+        One released draw is mu-GDP under `remove`: upper end of the largest deviation.
+    mu_standard_error : float or None
+        Monte Carlo standard error of the largest deviation.
+    unit : str or None
+        Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
+        The relation and epsilon are those of a whole unit.
     assumes, not_covered : tuple of str
         Plain sentences.
     seal : str
@@ -90,6 +115,12 @@ class PrivacyCharge:
     safety_factor: float = 1.0
     density_above_one: bool = False
     converged: bool = True
+    accounting: str = "lipschitz"
+    delta: float = 0.0
+    loss_range: float | None = field(default=None, repr=False)
+    mu: float | None = None
+    mu_standard_error: float | None = None
+    unit: str | None = None
     assumes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     seal: str = field(default="", repr=False, compare=False)
@@ -98,22 +129,85 @@ class PrivacyCharge:
         check_choice(self.kind, "kind", KINDS)
         check_choice(self.relation, "relation", RELATIONS)
         check_fraction(self.draw_quantile, "draw_quantile")
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column or None: found {self.unit!r}")
         check_count(self.n_synthetic, "n_synthetic", at_least=0)
         check_count(self.n_draws_released, "n_draws_released")
         if self.n_draws is not None or self.kind != STRICT:
             check_count(self.n_draws, "n_draws")
-        due = epsilon_of_bound(
-            self.bound,
-            n_draws_released=self.n_draws_released,
-            relation=self.relation,
-            density_above_one=self.density_above_one,
-            safety_factor=self.safety_factor,
-            kind=self.kind,
-        )
-        if check_finite(self.epsilon, "epsilon") < due:
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        self._check_account()
+        due = self.epsilon_by(self.accounting)
+        assert due is not None
+        if self.epsilon != math.inf and check_finite(self.epsilon, "epsilon") < due:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
+
+    def _check_account(self) -> None:
+        needed = {"gaussian": self.mu, "range": self.loss_range, "lipschitz": self.bound}
+        if needed[self.accounting] is None:
+            name = "mu" if self.accounting == "gaussian" else "loss_range"
+            raise InvalidInput(
+                f"{name} must be given for accounting={self.accounting!r}: found none"
+            )
+        if self.kind == STRICT and self.accounting == "gaussian":
+            raise InvalidInput("a strict charge must not be counted by a limit: found 'gaussian'")
+        if self.accounting == "gaussian":
+            check_delta(self.delta)
+        elif self.delta != 0:
+            raise InvalidInput(
+                f"delta must be 0 for accounting={self.accounting!r}: found {self.delta:g}"
+            )
+
+    def epsilon_by(self, accounting: str, *, delta: float | None = None) -> float | None:
+        """Epsilon of all sets by another accounting, rounded up; None if it was not computed."""
+        sides: dict[str, Any] = {
+            "n_draws_released": self.n_draws_released,
+            "relation": self.relation,
+        }
+        if accounting == "lipschitz":
+            return epsilon_of_bound(
+                self.bound,
+                density_above_one=self.density_above_one,
+                safety_factor=self.safety_factor,
+                kind=self.kind,
+                **sides,
+            )
+        if accounting == "range":
+            if self.loss_range is None or not math.isfinite(self.loss_range):
+                return None
+            return epsilon_of_range(self.safety_factor * self.loss_range, kind=self.kind, **sides)
+        at = self.delta if delta is None else delta
+        if self.mu is None or not math.isfinite(self.mu) or at == 0:
+            return None
+        return round_up(epsilon_of_mu(self.mu_of_release, at))
+
+    @property
+    def mu_of_release(self) -> float:
+        """Mu of all sets under the charge's relation; what composes by squares."""
+        assert self.mu is not None
+        return mu_of_release(
+            self.safety_factor * self.mu,
+            n_draws_released=self.n_draws_released,
+            relation=self.relation,
+        )
+
+    @property
+    def epsilon_lipschitz(self) -> float | None:
+        """Epsilon of the papers' accounting, 2 Delta a draw."""
+        return self.epsilon_by("lipschitz")
+
+    @property
+    def epsilon_range(self) -> float | None:
+        """Epsilon of range accounting, R a draw."""
+        return self.epsilon_by("range")
+
+    @property
+    def cost(self) -> str:
+        """Epsilon, and delta where there is one, in words."""
+        at = f" at delta = {self.delta:g}" if self.delta else ""
+        return f"epsilon = {epsilon_text(self.epsilon)}{at}"
 
     @classmethod
     def strict(
@@ -124,6 +218,7 @@ class PrivacyCharge:
         relation: str,
         n_synthetic: int = 0,
         n_draws_released: int = 1,
+        unit: str | None = None,
         assumes: tuple[str, ...] = (),
         not_covered: tuple[str, ...] = (),
     ) -> PrivacyCharge:
@@ -147,6 +242,7 @@ class PrivacyCharge:
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             bound=bound,
+            unit=unit,
             assumes=assumes,
             not_covered=not_covered,
         ).sealed()
@@ -164,15 +260,27 @@ class PrivacyCharge:
         text = json.dumps(self.as_dict(), sort_keys=True, default=str)
         return hashlib.sha256(f"pyhybrid charge {text}".encode()).hexdigest()
 
+    @property
+    def protected(self) -> str:
+        """What the relation speaks of: one record, or all records of one unit."""
+        return "one record" if self.unit is None else f"all records of one {_plain(self.unit)}"
+
     def as_dict(self) -> dict[str, Any]:
-        """All fields but the seal, confidential ones included, as plain JSON types."""
+        """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
+        is no row."""
         fields = asdict(self)
         del fields["seal"]
+        if self.unit is None:  # as charges were stored before there were units
+            del fields["unit"]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 
     def public(self) -> dict[str, Any]:
-        """The fields that may be published; the bound itself is not among them."""
-        return {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
+        """The fields that may be published, with epsilon by each accounting; no bound, no range."""
+        shown = {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
+        if self.kind == STRICT:
+            return shown
+        others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
+        return {**shown, **others}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> PrivacyCharge:
@@ -182,3 +290,8 @@ class PrivacyCharge:
             return cls(**{**fields, **tuples})
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"not a privacy charge: {error}") from None
+
+
+def _plain(name: str) -> str:
+    """A column's name on one line: a line break could forge a heading of the statement."""
+    return " ".join(name.split())

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, add_epsilons, shown
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, shown
+from pyhybrid.privacy.gaussian_curve import compose_mu
 
 __all__ = [
     "compose",
@@ -37,12 +40,12 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
     Raises
     ------
     InvalidInput
-        If kinds or relations differ and `allow_unlike` is False.
+        If kinds, relations or units of privacy differ and `allow_unlike` is False.
     """
-    labels = sorted({f"{charge.kind}, {charge.relation}" for charge in charges})
+    labels = sorted({f"{c.kind}, {c.relation} {c.protected}" for c in charges})
     if len(labels) > 1 and not allow_unlike:
         raise InvalidInput(
-            f"charges must be of one kind and relation: found {'; '.join(labels)}; "
+            f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
             "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
         )
     return add_epsilons(charge.epsilon for charge in charges)
@@ -53,14 +56,15 @@ def compose_charges(
 ) -> PrivacyCharge:
     """One charge for data sets whose columns were released one after the other.
 
-    Epsilons add (sequential composition). So do the bounds: the log-likelihood of a whole record
-    is the sum of those of its columns. Where only some densities can exceed 1, or safety factors
-    differ, bounds are first brought to the largest of both.
+    Epsilons add (sequential composition); mu adds by squares where all parts are counted by the
+    Gaussian limit at one delta, and a mixture of accountings is counted by range. Bounds and ranges
+    add: the log-likelihood of a whole record is the sum of those of its columns. Where only some
+    densities can exceed 1, or safety factors differ, bounds are first brought to the largest.
 
     Parameters
     ----------
     charges : sequence of PrivacyCharge
-        Of one relation, number of sets and number of released draws.
+        Of one relation, unit of privacy, number of sets and number of released draws.
     mechanism : str
         Name of what was made of them.
     allow_unlike : bool, default False
@@ -74,7 +78,7 @@ def compose_charges(
     """
     if not charges:
         raise InvalidInput("charges must hold at least one charge: found none")
-    for name in ("relation", "n_synthetic", "n_draws_released"):
+    for name in ("relation", "unit", "n_synthetic", "n_draws_released"):
         found = sorted({str(getattr(charge, name)) for charge in charges})
         if len(found) > 1:
             raise InvalidInput(f"charges must agree in {name}: found {', '.join(found)}")
@@ -96,7 +100,7 @@ def compose_charges(
     mixed = ("Strict charges of some columns were added to local ones of others.",)
     whole = PrivacyCharge(
         mechanism=mechanism,
-        epsilon=add_epsilons(c.epsilon for c in charges),
+        epsilon=math.inf,
         kind=kind,
         relation=first.relation,
         n_synthetic=first.n_synthetic,
@@ -107,10 +111,50 @@ def compose_charges(
         safety_factor=factor,
         density_above_one=above,
         converged=all(c.converged for c in charges),
+        unit=first.unit,
         assumes=_together(c.assumes for c in charges) + (mixed if len(kinds) > 1 else ()),
         not_covered=_together(c.not_covered for c in charges),
+        **_account_of(charges, factor),
     )
+    whole = replace(whole, epsilon=_epsilon_of(charges, whole))
     return whole.sealed() if all(c.is_sealed for c in charges) else whole
+
+
+def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, Any]:
+    """Accounting of the whole: mu adds by squares, ranges add; the tightest that all parts have."""
+    found: dict[str, Any] = {}
+    ranges = [_range_of(c) for c in charges]
+    if None not in ranges and any(c.loss_range is not None for c in charges):
+        found["loss_range"] = math.fsum(r for r in ranges if r is not None) / factor
+    if all(c.mu is not None for c in charges):
+        mus = [c.safety_factor * c.mu for c in charges if c.mu is not None]
+        found["mu"] = compose_mu(mus) / factor
+        found["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
+    asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
+    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found:
+        return {**found, "accounting": "gaussian", "delta": deltas.pop()}
+    counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in found else "range"
+    return {**found, "accounting": counted}
+
+
+def _range_of(charge: PrivacyCharge) -> float | None:
+    """Range of one draw with the safety factor; of a strict charge what its epsilon says."""
+    if charge.loss_range is not None:
+        return charge.safety_factor * charge.loss_range
+    if charge.kind != STRICT:
+        return None
+    sides = 2 if charge.relation == "replace" else 1
+    return charge.epsilon / (sides * charge.n_draws_released)
+
+
+def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float:
+    """What the parts state, added; by mu of the whole where it composes by squares."""
+    counted = whole.epsilon_by(whole.accounting)
+    assert counted is not None
+    if whole.accounting == "gaussian":
+        return counted
+    parts = [c.epsilon if c.kind == STRICT else c.epsilon_by(whole.accounting) for c in charges]
+    return max(counted, add_epsilons(part for part in parts if part is not None))
 
 
 def _price(above_one: bool, charge: PrivacyCharge) -> int:

@@ -167,7 +167,7 @@ def values_by_pattern(
     values = check_vector(y, "y")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise InvalidInput(f"y must be finite: record {wrong[0]} is {values[wrong[0]]}")
+        raise InvalidInput(f"y must be finite: record {wrong[0]} is not")
     check_positive(radius, "radius")
     check_choice(kind, "kind", ("relative", "absolute"))
     if pattern is None:

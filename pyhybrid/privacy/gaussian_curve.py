@@ -191,7 +191,8 @@ def _delta(mu: float, epsilon: float) -> float:
         return 0.0
     x = epsilon / mu - mu / 2
     if x < 0 and mu > 0.25:
-        return max(0.0, float(ndtr(-x) - math.exp(epsilon + float(log_ndtr(-x - mu)))))
+        log_other = min(epsilon + float(log_ndtr(-x - mu)), 0.0)  # above 0 by rounding only
+        return max(0.0, float(ndtr(-x)) - math.exp(log_other))
     density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     if density == 0:
         return 0.0

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from pyhybrid.checks import FloatArray, check_log_lik, check_positive
 from pyhybrid.errors import InvalidInput
@@ -48,6 +49,7 @@ __all__ = ["GaussianLimit", "gaussian_limit", "limit_of"]
 _BEYOND = 3.0  # standard errors that count as disagreement
 _WIDENING = 0.2  # of the neighbor's deviation: a few percent where n is large
 _SKEWNESS = 0.5
+_LARGEST = 1e150  # a mu above this has no epsilon that floats can hold
 _DEPTH = 5.0  # deviations out: where a delta of 1e-6 is decided
 _SMALLEST = 1e-12  # a mu below this tells nothing that doubles can show
 
@@ -162,30 +164,39 @@ def _limit(
     steps = np.array([check_positive(multiple, "multiples") for multiple in multiples])
     first = np.zeros(terms.n_distinct, dtype=np.intp)
     first[terms.place] = np.arange(terms.place.size)  # a record that has each distinct term
-    at = np.where(np.isfinite(mu.upper_by_record), mu.upper_by_record, 0.0)
+    at = np.where(mu.upper_by_record < _LARGEST, mu.upper_by_record, 0.0)
 
     def compute(g: FloatArray, _: FloatArray, columns: IntArray) -> tuple[FloatArray, ...]:
         records = first[columns]
         log_weights, _ = smoothed_log_weights(-g)
-        weights = np.exp(log_weights - log_weights.max(axis=0))
-        weights /= weights.mean(axis=0)
+        log_weights -= logsumexp(log_weights, axis=0) - np.log(g.shape[0])
         found = np.empty((2, records.size, steps.size, 2))
         for k, step in enumerate(steps):
             with np.errstate(over="ignore"):
-                factor = np.exp(step * at[records])
-            for side, loss in enumerate((1 - factor * weights, weights - factor)):
-                loss = np.maximum(loss, 0.0)
+                epsilon = step * at[records]
+                released = -np.expm1(np.minimum(epsilon + log_weights, 0.0))
+                left_out = np.maximum(np.exp(log_weights) - np.exp(epsilon), 0.0)
+            for side, loss in enumerate((released, left_out)):
                 known = effective_draws(loss, chains) if effective is None else effective[records]
                 found[0, :, k, side] = loss.mean(axis=0)
                 found[1, :, k, side] = loss.std(axis=0) / np.sqrt(known)
-        centered = g - g.mean(axis=0)
-        scale = np.where(mu.by_record[records] > _SMALLEST, np.sqrt((centered**2).mean(axis=0)), 1)
-        skewness = ((centered / np.where(scale > 0, scale, 1)) ** 3).mean(axis=0)
+        skewness = np.where(mu.by_record[records] > _SMALLEST, _skewness(g), 0.0)
         return found[0], found[1], skewness, spread_of(g)
 
     (delta, error, skewness, spread), unbounded = terms.by_record(compute)
     spread = np.where(unbounded, np.inf, spread)
     return _compared(mu, steps, delta, error, skewness, spread)
+
+
+def _skewness(g: FloatArray) -> FloatArray:
+    """Of each column, (b,); 0 for one that does not vary."""
+    moved = g - g[0]
+    largest = np.abs(moved).max(axis=0)
+    centered = moved / np.where(largest > 0, largest, 1.0)  # squares stay in the range of doubles
+    centered -= centered.mean(axis=0)
+    variance = (centered**2).mean(axis=0)
+    third = (centered**3).mean(axis=0)
+    return np.asarray(np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0))
 
 
 def _compared(
@@ -197,7 +208,7 @@ def _compared(
     spread: FloatArray,
 ) -> GaussianLimit:
     upper = mu.upper_by_record
-    finite = np.isfinite(spread) & np.isfinite(upper)
+    finite = np.isfinite(spread) & (upper < _LARGEST)
     formula = np.ones((upper.size, steps.size))
     with np.errstate(invalid="ignore"):
         skewed = upper * (1 + np.abs(skewness) * (_DEPTH**2 - 1) / (6 * _DEPTH))

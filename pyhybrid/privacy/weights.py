@@ -183,7 +183,7 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
     values = check_nonnegative_vector(risk, "risk")
     if values.max() > 1:
         where = int(np.argmax(values))
-        raise InvalidInput(f"risk must lie in [0, 1]: record {where} is {values[where]:g}")
+        raise InvalidInput(f"risk must lie in [0, 1]: record {where} is above")
     scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
     return np.clip(scale * (1 - values) + shift, 0, 1)
 

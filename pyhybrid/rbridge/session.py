@@ -153,7 +153,7 @@ def _package() -> Any:
 def _sources() -> list[str]:
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "R", package.parent / "R"):
-        if (folder / "risk.R").is_file():
+        if (folder / "bounds.R").is_file():
             return sorted(str(file) for file in folder.glob("*.R"))
     return []
 

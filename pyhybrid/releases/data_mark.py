@@ -102,13 +102,20 @@ def normalized(values: pd.Series) -> npt.NDArray[Any]:
 
     Text is taken for numbers if every value that is not missing is one.
     """
+    if isinstance(values.dtype, pd.SparseDtype):
+        values = pd.Series(values.to_numpy(), index=values.index)
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(values.dtype.categories.dtype if not values.isna().any() else object)
     dtype = values.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return _single(values.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
     missing = values.isna().to_numpy(dtype=bool)
-    text = np.where(missing, "", values.astype(str).to_numpy(dtype=object)).astype(str)
+    # Objects, as a fixed width would make every cell as long as the longest.
+    plain = values if values.dtype == object else values.astype(str)
+    text = np.empty(len(values), dtype=object)
+    text[:] = [
+        "" if gone else str(each) for each, gone in zip(plain.tolist(), missing, strict=True)
+    ]
     missing = missing | (text == "")
     told = {each: _number(each) for each in set(text[~missing].tolist())}
     if None in told.values():

@@ -29,6 +29,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -39,6 +40,7 @@ from pyhybrid.releases.parts import (
     write_json,
     write_table,
 )
+from pyhybrid.releases.published import published
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.running.files import folder_aside, make_private, whole_only
 
@@ -83,7 +85,8 @@ def save_release(
 ) -> None:
     """Write a release; see `pyhybrid.Release.save`. `notes` are further fields of run.json."""
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-        _write_public(aside / "public", record.charge, tables, statement, file_format)
+        bare = [published(table, record.synthesized) for table in tables]
+        _write_public(aside / "public", record.charge, bare, statement, file_format)
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
@@ -138,6 +141,7 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
             data=None if run.get("data") is None else DataMark.from_dict(run["data"]),
         ),
+        decisions=Decisions.of(**run.get("decisions", {})),
     )
 
 
@@ -205,6 +209,8 @@ def _write_confidential(
         "n_parts": len(parts),
         **notes,
     }
+    if record.decisions.as_dict():
+        run["decisions"] = record.decisions.as_dict()
     records.to_csv(folder / "records.csv", index=False)
     write_json(folder / "run.json", run)
     for name, text in attachments.items():

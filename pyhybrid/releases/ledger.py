@@ -23,10 +23,17 @@ from typing import Any, Protocol, runtime_checkable
 from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import KINDS, RELATIONS, STRICT, add_epsilons, epsilon_text
+from pyhybrid.privacy.epsilon import (
+    KINDS,
+    RELATIONS,
+    STRICT,
+    epsilon_text,
+)
+from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_mark import DataMark, keyed
 from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
+from pyhybrid.releases.spending import delta_of_new, is_delta, left_of, spent_on, spent_with
 
 __all__ = ["Charged", "ChargedTables", "Ledger", "LedgerEntry"]
 
@@ -86,6 +93,10 @@ class Ledger:
         Kind of the charges it takes; fixed when the ledger is created.
     relation : {"remove", "replace"}, optional
         Relation of the charges it takes; fixed when the ledger is created.
+    delta : float, optional
+        Of a ledger of asymptotic local charges: the public delta at which charges counted by the
+        Gaussian limit are added, by squares of their mu. 1e-6 if omitted when the ledger is
+        created; strict ledgers have none.
     allow_unlike : bool, default False
         Take charges of another kind or relation, too. The sum is then labelled: it is no
         guarantee of either kind.
@@ -130,6 +141,7 @@ class Ledger:
         budget: float | None = None,
         kind: str | None = None,
         relation: str | None = None,
+        delta: float | None = None,
         allow_unlike: bool = False,
         allow_other_data: bool = False,
         wait: float = 10.0,
@@ -139,20 +151,24 @@ class Ledger:
         self.allow_unlike = check_flag(allow_unlike, "allow_unlike")
         self._wait = check_finite(wait, "wait")
         given = _checked_terms(budget, kind, relation)
+        if delta is not None:
+            check_delta(delta)
         with self._file(create=not self.path.exists() and self._may_create(given)) as file:
             lines = file.lines()
             if not lines:
                 self._may_create(given)
-                lines = [file.append({"format": _FORMAT, **given}, after=[])]
+                terms = {**given, **delta_of_new(given["kind"], delta)}
+                lines = [file.append({"format": _FORMAT, **terms}, after=[])]
         terms = _terms(lines[0], self.path)
         self.budget: float = terms["budget"]
         self.kind: str = terms["kind"]
         self.relation: str = terms["relation"]
-        for name, value in given.items():
-            if value is not None and value != terms[name]:
+        self.delta: float | None = terms.get("delta")
+        for name, value in {**given, "delta": delta}.items():
+            if value is not None and value != terms.get(name):
                 raise InvalidInput(
-                    f"ledger {self.path} has {name} {terms[name]!r}, fixed when it was created: "
-                    f"found {value!r}; leave {name} out or start another file"
+                    f"ledger {self.path} has {name} {terms.get(name)!r}, fixed when it was "
+                    f"created: found {value!r}; leave {name} out or start another file"
                 )
 
     def __repr__(self) -> str:
@@ -175,22 +191,30 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """Sum of the epsilons, nats; see `label` for what it means."""
-        return _spent(self.entries)
+        """Epsilon of all entries, nats: those with a mu by squares at `delta`, the others added.
+
+        See `label` for what it means.
+        """
+        return spent_on(self.entries, self.delta)
 
     @property
     def left(self) -> float:
         """Budget less what is spent, nats, >= 0."""
-        return _left(self.budget, self.spent)
+        return left_of(self.budget, self.spent)
 
     @property
     def label(self) -> str:
         """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
         entries = self.entries
         found = {f"{entry.kind}, {entry.relation}" for entry in entries}
+        units = {entry.charge.get("unit") for entry in entries}
+        if len(units) > 1:
+            found |= {f"unit {unit or 'row'}" for unit in units}
         data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
         if found <= {f"{self.kind}, {self.relation}"}:
-            return f"{self.kind}, {self.relation} one record{data}"
+            at = f" at delta = {self.delta:g}" if any(e.mu is not None for e in entries) else ""
+            whose = next(iter(units), None) or "record"
+            return f"{self.kind}{at}, {self.relation} one {whose}{data}"
         unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
         return f"sum of unlike charges, no guarantee of any kind: {unlike}{data}"
 
@@ -297,18 +321,33 @@ class Ledger:
                 f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
                 "(--allow-unlike) adds it all the same and labels the sum"
             )
+        units = {entry.charge.get("unit") for entry in entries}
+        if units and charge.unit not in units and not self.allow_unlike:
+            whose = " and ".join(sorted(str(unit or "single rows") for unit in units))
+            raise InvalidInput(
+                f"charges in ledger {self.path} must have one unit of privacy, {whose}: found "
+                f"{charge.unit or 'single rows'}; what is hidden of a person is not the sum of the "
+                "two. Give unit= to all, or allow_unlike=True, which labels the sum"
+            )
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(
                 "a strict charge must be of chains that have converged, all of whose draws are "
                 f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
             )
-        left = _left(self.budget, _spent(entries))
-        if Decimal(repr(charge.epsilon)) > Decimal(repr(left)):
+        if charge.accounting == "gaussian" and charge.delta != self.delta:
+            raise InvalidInput(
+                f"charges in ledger {self.path} must be counted at its delta, "
+                f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
+                "accounting='range' where the ledger has none, or start another file"
+            )
+        before, cost = spent_on(entries, self.delta), spent_with(charge, entries, self.delta)
+        left = left_of(self.budget, before)
+        if Decimal(repr(cost)) > Decimal(repr(self.budget)):
             raise BudgetExceeded(
                 f"the release must cost at most what is left in ledger {self.path}, "
                 f"{epsilon_text(left)} of {epsilon_text(self.budget)}: it costs "
-                f"{epsilon_text(charge.epsilon)}. Nothing was written; lower its epsilon, or do "
-                "not release it"
+                f"{epsilon_text(left_of(cost, before))}. Nothing was written; lower its epsilon, "
+                "or do not release it"
             )
 
     def _may_create(self, given: Mapping[str, Any]) -> bool:
@@ -342,18 +381,11 @@ def _terms(first: Line, path: Path) -> dict[str, Any]:
         raise InvalidInput(
             f"ledger {path} must be of format {_FORMAT}: found {found}, of a later pyhybrid"
         )
+    delta = terms.pop("delta", None)
     known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
-    if not known or None in _checked_terms(**terms).values():
+    if not known or None in _checked_terms(**terms).values() or not is_delta(delta):
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
-    return terms
-
-
-def _spent(entries: tuple[LedgerEntry, ...]) -> float:
-    return add_epsilons(entry.epsilon for entry in entries)
-
-
-def _left(budget: float, spent: float) -> float:
-    return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
+    return terms if delta is None else {**terms, "delta": delta}
 
 
 def _same(entry: LedgerEntry, content: str, path: Path) -> LedgerEntry:

@@ -10,6 +10,7 @@ from typing import Any
 from pyhybrid.checks import check_choice, check_finite, check_flag
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.epsilon import KINDS, RELATIONS
+from pyhybrid.privacy.gaussian_curve import mu_of_release
 from pyhybrid.releases.chained_file import Line
 from pyhybrid.releases.data_mark import DataMark
 
@@ -32,6 +33,10 @@ class LedgerEntry:
         Nats.
     kind, relation : str
         As in `pyhybrid.PrivacyCharge`.
+    delta : float
+        Of a charge counted by the Gaussian limit; 0 otherwise.
+    mu : float or None
+        Of such a charge, all sets together under its relation: what composes by squares.
     charge : mapping
         The public part of the charge.
     identifier, content_sha256 : str
@@ -48,6 +53,8 @@ class LedgerEntry:
     epsilon: float
     kind: str
     relation: str
+    delta: float
+    mu: float | None
     charge: Mapping[str, Any]
     identifier: str
     content_sha256: str
@@ -83,11 +90,23 @@ def _read_entry(line: Line) -> LedgerEntry:
         epsilon=charge["epsilon"],
         kind=charge["kind"],
         relation=charge["relation"],
+        delta=check_finite(charge.get("delta", 0.0), "delta"),
+        mu=_mu_of(charge),
         charge=charge,
         identifier=content["identifier"],
         content_sha256=content["content_sha256"],
         sha256=line.sha256,
         other_data=check_flag(content.get("other_data", False), "other_data"),
+    )
+
+
+def _mu_of(charge: Mapping[str, Any]) -> float | None:
+    if charge.get("accounting") != "gaussian":
+        return None
+    return mu_of_release(
+        check_finite(charge["safety_factor"], "safety_factor") * check_finite(charge["mu"], "mu"),
+        n_draws_released=charge["n_draws_released"],
+        relation=charge["relation"],
     )
 
 

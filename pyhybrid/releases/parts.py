@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -36,8 +37,11 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
+    except OSError as error:
+        reason = error.strerror or "damaged"
+        raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
+    except ValueError:  # its text can quote values
+        raise InvalidInput(f"{path} must be a file of a saved release: it is no JSON") from None
     if not isinstance(content, dict):
         raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
     return content
@@ -66,8 +70,11 @@ def read_records(path: Path) -> pd.DataFrame:
     """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
     try:
         return pd.read_csv(path, dtype=str)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} must be a file of a saved release: {error}") from None
+    except OSError as error:
+        reason = error.strerror or "damaged"
+        raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
+    except ValueError:  # its text can quote values
+        raise InvalidInput(f"{path} must be a file of a saved release: it is no table") from None
 
 
 def table_schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
@@ -99,11 +106,22 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         return
     try:
         table.to_parquet(path)
-    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:  # pyarrow's, too
-        reason = str(error).split("\n")[0]
+    except (TypeError, ValueError, OverflowError, NotImplementedError):  # pyarrow's, too
+        # What pyarrow says quotes the value that it trips over.
         raise InvalidInput(
-            f"the table cannot be written as Parquet: {reason}; save as csv"
+            f"the table cannot be written as Parquet: {_culprit(table)} holds values that Parquet "
+            "has no type for; save as csv, or make them of one type"
         ) from None
+
+
+def _culprit(table: pd.DataFrame) -> str:
+    """The first column, or the index, that cannot be written as Parquet."""
+    for name in table.columns:
+        try:
+            table[[name]].reset_index(drop=True).to_parquet(io.BytesIO())
+        except (TypeError, ValueError, OverflowError, NotImplementedError):
+            return f"column {str(name)!r}"
+    return "the index, or a column name,"
 
 
 def read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
@@ -111,8 +129,10 @@ def read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
         text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'damaged'}") from None
+    except ValueError:  # its text can quote values
+        raise InvalidInput(f"{path} cannot be read: it is no table as it was saved") from None
     entries = [*schema["index"], *schema["columns"]]
     if text.shape[1] != len(entries):
         raise InvalidInput(f"{path} must have {len(entries)} columns: found {text.shape[1]}")

@@ -17,8 +17,9 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.decisions import Decisions
 
 __all__ = ["Confidential", "ReleaseRecord"]
 
@@ -41,6 +42,8 @@ class Confidential:
         Root of all random streams: the seed.
     censored : ndarray of bool, shape (n,), or None
         Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
+    account : LocalAccount or None
+        Range and mu by record of the released fit; not saved.
     data : DataMark or None
         Which data the release is of, for a ledger; None of a release of an earlier version.
     """
@@ -51,6 +54,7 @@ class Confidential:
     lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
+    account: LocalAccount | None = None
     data: DataMark | None = None
 
     def __repr__(self) -> str:
@@ -85,6 +89,11 @@ class ReleaseRecord:
         True if the user gave a seed.
     confidential : Confidential
         Weights, bounds, seed. Never publish.
+    exposed : mapping of str to str
+        Columns that were not synthesized and must not be published without a decision, with the
+        reason; see `pyhybrid.fitting.exposed`. Not saved.
+    decisions : Decisions
+        What was decided on columns that were not synthesized.
     fit : PosteriorFit or None
         The released fit; not saved.
     reweighted : Reweighted or None
@@ -100,6 +109,8 @@ class ReleaseRecord:
     requested: SamplerSettings | None = None
     seeded: bool
     confidential: Confidential
+    exposed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    decisions: Decisions = field(default_factory=Decisions, repr=False)
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
 
@@ -107,7 +118,7 @@ class ReleaseRecord:
         c = self.charge
         return (
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)>"
+            f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
         )
 
     def save(self, *_: Any, **__: Any) -> None:

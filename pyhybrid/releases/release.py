@@ -11,9 +11,10 @@ import pandas as pd
 
 from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.randomness import new_identifier
 from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Confidential, ReleaseRecord
@@ -55,8 +56,8 @@ class Release(ReleaseRecord):
         c = self.charge
         return (
             f"<Release of {c.n_synthetic} synthetic set(s) of {len(self.synthetic[0])} records by "
-            f"{c.mechanism}: epsilon = {epsilon_text(c.epsilon)} "
-            f"({c.kind}, {c.relation} one record)>"
+            f"{c.mechanism}: {c.cost} "
+            f"({c.kind}, {c.relation} {c.protected})>"
         )
 
     @property
@@ -141,14 +142,33 @@ class Release(ReleaseRecord):
             raise InvalidInput(
                 f"table must have no columns but those of the release: {added[0]!r} is not in it"
             )
-        restored = []
-        for synthetic in self.synthetic:
-            whole = table.copy()
-            whole.attrs = {}  # notes on the confidential table would be published with it
-            for column in self.synthesized:
-                whole[column] = synthetic[column]
-            restored.append(whole)
+        own = list(self.synthesized)
+        restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored).sealed()
+
+    def with_decisions(self, decisions: Decisions) -> Release:
+        """The release with columns left out, or replaced by numbers, as `decisions` say.
+
+        Raises
+        ------
+        InvalidInput
+            For a column that needs a decision and has none, or a name that is no column's.
+        """
+        self.check_seal()
+        table, before = self.synthetic[0], self.decisions
+        labels = [str(name or "index") for name in table.index.names]
+        names = [*map(str, table.columns), *labels, *before.drop]
+        whole = before.with_these(decisions)
+        check_decided(self.exposed, whole, names, self.synthesized)
+        if whole == before:
+            return self
+        new = Decisions.of(
+            [name for name in decisions.drop if name not in before.drop],
+            decisions.keep,
+            [name for name in decisions.ids if name not in before.ids],
+        )
+        tables = decided_tables(self.synthetic, new, self.confidential.entropy)
+        return replace(self, synthetic=tables, decisions=whole).sealed()
 
     def save(
         self,
@@ -158,6 +178,9 @@ class Release(ReleaseRecord):
         file_format: str = "csv",
         attachments: Mapping[str, str] | None = None,
         ledger: Ledger | None = None,
+        drop: str | Sequence[str] = (),
+        keep: str | Sequence[str] = (),
+        ids: str | Sequence[str] = (),
     ) -> None:
         """Write the release: ``public/`` to give away and ``confidential/`` to keep.
 
@@ -177,12 +200,17 @@ class Release(ReleaseRecord):
         ledger : Ledger, optional
             Takes the charge before anything is written; the entry's number and hash are kept in
             ``confidential/run.json``. Saving the same release again costs nothing more.
+        drop, keep, ids : str or sequence of str
+            Columns that were not synthesized: to leave out, to publish as they are although they
+            look like names, identifiers, free text or a function of a synthesized column, and to
+            replace by numbers; row labels by the name of the index, or "index".
 
         Raises
         ------
         InvalidInput
-            If the folder is not empty, the format is unknown, or the release has changed since it
-            was made (`check_seal`); see also `Ledger.add`.
+            If the folder is not empty, the format is unknown, a column needs a decision (named with
+            the reason), or the release has changed since it was made (`check_seal`); see also
+            `Ledger.add`.
         BudgetExceeded
             If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
@@ -193,17 +221,18 @@ class Release(ReleaseRecord):
             raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
         check_output_folder(folder, overwrite=overwrite)
         self.check_seal()
+        own = self.with_decisions(Decisions.of(drop, keep, ids))
         # First, so that nothing is written past the budget, and no data are without an entry.
-        entry = None if ledger is None else ledger.add(self)
+        entry = None if ledger is None else ledger.add(own)
         save_release(
             folder,
-            record=self,
-            tables=self.synthetic,
-            parts=self.parts,
-            statement=self.statement,
+            record=own,
+            tables=own.synthetic,
+            parts=own.parts,
+            statement=own.statement,
             notes={
-                "identifier": self.identifier,
-                "content_sha256": self.content_digest(),
+                "identifier": own.identifier,
+                "content_sha256": own.content_digest(),
                 "ledger": None
                 if entry is None
                 else {"entry": entry.number, "sha256": entry.sha256},

@@ -46,9 +46,9 @@ def tables_digest(tables: Sequence[pd.DataFrame]) -> str:
     for table in tables:
         names = [[str(name), str(dtype)] for name, dtype in table.dtypes.items()]
         digest.update(json.dumps([len(table), names, list(map(str, table.index.names))]).encode())
-        digest.update(_values(pd.util.hash_pandas_object(table.index, index=False)))
+        digest.update(_hashed(table.index))
         for place in range(table.shape[1]):
-            digest.update(_values(pd.util.hash_pandas_object(table.iloc[:, place], index=False)))
+            digest.update(_hashed(table.iloc[:, place]))
     return digest.hexdigest()
 
 
@@ -83,7 +83,11 @@ def _kept(kept: Confidential) -> list[Any]:
     ]
 
 
-def _values(hashed: pd.Series) -> bytes:
+def _hashed(values: pd.Series | pd.Index) -> bytes:
+    """A hash of each value; of objects, which may have none, by their text."""
+    if isinstance(values, pd.Series) and values.dtype == object:
+        values = pd.Series([f"{type(each).__name__} {each}" for each in values], dtype=object)
+    hashed = pd.util.hash_pandas_object(values, index=False, categorize=False)
     return np.asarray(hashed, dtype=np.uint64).tobytes()
 
 

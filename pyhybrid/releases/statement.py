@@ -18,8 +18,8 @@ from pyhybrid.releases.record import ReleaseRecord
 __all__ = ["privacy_statement"]
 
 _RELATION = {
-    "remove": "differ by one record left out",
-    "replace": "differ in the values of one record",
+    "remove": "differ by {} left out",
+    "replace": "differ in the values of {}",
 }
 
 
@@ -48,6 +48,7 @@ def privacy_statement(
         _bullets(charge.not_covered),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
+        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -65,9 +66,10 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     columns = " ".join(", ".join(release.synthesized).split())
     together = "" if charge.n_synthetic == 1 else " together"
     return (
-        f"**epsilon = {epsilon_text(charge.epsilon)}** for {sets}{together}; "
+        f"**{charge.cost}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
-        f"neighbour relation: **{charge.relation} one record**; mechanism: {charge.mechanism}.\n\n"
+        f"neighbour relation: **{charge.relation} {charge.protected}**; "
+        f"mechanism: {charge.mechanism}.\n\n"
         f"The column(s) {columns} of {n_records} records were replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
@@ -89,7 +91,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 
 def _meaning(charge: PrivacyCharge) -> str:
-    difference = _RELATION[charge.relation]
+    difference = _RELATION[charge.relation].format(charge.protected)
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -104,11 +106,38 @@ def _meaning(charge: PrivacyCharge) -> str:
         if charge.relation == "replace" and charge.density_above_one
         else ""
     )
-    return (
-        f"For two databases that {difference}, the probability (density) of releasing what was "
-        f"released differs by a factor of at most exp(epsilon). Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any record. {scope}{doubled}"
+    exception = (
+        f", but for outcomes that have a probability of at most delta = {charge.delta:g} together"
+        if charge.delta
+        else ""
     )
+    return (
+        f"For two databases that {difference}, the probability of any set of outcomes differs by a "
+        f"factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
+        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
+        f"{_accounts(charge)}"
+    )
+
+
+def _accounts(charge: PrivacyCharge) -> str:
+    """What stands beside the number: the other accountings of a local charge."""
+    if charge.kind == STRICT or charge.mu is None:
+        return ""
+    others = {
+        "by the range of the log-likelihoods": charge.epsilon_range,
+        "by the Lipschitz bound of the papers": charge.epsilon_lipschitz,
+    }
+    shown = [f"{epsilon_text(value)} {how}" for how, value in others.items() if value is not None]
+    return (
+        "\n\nThe same release counted in other ways, as epsilon without a delta: "
+        f"{'; '.join(shown)}. The guarantee is per instance: it speaks of the records that are in "
+        f"these data. One released draw is mu-Gaussian differentially private with mu = "
+        f"{charge.mu:.4g} (standard error {charge.mu_standard_error:.1g}, upper end charged)."
+    )
+
+
+def _whose(charge: PrivacyCharge) -> str:
+    return "record" if charge.unit is None else " ".join(charge.unit.split())
 
 
 def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
@@ -118,7 +147,7 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
         column = " ".join(", ".join(step.synthesized).split())
         lines[place] = (
             f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
-            f"epsilon = {epsilon_text(step.charge.epsilon)} ({step.charge.kind})\n\n{lines[place]}"
+            f"{step.charge.cost} ({step.charge.kind})\n\n{lines[place]}"
         )
     return lines
 

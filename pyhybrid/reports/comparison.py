@@ -81,7 +81,7 @@ def _kinds(comparison: Comparison) -> set[str]:
 
 
 def _kind(charge: PrivacyCharge) -> str:
-    return f"{charge.kind}, {charge.relation} one record"
+    return f"{charge.kind}, {charge.relation} {charge.protected}"
 
 
 def in_lines(name: str, *, gap: str = "\n") -> str:

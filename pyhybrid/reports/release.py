@@ -213,8 +213,9 @@ def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
     )
     text = (
         f"The overall bound of one released draw is {number_text(bound)} nats. The mean by-record "
-        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves room to "
-        "give records of weight below 1 more of it at the same epsilon, as re-weighting does."
+        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves "
+        "room to give records of weight below 1 more of it at the same epsilon, as re-weighting "
+        "does."
     )
     return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
 

@@ -102,7 +102,7 @@ def _privacy(releases: Mapping[str, Release]) -> Table:
         ["epsilon", *(epsilon_text(c.epsilon) for c in charges), "0", "no limit", epsilon],
         [
             "kind, relation",
-            *(f"{c.kind}, {c.relation} one record" for c in charges),
+            *(f"{c.kind}, {c.relation} {c.protected}" for c in charges),
             "strict",
             "none",
             "; ".join(meaning.get(kind, kind) for kind in kinds) + ".",

@@ -48,7 +48,7 @@ def csv(tmp_path: Path) -> Path:
     n = 80
     table = pd.DataFrame(
         {
-            "id": [f"{i:04d}" for i in range(n)],
+            "id": [f"{i % 5:04d}" for i in range(n)],
             "visits": rng.negative_binomial(2, 0.3, n),
             "country": rng.choice(["NA", "DE", ""], n),
             "price": rng.choice(["1.50", "2.00", "NA"], n),
@@ -118,6 +118,7 @@ def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
 
 
 FORMULA = ["--formula", "visits ~ 1"]
+NAMED = ["--model", "poisson"]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +148,12 @@ FORMULA = ["--formula", "visits ~ 1"]
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--model", "gamma"],
          "negative_binomial, poisson"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "magic"], "lipschitz"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--engine", "magic"], "auto, cmdstan, embedded"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--engine", "magic"],
+         "auto, cmdstan, embedded"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--mechanism", "unweighted", "--scale", "1"],
          "takes no --scale"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
-        ("visits\n1\n2\n", ["data.csv", *FORMULA, "--seed", "-3"], "seed must be"),
+        ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--seed", "-3"], "seed must be"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--format", "xlsx"], "csv, parquet"),
         ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
         ("visits\n1\n2\n", ["data.csv"], "--formula"),
@@ -207,6 +209,24 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
     monkeypatch.setattr(sys, "argv", ["pyhybrid", "synthesize", str(csv), *FORMULA, "--out", "o"])
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+def test_python_m_is_the_command(tmp_path: Path) -> None:
+    def answer(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pyhybrid", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(Path(ph.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert answer("--version") == (0, f"pyhybrid {ph.__version__}\n", "")
+    code, out, err = answer("synthesize", "none.csv", "--formula", "y ~ 1", "--out", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("pyhybrid: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -110,8 +110,12 @@ def test_an_engine_that_cannot_go_on_starts_anew(bound: Any) -> None:
             return EmbeddedEngine().sample(*args, **kwargs)
 
     engine = Plain()
-    rule = replace(MANY, ess_per_chain=110)
-    fit = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=rule).unweighted()
+    hard = replace(MANY, ess_per_chain=1e6)  # more than any chains reach
+    session = open_session(
+        bound, seed=1, engine=engine, settings=SHORT, rule=hard, on_not_converged="warn"
+    )
+    with pytest.warns(UserWarning, match="effective sample size"):
+        fit = session.unweighted()
     assert engine.calls == fit.diagnostics.attempts == 2
 
 
@@ -144,3 +148,43 @@ def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
         open_session(bound, seed=4, engine=engine, settings=settings)
     )
     assert alone.fit.draws.provenance.settings.warmup == 800
+
+
+@pytest.mark.parametrize("also_then", [False, True])
+def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
+    bound: Any, also_then: bool
+) -> None:
+    """One chain's step came out too large: half of the smallest for all, and no third try."""
+
+    def diverged(draws: Draws) -> Draws:
+        divergent = draws.divergent.copy()
+        divergent[0, ::20] = True
+        return replace(draws, divergent=divergent)
+
+    class Diverging(Recording):
+        steps: list[Any]
+
+        def sample(self, *args: Any, **kwargs: Any) -> Draws:
+            made = diverged(super().sample(*args, **kwargs))
+            self.steps = [made.step_size]
+            return made
+
+        def more(self, *args: Any, **kwargs: Any) -> Draws:
+            made = super().more(*args, **kwargs)
+            self.steps.append(made.step_size)
+            return diverged(made) if also_then else made
+
+    engine = Diverging()
+    rule = ConvergenceRule(rhat=1.09, ess_per_chain=1)
+    session = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=rule)
+    if also_then:
+        with pytest.raises(NotConverged, match="transitions diverged"):
+            session.unweighted()
+    else:
+        assert session.unweighted().diagnostics.n_divergent == 0
+    n = SHORT.draws
+    assert [(kind, k) for kind, _, k in engine.asked] == [
+        ("sample", n), ("sample", 2 * n), ("more", 2 * n),
+    ]  # fmt: skip
+    np.testing.assert_allclose(engine.steps[1], engine.steps[0].min() / 2)
+    assert len({seed for _, seed, _ in engine.asked[1:]}) == 2

@@ -200,7 +200,7 @@ def test_bad_arguments_are_named(real: pd.DataFrame, changed: Any, message: str)
         (lambda d: d.drop(columns="sex"), "key 'sex' must be in synthetic set 2"),
         (lambda d: d.assign(sex=None), "column 'sex' must have values: all are missing in syn"),
         (lambda d: d.assign(age=np.nan), "column 'age' must have values"),
-        (lambda d: d.assign(sex="x"), "'x' of synthetic set 2 is not one of them"),
+        (lambda d: d.assign(sex="x"), "row 0 of synthetic set 2, counted from 0"),
         (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 2"),
         (lambda d: d.assign(age=np.inf), "column 'age' must be finite: row 0 of synthetic set 2"),
         (lambda d: d.set_axis(["age", "age"], axis=1), "'age' is twice in synthetic set 2"),

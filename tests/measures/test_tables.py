@@ -275,6 +275,18 @@ def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
     assert list(found.intervals()["source"].unique()) == ["data", "synthetic"]
 
 
+def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFrame) -> None:
+    sets = [population(600, seed) for seed in range(2, 8)]
+    found = ph.model_utility(real, sets, "age ~ income", rule="nested", n_imputations=3)
+    fits = [sm.OLS.from_formula("age ~ income", table).fit() for table in sets]
+    q = np.array([f.params for f in fits]).reshape(3, 2, 2)
+    v = np.array([f.bse**2 for f in fits]).reshape(3, 2, 2)
+    expected = ph.combine_nested(q, v)
+    assert found.table["synthetic_lower"].to_numpy() == pytest.approx(expected.interval()[0])
+    other = ph.combine_nested(q.reshape(2, 3, 2), v.reshape(2, 3, 2))  # the control: other nests
+    assert found.table["synthetic_lower"].to_numpy() != pytest.approx(other.interval()[0])
+
+
 def test_one_set_has_an_interval_of_its_own(real: pd.DataFrame) -> None:
     other = population(600, 2)
     found = ph.model_utility(real, other, "age ~ sex", rule="single")
@@ -339,7 +351,7 @@ def test_reads_what_can_be_read_in_one_way() -> None:
         (lambda d: d.iloc[:1], "at least 2 rows: found 1"),
         (lambda d: d.iloc[:0], "at least 2 rows: found 0"),
         (lambda d: d.assign(income=np.nan), "column 'income' must have values: all are missing"),
-        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: 'z'"),
+        (lambda d: d.assign(job="z"), "column 'job' must have the categories of the data: row 0"),
         (lambda d: d.assign(age="old"), "column 'age' must be numeric in synthetic set 1"),
         (lambda d: d.assign(income=np.inf), "column 'income' must be finite"),
         (lambda d: d.to_numpy(), "must be a DataFrame or a sequence"),
@@ -378,7 +390,11 @@ def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -
     [
         (1, "age ~ sex", {}, "rule 'partially_synthetic' needs at least 2 synthetic sets"),
         (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set: found 2"),
-        (2, "age ~ sex", {"rule": "nested"}, "rule must be one of"),
+        (2, "age ~ sex", {"rule": "other"}, "rule must be one of"),
+        (4, "age ~ sex", {"rule": "nested"}, "the rule 'nested' needs n_imputations"),
+        (5, "age ~ sex", {"rule": "nested", "n_imputations": 2}, "must divide the number of sets"),
+        (4, "age ~ sex", {"rule": "nested", "n_imputations": 1}, "n_imputations must be a whole"),
+        (2, "age ~ sex", {"n_imputations": 2}, "n_imputations is for the rule 'nested'"),
         (2, "age ~ town", {}, "cannot be fitted to the data"),
         (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
         (2, "age ~ sex", {"level": 1}, "level must lie in"),
@@ -403,6 +419,21 @@ def test_separable_logit_is_refused_and_not_reported(real: pd.DataFrame) -> None
     data = real.assign(old=(real["age"] > 50).astype(int))
     with pytest.raises(ph.InvalidInput, match=r"cannot be fitted to the data|does not converge"):
         ph.model_utility(data, [data, data], "old ~ age", model="logit")
+
+
+@pytest.mark.parametrize("value", [3.0, 0.1, 1e7 / 3, 0.0])
+def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
+    real: pd.DataFrame, value: float
+) -> None:
+    """A constant outcome has residuals of 0, or of a last digit, as the processor rounds."""
+    flat = real.assign(age=value)
+    for formula in ("age ~ 1", "age ~ sex"):
+        with pytest.raises(ph.InvalidInput, match="must leave something unexplained in the data"):
+            ph.model_utility(flat, [flat, flat], formula)
+    precise = real.assign(
+        age=value * (1 + 1e-6 * real["age"]) + 1e-6 * real["age"]
+    )  # the negative control
+    ph.model_utility(precise, [precise, precise], "age ~ sex")
 
 
 def test_bad_arrays_are_named() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.budget import _search
 from tests.fitting.test_reweighting import MODEL, mixture
 
 TABLE = mixture(400)
-OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded"}
+SETTINGS = SamplerSettings(warmup=400, draws=500)
+OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
 
 
 @pytest.mark.parametrize(

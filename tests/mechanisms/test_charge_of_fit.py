@@ -34,7 +34,7 @@ def bound(**given: Any) -> Any:
     """A bound model likewise."""
     own = {
         "synthesized": ("visits",), "data_dependent": (), "assumptions": ("The model's own word.",),
-        "density_above_one": False,
+        "density_above_one": False, "decimals": 0, "decimals_given": True,
     }  # fmt: skip
     return SimpleNamespace(**{**own, **given})
 
@@ -63,7 +63,7 @@ def test_a_local_charge() -> None:
     for words in ("quantile", "computed from all records", "NOT CONVERGED", "calibration"):
         assert not says(charge, words), words
     assert len(charge.assumes) == 5
-    assert len(charge.not_covered) == 4
+    assert len(charge.not_covered) == 6
 
 
 @pytest.mark.parametrize("overall", [np.inf, np.nan])
@@ -93,7 +93,7 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert says(charge, "records that the calibration was made from") == calibrated
     assert len(charge.assumes) == 5 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
-    assert len(charge.not_covered) == 4 + calibrated
+    assert len(charge.not_covered) == 6 + calibrated
 
 
 def test_what_takes_strictness_away_is_said() -> None:

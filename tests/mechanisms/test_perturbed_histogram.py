@@ -17,6 +17,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.mechanisms.perturbed_histogram import _Bins
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
@@ -41,7 +42,7 @@ def table() -> pd.DataFrame:
     n = 500
     return pd.DataFrame(
         {
-            "id": [f"{i:03d}" for i in range(n)],
+            "id": [f"{i % 5:03d}" for i in range(n)],
             "age": pd.array(rng.binomial(100, 0.3, n), dtype="Int16"),
             "income": rng.gamma(5, 5, n).clip(0, 100).astype("float32"),
             "group": pd.Categorical(rng.choice(["a", "b"], n)),
@@ -349,3 +350,30 @@ def test_refusals_on_the_command_line(
     assert error.count("\n") == 1
     assert re.search(message, error)
     assert not out.exists()
+
+
+def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """epsilon covers all rows of a person: each count gets noise for epsilon / rows_per_unit."""
+    seen: list[float] = []
+    noisy = perturbed_histogram.laplace_counts
+
+    def watched(place: Any, **options: Any) -> Any:
+        seen.append(options["epsilon"])
+        return noisy(place, **options)
+
+    monkeypatch.setattr(perturbed_histogram, "laplace_counts", watched)
+    frame = pd.DataFrame({"v": np.arange(30) % 10, "person": np.arange(30) // 3})
+    given: dict[str, Any] = {"column": "v", "lower": 0, "upper": 9, "n_bins": 5, "epsilon": 1.5}
+    release = ph.PerturbedHistogram(**given, unit="person", rows_per_unit=3).release(frame)
+    assert seen == [0.5]
+    assert (release.charge.epsilon, release.charge.unit) == (1.5, "person")
+    assert "scale 2 / 0.5" in release.statement
+    ph.PerturbedHistogram(**given).release(frame)
+    assert seen == [0.5, 1.5], "the control: by row there is less noise"
+    with pytest.raises(InvalidInput, match=r"at most rows_per_unit=2 rows: row .* is one more"):
+        ph.PerturbedHistogram(**given, unit="person", rows_per_unit=2).release(frame)
+    for wrong in ({"unit": "person"}, {"rows_per_unit": 3}):
+        with pytest.raises(InvalidInput, match="must be given together"):
+            ph.PerturbedHistogram(**given, **wrong)

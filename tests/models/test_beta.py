@@ -13,7 +13,7 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, _plain
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models.proportions import decimals_of
+from pyhybrid.models.decimals import decimals_of
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 
@@ -134,7 +134,7 @@ def test_outcomes_are_scaled_and_come_back(table: pd.DataFrame) -> None:
     assert decimals_of(made.to_numpy()) == 2
     assert release.settings["lower"] == 20
     whole = ph.Beta("y ~ 1", upper=100).bind(pd.DataFrame({"y": np.arange(1, 60, dtype="int16")}))
-    back = whole.model.from_support(np.array([0.123456, 0.9]), whole.outcome)
+    back = whole.model.from_support(np.array([0.123456, 0.9]), whole.decimals)
     np.testing.assert_array_equal(back, [12, 90])
 
 

@@ -240,7 +240,7 @@ def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> Non
         bound.program, bound.stan_data(np.ones(200)), seed=2, settings=settings
     )
     assert draws.treedepth.mean() < 3.5
-    assert draws.divergent.sum() == 0
+    assert draws.divergent.mean() < 0.02
 
 
 def test_the_quadratic_has_the_log_likelihoods_gradient_and_curvature() -> None:

@@ -431,7 +431,7 @@ def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> No
 
 
 def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
-    model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000)
+    model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000, decimals=0)
     release = ph.Censored(model, epsilon=6, inner=ph.Unweighted(model)).release(
         incomes, seed=1, engine="embedded", settings=SHORT
     )
@@ -486,13 +486,13 @@ def test_transforms_come_back(name: str, unit: float) -> None:
         y = np.concatenate([-y[::-1], [0.0], y])
     t = model.to_support(y)
     assert (np.diff(t) > 0).all()
-    np.testing.assert_allclose(model.from_support(t, y), y, rtol=1e-9)
+    np.testing.assert_allclose(model.from_support(t, None), y, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_replicates_never_overflow(name: str) -> None:
     model = ph.NormalRegression("y ~ 1", transform=name)
-    made = model.from_support(np.array([-1e200, -800.0, 0.0, 800, 1e200]), np.array([1.0, 2]))
+    made = model.from_support(np.array([-1e200, -800.0, 0.0, 800, 1e200]), 0)
     assert np.isfinite(made).all()
     assert made.max() == LARGEST
     assert made.min() == (1 if name == "log" else -LARGEST)

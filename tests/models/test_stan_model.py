@@ -79,7 +79,7 @@ def _page() -> dict[str, Any]:
     names: dict[str, Any] = {}
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
     return names
 
@@ -93,6 +93,12 @@ def test_the_page_runs() -> None:
     assert page["strict"].charge.epsilon == 4
     assert page["release"].charge.kind == "asymptotic local"
     homes = page["homes"]
+    for text, name in zip(page["leaking"].values(), ("rent_rep", "prior", "log_lik"), strict=True):
+        with pytest.raises(InvalidInput, match=f"{name}.* must not read"):
+            ph.StanModel(
+                text, outcome="rent", data=page["stan_data"], predict="rent_rep",
+                predictors=("area", "rooms"),
+            ).bind(homes)  # fmt: skip
     for made in (*page["release"].synthetic, *page["again"].synthetic):
         pd.testing.assert_frame_equal(made.drop(columns="rent"), homes.drop(columns="rent"))
         assert made["rent"].dtype == homes["rent"].dtype
@@ -171,7 +177,7 @@ def test_strict_only_where_the_user_says_so() -> None:
         ph.Censored(model, epsilon=5, inner=ph.Unweighted(model), check_modes=False)
         .release(_table(), seed=1, engine="embedded", settings=SHORT)
         .charge.kind
-        for model in (_model(), _model(by_record=True))
+        for model in (_model(decimals=0), _model(by_record=True, decimals=0))
     ]
     assert kinds == ["asymptotic local", "strict"]
 
@@ -295,7 +301,7 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
-    model = _model(by_record=True, density_above_one=True)
+    model = _model(by_record=True, density_above_one=True, decimals=0)
     strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
     assert strict.charge.kind == "strict"
     said = " ".join(strict.charge.assumes)
@@ -310,13 +316,16 @@ def test_replicates_that_read_the_outcome_are_refused(options: dict[str, Any]) -
         _model(leaking, **options).bind(_table())
 
 
-def test_programs_that_refuse_another_order_are_bound_with_a_warning() -> None:
+def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked() -> None:
     ordered = PROGRAM.replace(
         "parameters {", "transformed data { if (y[1] != 4) reject(y[1]); }\nparameters {", 1
-    )
+    ).replace("y[1] != 4", "y[1] != 4 || sum(y) < 100")
     table = _table().sort_values("y", key=lambda y: abs(y - 4), kind="stable")
-    with pytest.warns(UserWarning, match="reads the confidential outcome was not checked"):
+    with pytest.raises(InvalidInput, match="was not checked: the program takes no other values"):
         _model(ordered).bind(table)
+    bound = _model(ordered, by_record=True, if_unchecked="local").bind(table)
+    assert bound.data_dependent == ("what the Stan program reads, which was not checked",)
+    assert "WERE NOT CHECKED" in " ".join(bound.assumptions)
 
 
 def test_densities_above_one_contradict_the_flag() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,34 @@ def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> No
         session, n_synthetic=1, n_draws_released=1
     )
     assert release.charge.bound == bound  # a weight of at most 1: the unweighted fit
+
+
+def test_streams_of_a_truncated_mechanism_follow_its_inner_one() -> None:
+    """As it was, two inner mechanisms that are described alike shared their random numbers."""
+    for inner in (
+        lambda x: ph.ScalarWeighted(MODEL, target_bound=x),
+        lambda x: ph.GivenWeights(MODEL, alpha=np.full(60, x)),
+    ):
+        one, other = (ph.Truncated(MODEL, cap=3, inner=inner(x)) for x in (0.5, 0.6))
+        assert one.describe() == other.describe(), "the control: what is public does not differ"
+        assert one._stream() != other._stream()
+        assert one._stream() == ph.Truncated(MODEL, cap=3, inner=inner(0.5))._stream()
+
+
+def test_a_target_bound_is_read_from_a_file_on_the_command_line(tmp_path: Path) -> None:
+    held = tmp_path / "bound"
+    held.write_text("2.123456\n")
+    made: Any = build_mechanism(f"scalar:target_bound=@{held}", MODEL)
+    assert made.target_bound == 2.123456
+    assert "2.123456" not in f"{made!r} {made.describe()}"
+    with pytest.raises(InvalidInput, match="give target_bound=@FILE") as error:
+        build_mechanism("scalar:target_bound=2.123456", MODEL)
+    held.write_text("2.123456 or so")
+    with pytest.raises(InvalidInput, match="must hold one number") as other:
+        build_mechanism(f"scalar:target_bound=@{held}", MODEL)
+    assert "2.12" not in f"{error.value} {other.value}"
+    with pytest.raises(InvalidInput, match="must be in a readable file"):
+        build_mechanism("scalar:target_bound=@none", MODEL)
 
 
 def test_a_target_bound_is_not_published(session: FitSession) -> None:

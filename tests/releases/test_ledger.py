@@ -42,7 +42,7 @@ def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
-    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": range(80)})
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
     return ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=0.5).release(
         df, n_synthetic=2, engine="embedded", seed=4
     )
@@ -199,7 +199,7 @@ def test_a_ledger_takes_no_release_of_other_data(
     before = bound_ledger.path.read_bytes()
     other = of(OTHER[how](survey()))
     with pytest.raises(InvalidInput, match="must be of the data of its first release"):
-        other.save(tmp_path / "out", ledger=bound_ledger)
+        other.save(tmp_path / "out", ledger=bound_ledger, keep=list(other.exposed))
     assert bound_ledger.path.read_bytes() == before
     assert not (tmp_path / "out").exists()
 
@@ -228,7 +228,7 @@ def test_the_ledger_knows_its_data_under_a_key_of_its_own(path: Path, tmp_path: 
     assert kept[0]["key"] != kept[1]["key"]
     marks = [set(each["columns"].values()) for each in (*kept, release.data.as_dict())]
     assert marks[0] & marks[1] == marks[0] & marks[2] == set()
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", keep=list(release.exposed))
     public = b"".join(p.read_bytes() for p in (tmp_path / "out/public").iterdir())
     assert not [digest for digest in marks[2] if digest.encode() in public]
     assert ph.Release.load(tmp_path / "out").data == release.data
@@ -256,7 +256,7 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
     ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
     shares = ph.GivenWeights(model, alpha=np.full(60, 0.5)).release_from(session, **own)
     with pytest.raises(InvalidInput, match=r"random numbers of their own: .* entry 1"):
-        shares.save(tmp_path / "out", ledger=ledger)
+        shares.save(tmp_path / "out", ledger=ledger, keep=list(shares.exposed))
     seeded = [of_seed(mechanism, table, options) for mechanism in
               (ph.Unweighted(model), ph.GivenWeights(model, alpha=np.full(60, 0.5)))]  # fmt: skip
     ledger.add(seeded[0])

@@ -14,7 +14,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting import session as sessions
+from pyhybrid.fitting import sampling
 from pyhybrid.fitting.modes import ModeCheck
 
 MODEL = ph.Poisson("y ~ x")
@@ -38,18 +38,24 @@ def _no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: NO_MODES)
 
 
-def failing_at_first(monkeypatch: pytest.MonkeyPatch, times: int = 1, **changes: Any) -> None:
-    """Chains that fail the rule `times` times, whatever they did, and then show other numbers."""
-    diagnose, failed = sessions.diagnose, []
+def failing_at_first(
+    monkeypatch: pytest.MonkeyPatch, times: int = 1, failing: float = 1.234, **changes: Any
+) -> None:
+    """Chains that fail the rule `times` times, whatever they did, and then show other numbers.
+
+    At an R-hat of 1.234 they are made anew, at 1.05 they go on.
+    """
+    diagnose, failed = sampling.diagnose, []
 
     def told(*given: Any) -> Any:
         found = replace(diagnose(*given), problems=(), **changes)
         if len(failed) < times:
             failed.append(1)
-            return replace(found, problems=("R-hat of beta[1] is 1.234, must be at most 1.01",))
+            said = f"R-hat of beta[1] is {failing}, must be at most 1.01"
+            return replace(found, problems=(said,), max_rhat=failing)
         return found
 
-    monkeypatch.setattr(sessions, "diagnose", told)
+    monkeypatch.setattr(sampling, "diagnose", told)
 
 
 def public(release: ph.Release, folder: Path) -> dict[str, bytes]:
@@ -63,19 +69,23 @@ def made(table: pd.DataFrame, mechanism: Any = STRICT, **options: Any) -> ph.Rel
     return release
 
 
+@pytest.mark.parametrize("failing", [1.05, 1.234])
 @pytest.mark.parametrize("neighbour", [False, True])
 def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
-    neighbour: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    neighbour: bool, failing: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, table = made(people()), people()
     if neighbour:
         table.loc[7, ["y", "x"]] = [11, 0]
-    failing_at_first(monkeypatch, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3)
+    failing_at_first(
+        monkeypatch, failing=failing, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3
+    )
     other = made(table)
     assert one.charge.kind == other.charge.kind == "strict"
     assert one.diagnostics is not None
     assert other.diagnostics is not None
-    assert (one.diagnostics.attempts, other.diagnostics.attempts) == (1, 2)
+    assert (one.diagnostics.attempts, other.diagnostics.attempts) == (1, 1 + (failing > 1.1))
+    assert one.diagnostics.n_draws < other.diagnostics.n_draws
     assert one.provenance != other.provenance
     assert public(one, tmp_path / "one") == public(other, tmp_path / "two")
     assert other.charge == replace(one.charge, seal=other.charge.seal)

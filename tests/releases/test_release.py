@@ -27,7 +27,7 @@ def table() -> pd.DataFrame:
     n = 60
     return pd.DataFrame(
         {
-            "id": [f"{i:04d}" for i in range(n)],
+            "id": [f"{i % 5:04d}" for i in range(n)],
             "visits": pd.array(rng.negative_binomial(2, 0.3, n), dtype="Int32"),
             "age": rng.integers(18, 90, n).astype("int16"),
             "region": pd.Categorical(

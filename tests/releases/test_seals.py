@@ -18,7 +18,9 @@ from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.seal import tables_digest
 
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
@@ -296,3 +298,25 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
         "mechanisms/charge_of_fit", "mechanisms/sequential", "mechanisms/truncated",
         "privacy/charge", "privacy/composition", "releases/folder", "releases/release",
     }  # fmt: skip
+
+
+def test_columns_of_any_dtype_are_marked_and_sealed() -> None:
+    n = 6
+    odd: dict[str, Any] = {
+        "lists": [[1], [2], [3], None, [4], [5]],
+        "mixed": [1, "a", None, 2.5, b"x", (1, 2)],
+        "zone": pd.date_range("2026", periods=n, tz="UTC"),
+        "span": pd.interval_range(0, n),
+        "month": pd.period_range("2026", periods=n, freq="M"),
+        "complex": np.arange(n) * 1j,
+        "sparse": pd.arrays.SparseArray([0, 3, 1, 2, 0, 0]),
+        "missing": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
+        "huge": [2**70, 1, 2, 3, 4, 5],
+        "ends": [np.inf, -np.inf, np.nan, 0, -0.0, 1],
+    }
+    for name, values in odd.items():
+        table = pd.DataFrame({name: values})
+        changed = table.iloc[[1, 0, 2, 3, 4, 5]].reset_index(drop=True)
+        assert data_mark(table) == data_mark(changed), "the order of the records tells nothing"
+        assert data_mark(table) != data_mark(table.iloc[1:]), name
+        assert tables_digest([table]) != tables_digest([changed]), name

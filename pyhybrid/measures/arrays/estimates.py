@@ -258,9 +258,7 @@ def _finite(values: Any, name: str) -> FloatArray:
     vector = check_vector(values, name)
     wrong = np.flatnonzero(~np.isfinite(vector))
     if wrong.size:
-        raise InvalidInput(
-            f"{name} must be finite: element {wrong[0]} is {vector[wrong[0]]:g}; leave it out"
-        )
+        raise InvalidInput(f"{name} must be finite: element {wrong[0]} is not; leave it out")
     return vector
 
 

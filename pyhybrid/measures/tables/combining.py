@@ -128,7 +128,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
             unlike = sorted(set(own) ^ set(names)) or [own[0]]
             raise InvalidInput(
                 f"models must have the same terms in one order: model {place} and model 1 differ "
-                f"in {unlike[0]!r}"
+                f"in {str(unlike[0]).partition('[')[0]!r}"
             )
     shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
     q, v = (np.array([each[part] for each in named]).reshape(shape) for part in (1, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ SINGLE = "single"
 
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
+
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
+_ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,7 +226,7 @@ def _fit(
             fit = built.fit(**quiet)
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimisers raise their own kinds
-        reason = str(error).split("\n")[0]
+        reason = _without_data(str(error).split("\n")[0], formula)
         raise InvalidInput(f"{model} {formula!r} cannot be fitted to {name}: {reason}") from None
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise InvalidInput(
@@ -230,16 +234,31 @@ def _fit(
             "or a combination of others, as where a category does not occur"
         )
     converged = getattr(fit, "mle_retvals", {}) or {"converged": getattr(fit, "converged", True)}
-    if not converged.get("converged", True) or not (np.isfinite(errors) & (errors > 0)).all():
+    if not converged.get("converged", True) or not np.isfinite(errors).all():
         raise InvalidInput(f"{model} {formula!r} does not converge in {name}: use a smaller model")
+    # Where residuals are 0, their deviation is 0 or a last digit, as the processor rounds.
+    if (errors <= _ROUNDING * np.abs(np.asarray(fit.params, dtype=np.float64))).any():
+        raise InvalidInput(
+            f"{model} {formula!r} must leave something unexplained in {name}: standard errors are "
+            "0 but for rounding, as where an outcome is constant or a function of its predictors"
+        )
     return fit
+
+
+def _without_data(reason: str, formula: str) -> str:
+    """A reason given by others, with what stands neither in the formula nor in words left out."""
+    return _VALUE.sub(
+        lambda found: found.group() if found.group().strip("'\"") in formula else "#", reason
+    )
 
 
 def _check_terms(first: Any, other: Any, name: str) -> None:
     unlike = sorted(set(first.params.index) ^ set(other.params.index))
     if unlike:
+        term = str(unlike[0]).partition("[")[0]  # what follows names a level
         raise InvalidInput(
-            f"the model must have the same terms in {name} as in the data: {unlike[0]!r}"
+            f"the model must have the same terms in {name} as in the data: {term!r} "
+            "differs, in its levels perhaps"
         )
 
 

@@ -275,9 +275,10 @@ def _read_categories(
         text = _blank(values).map(_label, na_action="ignore")
         unseen = sorted(set(text.dropna()) - set(levels))
         if unseen:
+            row = int(np.flatnonzero(text.isin(unseen))[0])
             raise InvalidInput(
-                f"column {column!r} must have the categories of the data: {unseen[0]!r} of {name} "
-                "is not one of them"
+                f"column {column!r} must have the categories of the data: row {row} of {name}, "
+                "counted from 0, has another"
             )
         read.append(text.astype(kind))
     return read

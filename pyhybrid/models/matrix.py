@@ -1,0 +1,94 @@
+"""From coded factors to a design matrix: contrasts and products, by formulaic, as in R."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.coding import Categories, Coded, Numbers
+from pyhybrid.models.formula import Formula
+
+__all__ = ["Matrix", "design_matrix"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matrix:
+    """A design matrix with the names of its columns.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, K)
+    columns, terms : tuple of str, length K
+        Name of each column, which may hold a level, and of the term it belongs to, which does not.
+    spec : object
+        formulaic's record of the coding.
+    """
+
+    X: FloatArray
+    columns: tuple[str, ...]
+    terms: tuple[str, ...]
+    spec: Any
+
+
+def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any = None) -> Matrix:
+    """Design matrix of factors that were evaluated on n records.
+
+    `spec` is the record of another table with the same formula: which columns are left out to keep
+    full rank was decided there.
+    """
+    table, context = {}, {}
+    for text, values in coded.items():
+        if isinstance(values, Numbers) and not values.names:
+            table[text] = values.values[:, 0]
+        else:
+            context[text] = _encoded(values)
+    source = spec if spec is not None else _terms(formula)
+    frame = pd.DataFrame(table, index=pd.RangeIndex(n))
+    made = source.get_model_matrix(
+        frame, context=context, **({"na_action": "ignore"} if spec is None else {})
+    )
+    X = np.array(made, dtype=np.float64, order="C")
+    if X.shape[0] != n or X.shape[1] == 0:
+        raise InvalidInput(
+            f"formula {formula.text!r} must give a row per record and a column or more"
+        )
+    terms = tuple(
+        str(part.term) for part in made.model_spec.structure for _ in range(len(part.columns))
+    )
+    columns = tuple(str(column) for column in made.columns)
+    return Matrix(X=X, columns=columns, terms=terms, spec=made.model_spec)
+
+
+def _terms(formula: Formula) -> Any:
+    from formulaic import Formula as Terms
+    from formulaic.parser.types import Factor, Term
+
+    return Terms(
+        [
+            Term([Factor(factor.text, eval_method="lookup") for factor in term])
+            if term
+            else Term([Factor("1", eval_method="literal")])
+            for term in formula.terms
+        ]
+    )
+
+
+def _encoded(values: Coded) -> Any:
+    """A factor of several columns, as formulaic takes it."""
+    from formulaic.materializers.types import FactorValues
+    from formulaic.transforms import C
+    from formulaic.transforms.contrasts import ContrastsRegistry
+
+    if isinstance(values, Numbers):
+        columns = pd.DataFrame(values.values, columns=list(values.names))
+        return FactorValues(columns, kind="numerical")
+    assert isinstance(values, Categories)
+    own = pd.Categorical.from_codes(values.codes, categories=pd.Index(values.levels))
+    contrasts = getattr(ContrastsRegistry, values.contrasts.removeprefix("contr."))
+    return C(pd.Series(own), contrasts())

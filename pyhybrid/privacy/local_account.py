@@ -1,0 +1,204 @@
+r"""What one released draw tells of the records present: three accounts of one fit.
+
+============= ==================================================== =====================
+account       quantity                                             guarantee
+============= ==================================================== =====================
+``lipschitz`` :math:`\Delta = \max_i \sup |\alpha_i f_i|`          2 Delta [S22]
+``range``     :math:`R = \max_i (\sup T_i - \inf T_i)`             R [DR19]
+``gaussian``  :math:`\mu = \max_i \mathrm{sd}(T_i)`, with its limit (epsilon, delta) [DRS22]
+============= ==================================================== =====================
+
+T_i is the change of the weighted log-likelihood when record i leaves: alpha_i f_i where weights do
+not depend on other records, and the recomputed change where they do.
+
+References
+----------
+[S22] sec. 2; [DR19] sec. 3; [DRS22] def. 2.6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.ranges import ranges_of
+from pyhybrid.privacy.recomputed import WeightsWithout, moved_terms
+
+__all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
+
+ACCOUNTINGS = ("gaussian", "range", "lipschitz")
+"""Ways to count what a local release costs, the default first."""
+
+_EXAMINED = 200  # records whose limit is checked: those that move most
+_FEW_DRAWS = 8  # below this nothing can be said of a limit
+_RECOUNTED = 25_000_000  # elements of a matrix in which all weights are recomputed
+
+
+class WeightsWithoutRecords(Protocol):
+    """Weights of a database and of it without each record: `privacy.recomputed`."""
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Weights of the whole database, shape (n,)."""
+
+    def terms(self, matrix: FloatArray) -> FloatArray:
+        """T, shape (S, n), from the log-likelihood matrix."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalAccount:
+    """Accounts of one released draw. Confidential: functions of the data.
+
+    Attributes
+    ----------
+    loss_ranges : ndarray, shape (n,)
+        R_i in nats.
+    mu_by_record : ndarray, shape (n,)
+        What is charged for each record that was examined; the deviation of the term for the rest.
+    loss_range, mu : float
+        The largest of each: what is charged.
+    mu_standard_error : float
+        Monte Carlo standard error of the largest deviation; `mu` is above it by two.
+    limit_holds : bool
+        Whether the Gaussian limit holds for every record that matters.
+    n_draws : int
+        Draws of the posterior that the account was made from.
+    draws_recounted : int
+        Draws in which the weights without each record were recomputed; 0 if they do not change.
+    """
+
+    loss_ranges: FloatArray
+    mu_by_record: FloatArray
+    loss_range: float
+    mu: float
+    mu_standard_error: float
+    limit_holds: bool
+    n_draws: int
+    draws_recounted: int = 0
+
+    def __repr__(self) -> str:
+        return f"<LocalAccount of {self.loss_ranges.size} records, {self.n_draws} draws>"
+
+
+def local_account(
+    log_lik: LogLik,
+    alpha: FloatArray,
+    *,
+    n_draws: int,
+    chains: int = 1,
+    without: WeightsWithoutRecords | None = None,
+) -> LocalAccount:
+    """Range and mu of one draw of the posterior weighted by `alpha` (n,).
+
+    Parameters
+    ----------
+    log_lik : LogLik
+        Unweighted, at draws of the weighted posterior that may be released.
+    alpha : ndarray, shape (n,)
+        Record weights in [0, 1].
+    n_draws : int
+        S.
+    chains : int, default 1
+        Chains that the draws come from, one after the other.
+    without : WeightsWithoutRecords, optional
+        How the weights change when a record leaves. Omitted: they do not.
+
+    Notes
+    -----
+    Deviations and ranges are computed for all records. The limit, and the deviation under the
+    posterior without the record, are computed for the 200 records whose terms move most: no other
+    comes near them unless its deviation more than doubles without it.
+    """
+    ranges = ranges_of(log_lik, alpha).by_record
+    deviations = alpha * log_lik.by_record(_deviation)
+    deviations = np.where(np.isfinite(ranges), deviations, np.inf)
+    deviations[alpha == 0] = 0.0
+    chosen = _largest(deviations, ranges)
+    own_terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
+    limits = [_limit(own_terms, chains)]
+    recounted = 0
+    if isinstance(without, WeightsWithout):
+        terms, recounted = moved_terms(log_lik, without), n_draws
+        if without.movers.size:
+            ranges[without.movers] = np.fmax(ranges[without.movers], _spread(terms))
+            limits.append(_limit(terms, chains))
+            _raise(deviations, without.movers, limits[1])
+    elif without is not None:
+        thinned = _thinned(n_draws, log_lik.n)
+        recounted = thinned.size
+        terms = without.terms(columns_of(log_lik.at(thinned), np.arange(log_lik.n)))
+        with np.errstate(invalid="ignore"):
+            moved = np.where(np.isfinite(_spread(terms)), terms.std(axis=0), np.inf)
+        ranges, deviations = np.fmax(ranges, _spread(terms)), np.fmax(deviations, moved)
+        own = _largest(moved, _spread(terms))
+        limits.append(_limit(terms[:, own], chains if recounted == n_draws else 1))
+        _raise(deviations, own, limits[1])
+    _raise(deviations, chosen, limits[0])
+    top = max(limits, key=lambda limit: limit.overall if limit is not None else np.inf)
+    known = all(limit is not None for limit in limits)
+    return LocalAccount(
+        loss_ranges=ranges,
+        mu_by_record=deviations,
+        loss_range=float(ranges.max()),
+        mu=float(deviations.max()),
+        mu_standard_error=top.mu.standard_error if top is not None else float("inf"),
+        limit_holds=known and all(limit.reliable for limit in limits if limit is not None),
+        n_draws=n_draws,
+        draws_recounted=recounted,
+    )
+
+
+def columns_of(log_lik: LogLik, records: npt.NDArray[np.intp]) -> FloatArray:
+    """Log-likelihood of some records, shape (S, k)."""
+    rows = log_lik.row_of[records]
+    wanted = np.unique(rows)
+    parts = []
+    for here, block in log_lik.blocks():
+        inside = wanted[(wanted >= here.start) & (wanted < here.stop)]
+        if inside.size:
+            parts.append(np.asarray(block[:, inside - here.start], dtype=np.float64))
+    return np.concatenate(parts, axis=1)[:, np.searchsorted(wanted, rows)]
+
+
+def _spread(terms: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        spread = np.ptp(terms, axis=0)
+    return np.where(np.isnan(spread), np.inf, spread)
+
+
+def _deviation(block: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(block.std(axis=0))
+
+
+def _largest(*measures: FloatArray) -> npt.NDArray[np.intp]:
+    """Records with the largest values of any of the measures."""
+    most = min(_EXAMINED, measures[0].size)
+    found = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
+    return np.unique(np.concatenate(found))
+
+
+def _limit(terms: FloatArray, chains: int) -> GaussianLimit | None:
+    """The limit of terms (S, k), or None where draws or terms do not allow one."""
+    if terms.shape[0] < _FEW_DRAWS * chains:
+        return None
+    return gaussian_limit(np.where(np.isnan(terms), np.inf, terms), chains=chains)
+
+
+def _raise(
+    deviations: FloatArray, records: npt.NDArray[np.intp], limit: GaussianLimit | None
+) -> None:
+    charged = np.inf if limit is None else limit.mu_charged
+    deviations[records] = np.fmax(deviations[records], charged)
+
+
+def _thinned(n_draws: int, n: int) -> npt.NDArray[np.intp]:
+    """Evenly spaced draws, as many as a matrix of n records may have."""
+    most = int(np.clip(_RECOUNTED // n, 2, n_draws))
+    return np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))

@@ -1,0 +1,77 @@
+"""Lines of progress for logs: often enough, with times, and without values."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from pyhybrid.cli import progress_lines as module
+from pyhybrid.cli.console import progress_bars
+from pyhybrid.cli.progress_lines import EVERY, _State, progress_lines
+
+
+def test_a_line_says_what_how_much_and_how_long() -> None:
+    state = _State(started=0.0, step_started=0.0)
+    assert state.line(31) == "pyhybrid: 0:31 elapsed; starting"
+    state.report("Unweighted fit", 0, 8000)
+    state.step_started = 30.0
+    assert state.line(60).endswith("Unweighted fit: 0 of 8000 (0%), time left not known yet")
+    state.report("Unweighted fit", 2000, 8000)
+    assert state.line(90) == (
+        "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%), about 3:00 left of this step"
+    )
+    assert state.line(7230).startswith("pyhybrid: 2:00:30 elapsed")
+
+
+def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
+    """A scalar weight is a function of the data: bars for the owner show it, a log must not."""
+    state = _State()
+    for label in ("scalar weight 0.4735", "scalar weight 1e-05", "re-weighting, k = 0.9512"):
+        state.report(label, 1, 2)
+        line = state.line(time.monotonic())
+        assert not any(text in line for text in ("4735", "1e-05", "9512")), line
+    state.report("visits2: synthetic data", 1, 2)
+    assert "visits2" in state.line(time.monotonic())
+
+
+def test_a_long_step_without_a_report_of_its_own_still_writes_lines() -> None:
+    """As it was, 67 minutes went by without a line in a log."""
+    lines: list[str] = []
+    with progress_lines(lines.append, every=0.05) as report:
+        report("NormalMixture fit", 10, 100)
+        deadline = time.monotonic() + 20
+        while len(lines) < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert len(lines) >= 3
+    assert all("NormalMixture fit: 10 of 100 (10%)" in line for line in lines[1:])
+    assert not [t for t in threading.enumerate() if t.name == "pyhybrid progress"]
+
+
+def test_a_closed_log_stops_nothing() -> None:
+    def closed(line: str) -> None:
+        raise ValueError("I/O operation on closed file")
+
+    with progress_lines(closed, every=0.01) as report:
+        report("fit", 1, 2)
+        time.sleep(0.05)
+
+
+def test_outside_a_terminal_lines_are_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert EVERY <= 30
+    quick: Any = lambda: progress_lines(every=0.02)  # noqa: E731
+    monkeypatch.setattr("pyhybrid.cli.console.progress_lines", quick)
+    assert module.progress_lines is progress_lines
+    with progress_bars() as report:
+        assert report is not None
+        report("fit", 1, 4)
+        time.sleep(0.5)
+    shown = capsys.readouterr()
+    assert "elapsed; fit: 1 of 4 (25%)" in shown.err
+    assert shown.out == ""
+    with progress_bars(quiet=True) as nothing:
+        assert nothing is None

@@ -1,0 +1,113 @@
+"""Columns that need a decision before they are published: found, and others left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.fitting.exposed import exposed_columns
+
+N = 400
+RNG = np.random.default_rng(5)
+INCOME = np.exp(RNG.normal(10, 0.6, N)).round(2)
+COUNT = RNG.poisson(3, N)
+ENDS = ("man", "berg", "ski", "sen", "er", "elli", "ova", "ic", "ou", "ham")
+SURNAMES = np.array([f"{a}{b}{c}" for a in "KLMNP" for b in ("ar", "ol", "in") for c in ENDS])
+TOP = float(np.quantile(INCOME, 0.9))
+
+GIVEN_AWAY: dict[str, Any] = {
+    "name": RNG.choice(SURNAMES, N),
+    "surname_of_owner": RNG.choice(SURNAMES, N),
+    "who": [f"{SURNAMES[k % 150]} {SURNAMES[(7 * k) % 150]}" for k in range(N)],
+    "person_id": np.arange(N) // 2,
+    "record": RNG.permutation(N) + 1,
+    "social": RNG.choice(900_000_000, N, replace=False) + 100_000_000,
+    "social_or_missing": pd.array([*range(300_000, 300_000 + N - 1), None], dtype="Int64"),
+    "code": [f"x{k:04d}" for k in range(N)],
+    "mail": [f"{SURNAMES[k % 140]}@b.org" for k in range(N)],
+    "remark": [f"was seen {k % 90} times at the clinic in town" for k in range(N)],
+    "levels": pd.Categorical([f"x{k:04d}" for k in range(N)]),
+    "twice": 2 * INCOME,
+    "log": np.log(INCOME),
+    "negative": -INCOME,
+    "rounded": INCOME.round(-3),
+    "rank": pd.Series(INCOME).rank() + 0.5,
+    "band": pd.cut(INCOME, 7).astype(str),
+    "ordered_band": pd.cut(INCOME, 7),
+    "high": INCOME > TOP,
+    "with_gaps": np.where(np.arange(N) % 3, INCOME, np.nan),
+    "coded": (COUNT * 7919) % 13,
+    "word": np.array(list("qzxvbnmklpoiuytrew"))[COUNT],
+}
+HARMLESS: dict[str, Any] = {
+    "age": RNG.integers(18, 90, N),
+    "region": RNG.choice(["north", "east", "south"], N),
+    "score": RNG.normal(size=N),
+    "salary": RNG.integers(10_000, 5_000_000, N) // 10,
+    "noisy": INCOME * np.exp(RNG.normal(0, 0.05, N)),
+    "rare": np.arange(N) == 17,
+    "constant": np.ones(N),
+    "missing": np.full(N, np.nan),
+    "day": pd.date_range("2020-01-01", periods=N).to_numpy()[RNG.integers(0, 90, N)],
+    "sex": pd.Categorical(RNG.choice(["f", "m"], N)),
+    "note": RNG.choice(["", "x"], N),
+    "width": RNG.integers(0, 9, N),
+}
+
+
+def _found(column: Any) -> dict[str, str]:
+    table = pd.DataFrame({"income": INCOME, "count": COUNT})
+    name = next(k for k, v in {**GIVEN_AWAY, **HARMLESS}.items() if v is column)
+    table[name] = np.asarray(column) if not hasattr(column, "dtype") else column
+    return exposed_columns(table, ("income", "count"))
+
+
+@pytest.mark.parametrize("name", GIVEN_AWAY)
+def test_what_gives_people_or_values_away_is_named(name: str) -> None:
+    found = _found(GIVEN_AWAY[name])
+    assert list(found) == [name]
+    values = [str(v) for v in np.asarray(GIVEN_AWAY[name], dtype=object)[:40]]
+    assert not any(value in found[name] for value in values if len(value) > 3)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_columns_are_left_alone(name: str) -> None:
+    """The control: what is found must be worth a decision."""
+    assert _found(HARMLESS[name]) == {}
+
+
+def test_labels_of_rows_are_looked_at() -> None:
+    table = pd.DataFrame({"y": COUNT}, index=[f"person {k * k}" for k in range(N)])
+    assert list(exposed_columns(table, ("y",))) == ["index"]
+    assert list(exposed_columns(table.rename_axis("who"), ("y",))) == ["who"]
+    assert exposed_columns(table.reset_index(drop=True), ("y",)) == {}
+    counted = table.set_axis([f"row {k + 3}" for k in range(N)])
+    assert exposed_columns(counted, ("y",)) == {}, "they tell the order, which is public"
+
+
+def test_a_few_records_show_nothing() -> None:
+    table = pd.DataFrame({"y": [1.5, 2.5, 3.5, 4.5], "z": [2, 4, 6, 8], "id": list("abcd")})
+    assert exposed_columns(table, ("y",)) == {}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chance_alone_is_no_relation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 60))
+    table = pd.DataFrame({"y": rng.poisson(2, n)})
+    for k in range(60):
+        table[f"c{k}"] = rng.integers(0, rng.integers(2, 6), n)
+    assert exposed_columns(table, ("y",)) == {}
+
+
+def test_ten_thousand_columns_and_many_rows() -> None:
+    rng = np.random.default_rng(1)
+    wide = pd.DataFrame(rng.integers(0, 9, (60, 10_000)), columns=[f"c{k}" for k in range(10_000)])
+    wide["copy"] = 3 * wide["c5"] + 0.5
+    assert list(exposed_columns(wide, ("c5",))) == ["copy"]
+    long = pd.DataFrame(rng.normal(size=(100_000, 60)), columns=[f"x{k}" for k in range(60)])
+    long["copy"] = np.exp(long["x3"])
+    assert list(exposed_columns(long, ("x3",))) == ["copy"]

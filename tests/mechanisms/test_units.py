@@ -1,0 +1,247 @@
+"""A person with several rows: epsilon by unit, in bounds, weights, censoring, charge and words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.audits.enumeration import held_loss, unit_audits
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.privacy.composition import compose, compose_charges
+from pyhybrid.privacy.epsilon import epsilon_of_bound
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.units import unit_terms
+
+OPTIONS: dict[str, Any] = {
+    "seed": 5,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=500, draws=600),
+}
+MODEL = ph.Poisson("y ~ 1")
+
+
+def people() -> pd.DataFrame:
+    """60 rows of 24 persons; person 3 has 8 rows."""
+    rng = np.random.default_rng(8)
+    person = np.concatenate([np.full(8, 3), np.arange(24), rng.integers(4, 24, 28)])
+    return pd.DataFrame({"y": rng.poisson(20, 60), "person": [f"id {p}" for p in person]})
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(people()), **OPTIONS)
+
+
+def _terms(session: FitSession, release: ph.Release) -> np.ndarray:
+    """alpha_i f_i summed by person at the released fit's draws, by scipy; (S, persons)."""
+    table = people()
+    assert release.fit is not None
+    mu = np.exp(release.fit.draws.flat("beta")[:, 0])
+    terms = release.confidential.alpha * stats.poisson.logpmf(table["y"].to_numpy(), mu[:, None])
+    codes, levels = pd.factorize(table["person"])
+    return np.stack([terms[:, codes == k].sum(axis=1) for k in range(len(levels))], axis=1)
+
+
+MECHANISMS: dict[str, Any] = {
+    "Unweighted": ph.Unweighted(MODEL, unit="person", accounting="lipschitz"),
+    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "LW softmax": ph.LipschitzWeighted(
+        MODEL, transform="softmax", unit="person", accounting="lipschitz"
+    ),
+    "LW re-weighted": ph.LipschitzWeighted(
+        MODEL, unit="person", accounting="lipschitz", reweighting=True
+    ),
+    "CountWeighted": ph.CountWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "ScalarWeighted": ph.ScalarWeighted(
+        MODEL, target_epsilon=10, unit="person", accounting="lipschitz"
+    ),
+    "Truncated": ph.Truncated(MODEL, cap=9, unit="person", accounting="lipschitz"),
+    "GivenWeights": ph.GivenWeights(
+        MODEL, alpha=np.linspace(0.2, 1, 60), unit="person", accounting="lipschitz"
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:re-weighting found no weights")
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession) -> None:
+    """As it was, a person with 8 rows was charged as one row: the control below."""
+    mechanism = MECHANISMS[name]
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    due = 2 * np.abs(_terms(session, release)).max()
+    assert due <= release.charge.epsilon < due + 0.02
+    assert release.charge.unit == "person"
+    assert "remove all records of one person" in release.statement
+    by_row = replace(mechanism, unit=None).release_from(session, n_synthetic=1, n_draws_released=1)
+    assert by_row.charge.unit is None
+    if name == "Unweighted":
+        assert by_row.charge.epsilon < 0.3 * due, "the control: a row is not a person"
+        assert "k rows of one person cost k times" in by_row.statement
+
+
+def test_every_accounting_is_by_person(session: FitSession) -> None:
+    """Range and deviation of the summed terms; by row both are smaller, the control."""
+    own = {}
+    for unit in ("person", None):
+        mechanism = ph.Unweighted(MODEL, unit=unit)
+        own[unit] = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    terms = _terms(session, own["person"])
+    account, by_row = (own[unit].confidential.account for unit in ("person", None))
+    assert account.loss_range >= np.ptp(terms, axis=0).max() - 1e-9
+    assert account.mu >= 0.99 * terms.std(axis=0).max()
+    assert by_row.loss_range < 0.9 * account.loss_range
+    assert by_row.mu < 0.9 * account.mu
+    assert own["person"].charge.unit == "person"
+
+
+@pytest.mark.filterwarnings("ignore:re-weighting found no weights")
+@pytest.mark.parametrize("name", [n for n in MECHANISMS if n != "GivenWeights"])
+def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) -> None:
+    alpha = MECHANISMS[name].fit(session).fit.alpha
+    assert (people().assign(alpha=alpha).groupby("person")["alpha"].nunique() == 1).all()
+
+
+def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None:
+    plain = MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1)
+    f = np.abs(_terms(session, plain)).max(axis=0)
+    expected = ph.weights_from_lipschitz(f)
+    codes = pd.factorize(people()["person"])[0]
+    found = MECHANISMS["LipschitzWeighted"].fit(session).fit.alpha
+    np.testing.assert_allclose(found, expected[codes], rtol=1e-9)
+
+
+def test_units_of_one_row_change_nothing(session: FitSession) -> None:
+    table = people().assign(person=np.arange(60))
+    alone = open_session(MODEL.bind(table), **OPTIONS)
+    one = ph.LipschitzWeighted(MODEL, unit="person").fit(alone).fit
+    other = ph.LipschitzWeighted(MODEL).fit(alone).fit
+    np.testing.assert_allclose(one.alpha, other.alpha, rtol=1e-12)
+    assert one.bounds.overall == pytest.approx(other.bounds.overall, rel=1e-12)
+
+
+def _censored(**options: Any) -> ph.Censored:
+    inner = ph.Unweighted(MODEL, **options)
+    return ph.Censored(MODEL, epsilon=30, inner=inner, check_modes=False, **options)
+
+
+def test_censoring_clips_the_sum_of_a_person(session: FitSession) -> None:
+    """Log densities of the Stan program with and without a person differ by at most 2 caps, from
+    any point to any other; clipped row by row they differ by more, the control."""
+    by_person = session.by_unit("person")
+    table, moved = people(), {}
+    alpha = np.ones(60)
+    alpha[(table["person"] == "id 3").to_numpy()] = 0
+    for name, own in (("person", by_person), ("row", session)):
+        data = [own.bound.stan_data(a, cap=own.cap_of(25.0)) for a in (np.ones(60), alpha)]
+        # Hints say where the sampler looks first; one set of them, so that points agree.
+        by_row = {"n", "y", "frequency", "weights", "X", "reference", "unit"}
+        data[1] |= {k: data[0][k] for k in data[0].keys() - by_row}
+        both = [ProgramAtPoints(own.bound.program, each) for each in data]
+        points = np.random.default_rng(2).normal(0, 2.5, (60, both[0].n_unconstrained))
+        density = [at.log_density(points) for at in both]
+        moved[name] = np.ptp(density[0] - density[1])
+    assert moved["person"] <= 25.0 + 1e-9, "f <= 0: the sum lies in [-cap, 0]"
+    assert moved["row"] > 2 * 25.0, "the control: each of 8 rows clipped by itself"
+
+
+def test_taking_out_a_person_of_two_rows_stays_within_the_charge() -> None:
+    """By enumeration over all persons of two counts; charged by row the loss is above epsilon."""
+    for found in unit_audits():
+        assert found.loss <= found.epsilon * (1 + 1e-10)
+        assert found.control_loss > found.epsilon
+        assert found.passed
+
+
+def test_bounds_of_a_unit_hold_its_loss_by_enumeration() -> None:
+    """Local charge: 2 x the bound by unit covers the removal of a person, that by row does not."""
+    grid = np.linspace(0, 1, 41)[:, None]
+    sigma = np.exp(-2) / np.sqrt(2 * np.pi)  # log density 2 at its mode
+    far = np.sqrt(8) * sigma
+    rows = np.array([0.0, 0.0, *[far] * 12])  # a person at 0, six persons elsewhere
+    f = stats.norm.logpdf(rows, grid * far, sigma)  # within [-2, 2]
+    unit = np.arange(14) // 2
+    sums = unit_terms(LogLik.of(f), np.ones(14), unit)
+    lost = held_loss(sums)
+    assert lost <= epsilon_of_bound(ph.lipschitz_bounds(sums).overall)
+    by_row = epsilon_of_bound(ph.lipschitz_bounds(f).overall)
+    assert lost > by_row, "the control: charged by row, the person loses more than is stated"
+
+
+def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
+    release = _censored(unit="person").release_from(session, n_synthetic=1, n_draws_released=1)
+    assert (release.charge.kind, release.charge.epsilon) == ("strict", 30.0)
+    assert release.charge.unit == "person"
+    assert release.confidential.censored is not None
+    met = people().assign(met=release.confidential.censored).groupby("person")["met"]
+    assert (met.nunique() == 1).all(), "a person meets the cap as a whole"
+    by_row = _censored().release_from(session, n_synthetic=1, n_draws_released=1)
+    assert by_row.fit is not None
+    assert release.fit is not None
+    assert by_row.fit.draws is not release.fit.draws, "the two posteriors are not one"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: (ph.Unweighted(MODEL, unit="household"), t), "unit must be a column of the"),
+        (lambda t: (ph.Unweighted(MODEL, unit="y"), t), "unit must be a column that is not synth"),
+        (
+            lambda t: (ph.Unweighted(MODEL, unit="person"), t.replace("id 7", None)),
+            "unit 'person' must not be missing: row .* is",
+        ),
+    ],
+)
+def test_what_is_no_unit_is_refused(make: Any, message: str) -> None:
+    mechanism, table = make(people())
+    with pytest.raises(InvalidInput, match=message) as error:
+        mechanism.release(table, **OPTIONS)
+    assert "id 7" not in str(error.value)
+
+
+def test_unlike_units_do_not_meet() -> None:
+    with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Truncated"):
+        ph.Truncated(MODEL, cap=3, unit="person", inner=ph.Unweighted(MODEL))
+    with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Censored"):
+        ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL, unit="person"))
+    steps = [ph.Unweighted(MODEL, unit="person"), ph.Unweighted(ph.Poisson("z ~ 1"))]
+    with pytest.raises(InvalidInput, match="one unit of privacy: found 'person' and None"):
+        ph.SequentialSynthesis(steps)
+    with pytest.raises(InvalidInput, match="unit must be the name of a column"):
+        ph.Unweighted(MODEL, unit=3)  # type: ignore[arg-type]
+    charges = [
+        ph.PrivacyCharge.strict(mechanism="m", epsilon=1, relation="replace", unit=unit)
+        for unit in (None, "person")
+    ]
+    with pytest.raises(InvalidInput, match="one kind, relation and unit"):
+        compose(charges)
+    with pytest.raises(InvalidInput, match="must agree in unit"):
+        compose_charges(charges, mechanism="both")
+    assert compose_charges([charges[1]] * 2, mechanism="both").unit == "person"
+
+
+def test_a_unit_that_a_step_synthesizes_is_refused() -> None:
+    table = people().assign(person=np.arange(60) // 3)
+    steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1"), unit="person") for c in ("y", "person")]
+    with pytest.raises(InvalidInput, match="must not take 'person' as unit"):
+        ph.SequentialSynthesis(steps).release(table, **OPTIONS)
+
+
+def test_a_charge_keeps_its_unit_on_disk(session: FitSession) -> None:
+    charge = (
+        MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1).charge
+    )
+    assert ph.PrivacyCharge.from_dict(charge.as_dict()) == charge
+    assert charge.public()["unit"] == "person"
+    old = {k: v for k, v in charge.as_dict().items() if k != "unit"}
+    plain = ph.PrivacyCharge.from_dict(old)
+    assert plain.unit is None
+    assert plain.as_dict() == old, "charges stored before there were units stay as they were"

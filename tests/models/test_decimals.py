@@ -1,0 +1,104 @@
+"""Decimals of released values: given, or read from the data and never strict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.options import build_model
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.decimals import in_decimals, on_grid
+
+FAST: dict[str, Any] = {
+    "seed": 2,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=400, draws=150),
+}
+MODELS: dict[str, Any] = {
+    "beta": ph.Beta,
+    "beta_regression": ph.BetaRegression,
+    "normal": ph.NormalRegression,
+    "mixture": lambda f, **o: ph.MixtureRegression(f, n_components=2, **o),
+}
+
+
+def _neighbours() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two databases that differ in one record: two decimals, and five."""
+    first = pd.DataFrame({"y": np.random.default_rng(3).uniform(0.1, 0.9, 60).round(2)})
+    second = first.copy()
+    second.loc[7, "y"] = 0.12345
+    return first, second
+
+
+def _decimals(values: pd.Series) -> int:
+    return int(values.astype(str).str.partition(".")[2].str.len().max())
+
+
+def _released(model: Any, table: pd.DataFrame) -> ph.Release:
+    mechanism = ph.Censored(model, epsilon=6, inner=ph.Unweighted(model), check_modes=False)
+    return mechanism.release(table, **FAST)
+
+
+def test_decimals_read_from_the_data_tell_neighbours_apart_and_are_not_strict() -> None:
+    """The attack, as it was: two neighbours published 2 and 5 decimals at strict epsilon."""
+    first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbours())
+    assert (_decimals(first.synthetic[0]["y"]), _decimals(second.synthetic[0]["y"])) == (2, 5)
+    assert first.charge.kind == second.charge.kind == "asymptotic local"
+    for release, shown in ((first, "2"), (second, "5")):
+        assert f"of the released values of y, {shown}: it was read from" in release.statement
+        assert "decimals= (--model NAME:decimals=...)" in release.statement
+
+
+def test_given_decimals_are_the_same_for_neighbours_and_strict() -> None:
+    for table in _neighbours():
+        release = _released(ph.Beta("y ~ 1", decimals=3), table)
+        assert release.charge.kind == "strict"
+        assert _decimals(release.synthetic[0]["y"]) == 3
+        assert "have 3 decimals, a number fixed without looking" in release.statement
+        assert release.settings["decimals"] == 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_continuous_model_takes_decimals(name: str) -> None:
+    """Kind of the charge and form of the values, without a fit."""
+    table = _neighbours()[0]
+    from_data, given = (MODELS[name]("y ~ 1", **o) if name != "beta_regression" else
+                        MODELS[name]("y ~ x", **o) for o in ({}, {"decimals": 1}))  # fmt: skip
+    table["x"] = np.arange(60) % 2
+    assert not from_data.bind(table).decimals_given
+    bound = given.bind(table)
+    assert (bound.decimals_given, bound.decimals) == (True, 1)
+    values = given.from_support(np.linspace(0.01, 0.99, 50), bound.decimals)
+    np.testing.assert_array_equal(values, np.round(values, 1))
+    assert given.describe()["decimals"] == 1
+
+
+def test_the_dtype_follows_decimals_and_not_the_data() -> None:
+    """Read from text, a column is of whole numbers until one record has a decimal."""
+    whole, real = pd.Series([1, 2]), pd.Series([1.0, 2.5])
+    for decimals, kind in ((0, "int64"), (2, "float64")):
+        for like in (whole, real):
+            assert str(in_decimals(np.array([3.0, 4.0]), like, decimals).dtype) == kind
+    nullable = pd.Series([1, 2], dtype="Int64")
+    assert str(in_decimals(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
+
+
+def test_rounded_values_stay_between_the_bounds() -> None:
+    assert on_grid(np.array([0.1, 0.96, 5.0]), 1, 0.25, 0.98).tolist() == [0.3, 0.9, 0.9]
+    for wrong in (-1, 16, 1.5, "3"):
+        with pytest.raises(InvalidInput, match="decimals must"):
+            ph.NormalRegression("y ~ 1", decimals=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="decimals must leave values between lower and upper"):
+        ph.Beta("y ~ 1", lower=0.2, upper=0.8, decimals=0)
+
+
+def test_decimals_on_the_command_line() -> None:
+    model: Any = build_model("beta:lower=0,upper=1,decimals=3", "y ~ 1")
+    assert model.decimals == 3
+    with pytest.raises(InvalidInput, match="decimals must be a whole number"):
+        build_model("beta:decimals=three", "y ~ 1")

@@ -1,0 +1,258 @@
+"""Formulas: the same design as R's, what is refused, and whether terms look at one record alone."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models import coding, recoding
+from pyhybrid.models.design import read_design
+from tests.golden.designs.cases import FORMULAS, table
+from tests.golden.designs.make_designs import STORED, sorted_columns
+
+STRICT_OR_NOT = {  # term: whether it takes something from all records
+    "x": False, "I(x^2)": False, "log(z)": False, "g": False, "factor(k)": False,
+    "scale(x)": True, "scale(x, center=40)": True, "scale(x, center=40, scale=10)": False,
+    "scale(x, center=FALSE, scale=10)": False, "I(scale(x)^2)": True,
+    "poly(x, 2)": True, "poly(x, 2, raw=TRUE)": False,
+    "ns(x, 3)": True, "ns(x, knots=c(30, 50))": True,
+    "ns(x, knots=c(30, 50), Boundary.knots=c(10, 90))": False,
+    "bs(x, df=5, Boundary.knots=c(10, 90))": True,
+    "bs(x, df=3, Boundary.knots=c(10, 90))": False,
+    "bs(x, knots=40, Boundary.knots=c(10, 90))": False,
+    "cut(x, 4)": True, "cut(x, c(0, 40, 100))": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stored", json.loads(Path(STORED).read_text()), ids=lambda s: s["formula"])
+def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
+    """R's model.matrix, stored; `tests/parity/test_designs.py` asks R itself."""
+    X = sorted_columns(read_design(stored["formula"], table()).X)
+    expected = np.array(stored["columns"]).T
+    assert X.shape == expected.shape
+    np.testing.assert_allclose(
+        X / np.abs(X).max(axis=0), expected / np.abs(X).max(axis=0), atol=1e-10
+    )
+
+
+def test_every_function_that_is_allowed_is_compared_with_r() -> None:
+    from pyhybrid.models.whitelist import FUNCTIONS
+
+    text = " ".join(FORMULAS)
+    assert [name for name in FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
+    df = table()
+    X = read_design("y ~ cos(z) + sin(z) + expm1(z)", df).X
+    z = df["z"].to_numpy()
+    np.testing.assert_array_equal(X[:, 1:], np.column_stack([np.cos(z), np.sin(z), np.expm1(z)]))
+
+
+def test_a_hat_is_a_power_and_not_bitwise() -> None:
+    """Seen: I(age^2) of whole numbers was bitwise XOR, 35 and 45 where R gives 1089 and 2209."""
+    df = pd.DataFrame({"y": [1, 2, 3], "age": [33, 47, 50]})
+    np.testing.assert_array_equal(read_design("y ~ I(age^2)", df).X[:, 1], [1089, 2209, 2500])
+    np.testing.assert_array_equal(read_design("y ~ I(1 + age^2)", df).X[:, 1], [1090, 2210, 2501])
+
+
+def test_arithmetic_does_not_wrap_around() -> None:
+    """200 * 200 of 8 bits is 64 in numpy; R has no such types."""
+    values = np.array([200, 3, 7, 90], dtype=np.uint8)
+    df = pd.DataFrame({"y": [1, 2, 3, 4], "a": values, "b": values[::-1].copy()})
+    X = read_design("y ~ 0 + I(a * a) + I(a - b)", df).X
+    np.testing.assert_array_equal(X, [[40_000, 110], [9, -4], [49, 4], [8100, -110]])
+
+
+@pytest.mark.parametrize(
+    ("term", "says"),
+    [
+        ("I(x / (x @ x))", "must have no '@'"),
+        ("x & z", "must have no '&'"),
+        ("x | z", "one right-hand side"),
+        ("{x.rank()}", "must have no '{'"),
+        ("x %in% g", "write a:b"),
+        ("I(!member)", "must have no '!'"),
+        ("I(x - x.mean())", "must not call x.mean()"),
+        ("I(x - mean(x))", "must not call mean()"),
+        ("np.log(x)", "must not call np.log()"),
+        ("lag(x)", "must not call lag()"),
+        ("__import__('os').system('true')", "must not call __import__()"),
+        ("I((lambda: 1)())", "it calls"),
+        ("I(x.values)", "'x.values' is no column"),
+        ("I(x[0])", "x[0] is neither"),
+        ("I([v for v in x])", "is neither"),
+        ("I(x if x else z)", "is neither"),
+        ("I(x // z)", "is neither"),
+        ("log(x.T)", "'x.T' is no column"),
+        ("offset(log(z))", "have no offset: add the term itself, e.g. + log(exposure)"),
+        ("as.factor(k)", "write factor(x)"),
+        ("center(x)", "write scale(x, scale=FALSE)"),
+        ("cr(x, df=3)", "write ns(x, df=4)"),
+        ("facto(k)", "did you mean 'factor'?"),
+        ("x > 3", "comparisons within I()"),
+        ("I(1 < x < 3)", "two sides"),
+        ("2:x", "write I(2 * x)"),
+        ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
+        ("poly(x, k)", "degree must be a whole number, written out"),
+        ("poly(x, degree=2.5)", "degree must be a whole number"),
+        ("log(x, base=0)", "base must be a number above 0, not 1"),
+        ("scale(x, scale=0)", "scale must be a number above 0"),
+        ("cut(x, 'a')", "breaks must be a whole number, or c(...)"),
+        ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"),
+        ("ns(x, df=3, df=3)", "each once"),
+        ("ns(x, 3, df=3)", "each once"),
+        ("bs(x, df=2)", "df of bs must be at least 3"),
+        ("bs(x, knots=c(1, 2))", "between its boundary knots"),
+        ("I(g == x)", "must hold numbers"),
+        ("log(g)", "'g' must hold numbers to be computed with"),
+        ("I(x == 'a')", "must hold text"),
+        ("agee", "'agee' is none"),
+        ("memebr", "did you mean 'member'?"),
+        ("log(odd_name)", "did you mean 'odd name'?"),
+        ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
+        ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
+    ],
+)
+def test_what_is_not_supported_is_one_line_that_names_it(term: str, says: str) -> None:
+    with pytest.raises(InvalidInput) as found:
+        read_design(f"y ~ {term}", table())
+    message = str(found.value)
+    assert says in message
+    assert "\n" not in message
+
+
+def test_outcomes_that_are_misspelled_are_found() -> None:
+    with pytest.raises(InvalidInput, match=r"did you mean 'visits'\?"):
+        ph.Poisson("visit ~ 1").bind(pd.DataFrame({"visits": [1, 2, 3]}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.date_range("2020-01-01", periods=8),
+        pd.date_range("2020-01-01", periods=8, tz="Europe/London"),
+        pd.period_range("2020-01", periods=8, freq="M"),
+        pd.timedelta_range("1h", periods=8),
+        [datetime.date(2020, 1, day + 1) for day in range(8)],
+        [f"2020-01-{day + 1:02d}" for day in range(8)],
+        [f"{day + 1}.1.2020" for day in range(8)],
+    ],
+    ids=["datetime", "with zone", "period", "timedelta", "objects", "text", "text d.m.y"],
+)
+def test_dates_as_predictors_are_one_clear_line(values: Any) -> None:
+    df = pd.DataFrame({"y": range(8), "day": values})
+    with pytest.raises(InvalidInput, match=r"'day' must be numbers.*it holds dates.*days since"):
+        read_design("y ~ day", df)
+    with pytest.raises(InvalidInput, match="'day' must"):
+        read_design("y ~ log(day)", df)
+
+
+def test_dates_as_text_can_be_levels_if_asked_for() -> None:
+    df = pd.DataFrame({"y": range(8), "day": ["2020-01-01", "2020-01-02"] * 4})
+    assert read_design("y ~ factor(day)", df).X.shape == (8, 2)
+
+
+SECRET = "Wednesbury"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ town + t2",
+        "y ~ town:x",
+        "y ~ factor(town, levels=c('a'))",
+        "y ~ town + never",
+        "y ~ log(x):town",
+    ],
+)
+def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
+    """A level is a value of some record: the design's columns are named by term and place."""
+    df = pd.DataFrame({"y": range(6), "town": ["a", "b", SECRET] * 2, "x": [1.0, 2, -0.123457] * 2})
+    df["t2"] = df["town"]
+    df["never"] = pd.Categorical(["p"] * 6, categories=["p", SECRET])
+    if formula == "y ~ town:x":
+        df["x"] = [1.0, 2, np.inf] * 2
+    with pytest.raises(InvalidInput) as found:
+        read_design(formula, df)
+    assert SECRET not in str(found.value)
+    assert "0.1234" not in str(found.value)
+
+
+def test_levels_that_the_data_did_not_have_are_named_by_row() -> None:
+    df = pd.DataFrame({"y": range(6), "town": ["a", "b", "c"] * 2}, index=list("uvwxyz"))
+    design = read_design("y ~ town", df)
+    with pytest.raises(InvalidInput, match="'town' must have one of its levels: row 'w'") as found:
+        design.matrix_of(df.assign(town=["a", "b", SECRET] * 2))
+    assert SECRET not in str(found.value)
+
+
+@pytest.mark.parametrize("term", STRICT_OR_NOT)
+def test_terms_that_take_from_all_records_are_known(term: str) -> None:
+    design = read_design(f"y ~ {term}", table())
+    assert bool(design.data_dependent) == STRICT_OR_NOT[term]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
+    """With what was kept, without one row, with one row changed, and after pickling."""
+    df = table()
+    design = pickle.loads(pickle.dumps(read_design(formula, df)))
+    np.testing.assert_allclose(design.matrix_of(df), design.X, rtol=1e-12)
+    np.testing.assert_allclose(design.matrix_of(df.iloc[5:]), design.X[5:], rtol=1e-12, atol=1e-12)
+    changed = df.copy()
+    changed.iloc[0] = df.iloc[7]
+    changed = changed.astype(df.dtypes)
+    np.testing.assert_allclose(design.matrix_of(changed)[1:], design.X[1:], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        lambda x: x - x.mean(),
+        lambda x: x / (x @ x),
+        lambda x: x / x.max(),
+        lambda x: x - np.median(x),
+        lambda x: np.argsort(np.argsort(x)).astype(float),
+        lambda x: np.roll(x, 1),
+        lambda x: np.cumsum(x),
+        lambda x: np.arange(x.size, dtype=float),
+    ],
+    ids=["mean", "sum of squares", "largest", "median", "rank", "lag", "cumulated", "place"],
+)
+def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
+    reduction: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: sqrt is made to look at all records; only the table can show it."""
+    df = table()
+    assert read_design("y ~ sqrt(x) + z", df).data_dependent == ()
+    monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", reduction)
+    assert read_design("y ~ sqrt(x) + z", df).data_dependent == ("sqrt(x)",)
+    monkeypatch.setattr(recoding, "_other_tables", lambda _: iter(()))
+    assert read_design("y ~ sqrt(x) + z", df).data_dependent == (), "nothing else finds it"
+
+
+def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyhybrid.mechanisms.calibration import calibrate
+
+    monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", lambda x: x - x.mean())
+    with pytest.raises(InvalidInput, match="depends on all records"):
+        calibrate(ph.Poisson("y ~ sqrt(x)"), table(), epsilon=4)
+
+
+def test_large_tables_are_coded_in_time() -> None:
+    rng = np.random.default_rng(2)
+    n = 200_000
+    df = pd.DataFrame(
+        {"y": rng.poisson(3, n), "x": rng.normal(size=n), "g": rng.choice(list("abc"), n)}
+    )
+    design = read_design("y ~ x * g + I(x^2)", df)
+    assert design.X.shape == (n, 7)
+    assert design.data_dependent == ()

@@ -1,0 +1,576 @@
+"""Programs and functions of a user's that would publish the outcome under a strict epsilon.
+
+Each attack must be refused; beside it stands an honest program that must pass. What no check can
+see, a reading in rare draws, is held by how replicates are made: from data without the outcome.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.bound_stan_model import BoundStanModel
+
+SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
+REP = "exp(normal_rng(mu + slope * rooms[i], sigma))"
+PROGRAM = """
+data {
+  int<lower=1> n;
+  vector[n] y;
+  vector[n] rooms;
+  vector<lower=0, upper=1>[n] weights;
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap;
+}
+parameters {
+  real mu;
+  real slope;
+  real<lower=0> sigma;
+}
+model {
+  mu ~ normal(6, 1);
+  slope ~ normal(0, 1);
+  sigma ~ normal(0, 1);
+  for (i in 1:n) {
+    real f = weights[i] * normal_lpdf(y[i] | mu + slope * rooms[i], sigma);
+    target += use_cap == 1 ? fmax(-cap, fmin(cap, f)) : f;
+  }
+}
+generated quantities {
+  vector[n] log_lik;
+  vector[n] rent_rep;
+  for (i in 1:n) {
+    log_lik[i] = normal_lpdf(y[i] | mu + slope * rooms[i], sigma);
+    rent_rep[i] = exp(normal_rng(mu + slope * rooms[i], sigma));
+  }
+}
+"""
+
+
+@cache
+def homes() -> pd.DataFrame:
+    """Simulated rents, all different, and rooms."""
+    rng = np.random.default_rng(11)
+    rooms = rng.integers(1, 6, 40)
+    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, 40)).round(1)
+    income = (1500 + rent + rng.normal(0, 300, 40)).round()
+    return pd.DataFrame({"rent": rent, "rooms": rooms, "income": income})
+
+
+def of_table(df: pd.DataFrame) -> dict[str, Any]:
+    """The data block of the honest model."""
+    return {"y": np.log(df["rent"]), "rooms": df["rooms"] - 3}
+
+
+def replicate(expression: str) -> str:
+    """The program with other replicates."""
+    return PROGRAM.replace(REP, expression)
+
+
+def model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
+    """A model that says it is by record, so that its charge would be strict."""
+    given: dict[str, Any] = {
+        "outcome": "rent", "predict": "rent_rep", "data": of_table, "predictors": ("rooms",),
+        "by_record": True,
+    }  # fmt: skip
+    return ph.StanModel(program, **{**given, **options})
+
+
+def strict(own: ph.StanModel, df: pd.DataFrame | None = None) -> ph.Release:
+    """A censored release, strict where the model lets it."""
+    mechanism = ph.Censored(own, epsilon=4, inner=ph.Unweighted(own), check_modes=False)
+    return mechanism.release(
+        homes() if df is None else df, seed=1, engine="embedded", settings=SHORT
+    )
+
+
+# --- honest programs pass ----------------------------------------------------------------------
+
+
+def test_an_honest_program_is_strict() -> None:
+    release = strict(model())
+    assert release.charge.kind == "strict"
+    assert release.charge.epsilon == 4
+
+
+HONEST: dict[str, dict[str, Any]] = {
+    "a mapping without predictors": {
+        "program": PROGRAM.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", ""),
+        "data": {"y": np.log(homes()["rent"])},
+        "predictors": (),
+    },
+    "constants declared public": {
+        "program": PROGRAM.replace("vector[n] rooms;", "real at;").replace("rooms[i]", "at"),
+        "data": {"y": np.log(homes()["rent"]), "at": 0.3},
+        "public": ("at",),
+        "predictors": (),
+    },
+    "a transform of the outcome in the program": {
+        "program": PROGRAM.replace("parameters {", "transformed data { vector[n] z = log(y); }\n"
+                                   "parameters {", 1).replace("lpdf(y[i]", "lpdf(z[i]"),
+        "data": lambda df: {"y": df["rent"], "rooms": df["rooms"]},
+    },
+    "outcomes within declared bounds": {
+        "program": PROGRAM.replace("vector[n] y;", "vector<lower=0, upper=20>[n] y;"),
+    },
+    "a constant of the outcome's own term that is not weighted": {
+        "program": PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); target += sum(y);"),
+    },
+    "a step that replicates skip": {
+        "program": replicate("rooms[i] > 0 ? " + REP + " : exp(mu)"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HONEST)
+def test_honest_programs_are_bound_and_checked(case: str) -> None:
+    bound = model(**HONEST[case]).bind(homes())
+    assert bound.checked
+    assert not bound.data_dependent
+
+
+# --- replicates that read the outcome ----------------------------------------------------------
+
+MAPPING = {"y": np.log(homes()["rent"]).to_numpy(), "rooms": (homes()["rooms"] - 3).to_numpy()}
+READING = {
+    "the outcome back from its log": "exp(y[i])",
+    "in order": "exp(sort_asc(y)[i])",
+    "its largest value": "exp(max(y)) + normal_rng(mu, sigma)",
+    "scaled": "(y[i] - min(y)) / (max(y) - min(y))",
+    "the mean": "exp(normal_rng(mean(y), sigma))",
+    "ranks": "rank(y, i) + normal_rng(mu, sigma)",
+    "one record": "i == 17 ? exp(y[17]) : exp(normal_rng(mu, sigma))",
+    "log_lik": "log_lik[i]",
+    "a digit": "exp(normal_rng(mu, sigma)) + 1e-9 * y[i]",
+    "where a draw says so": "uniform_rng(0, 1) < 0.5 ? exp(y[i]) : exp(normal_rng(mu, sigma))",
+}
+
+
+@pytest.mark.parametrize("data", [of_table, MAPPING], ids=["function", "mapping"])
+@pytest.mark.parametrize("case", READING)
+def test_replicates_that_read_the_outcome_are_refused(case: str, data: Any) -> None:
+    program = replicate(READING[case])
+    if isinstance(data, Mapping):  # without predictors, which a mapping cannot hold
+        program = program.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", "")
+        data = {"y": data["y"]}
+    with pytest.raises(InvalidInput, match="must not read the confidential outcome"):
+        strict(model(program, data=data, predictors=("rooms",) if callable(data) else ()))
+
+
+def test_replicates_that_read_weights_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="must not read the weights"):
+        model(replicate("weights[i] * " + REP)).bind(homes())
+
+
+def extra(value: Any) -> Any:
+    """A function of the table with one more entry, `s`."""
+    return lambda df: {**of_table(df), "s": value(df["rent"])}
+
+
+ENTRIES: dict[str, tuple[str, str, Any]] = {
+    "ranks": ("vector[n] s;", "s[i]", lambda r: r.rank()),
+    "centered": ("vector[n] s;", "s[i]", lambda r: r - r.mean()),
+    "a sum": ("real s;", REP + " + s", lambda r: r.sum()),
+    "a count of levels": ("int s;", REP + " + s", lambda r: r.nunique()),
+    "a category": ("array[n] int s;", REP + " * s[i]", lambda r: (r > r.median()).astype(int)),
+    "one-hot": ("matrix[n, 3] s;", REP + " + s[i, 2]",
+                lambda r: np.eye(3)[pd.qcut(r, 3, labels=False)]),
+    "whole numbers": ("array[n] int s;", "s[i]", lambda r: (r * 10).round().astype(int)),
+    "other moments": ("vector[2] s;", REP + " + s[2]", lambda r: [r.mean(), r.std()]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENTRIES)
+def test_entries_computed_from_the_outcome_are_refused_in_replicates(case: str) -> None:
+    declared, expression, value = ENTRIES[case]
+    program = replicate(expression).replace("vector[n] y;", "vector[n] y; " + declared)
+    said = r"must not read the confidential outcome|was not checked"
+    with pytest.raises(InvalidInput, match=said):
+        strict(model(program, data=extra(value)))
+    if declared == "vector[n] s;" or "array" in declared or "matrix" in declared:
+        given = {"y": MAPPING["y"], "s": np.asarray(value(homes()["rent"]))}
+        program = program.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", "")
+        with pytest.raises(InvalidInput, match=said):
+            strict(model(program, data=given, predictors=()))
+
+
+def test_sizes_that_depend_on_the_outcome_are_refused() -> None:
+    """One parameter for each different value of the outcome."""
+    program = PROGRAM.replace("vector[n] y;", "vector[n] y; int s;").replace(
+        "real mu;", "real mu; vector[s] free;"
+    ).replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); free ~ std_normal();")  # fmt: skip
+    own = model(program, data=extra(lambda r: int((r > 500).sum())))
+    with pytest.raises(InvalidInput, match=r"parameters of program .* must not read"):
+        own.bind(homes())
+
+
+def test_bounds_of_parameters_that_are_outcomes_are_refused() -> None:
+    program = replicate("exp(own[i])").replace("real mu;", "real mu; vector<lower=y>[n] own;")
+    program = program.replace(
+        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); own - y ~ exponential(1e6);"
+    )
+    with pytest.raises(InvalidInput, match="must not read the confidential outcome"):
+        model(program).bind(homes())
+
+
+def test_what_a_program_rejects_is_refused_and_not_called_checked() -> None:
+    only = (
+        "transformed data { if (abs(y[1] - " + repr(float(MAPPING["y"][0])) + ") > 1e-9) "
+        'reject("no"); }\nparameters {'
+    )
+    program = replicate("exp(y[i])").replace("parameters {", only, 1)
+    with pytest.raises(InvalidInput, match=r"was not checked.*if_unchecked"):
+        strict(model(program))
+    honest = PROGRAM.replace("parameters {", only, 1)
+    own = model(honest, if_unchecked="local")
+    release = strict(own)
+    assert release.charge.kind == "asymptotic local"
+    assert "NOT CHECKED" in " ".join(release.charge.assumes)
+    with pytest.raises(InvalidInput, match="if_unchecked must be one of"):
+        model(if_unchecked="strict")
+
+
+# --- priors and likelihoods that read other records --------------------------------------------
+
+PRIORS = {
+    "one record's value": "secret ~ normal(y[8] / 1000, .001);",
+    "its value, faintly": "secret ~ normal(y[8] * 1e-6, 1e-6);",
+    "the mean": "secret ~ normal(mean(y), 1);",
+    "the largest": "secret ~ normal(max(y), 1);",
+    "the number of large ones": "{ real k = 0; for (i in 1:n) if (y[i] > 6.2) k += 1; "
+    "secret ~ normal(k, 1); }",
+}
+
+
+@pytest.mark.parametrize("by_record", [True, False])
+@pytest.mark.parametrize("case", PRIORS)
+def test_priors_that_read_the_outcome_are_refused(case: str, by_record: bool) -> None:
+    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
+        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); " + PRIORS[case]
+    )
+    with pytest.raises(InvalidInput, match=r"prior of program .* must not read"):
+        strict(model(program, by_record=by_record))
+
+
+def test_an_honest_prior_passes_beside_them() -> None:
+    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
+        "mu ~ normal(6, 1);", "mu ~ normal(6, 1); secret ~ normal(n / 1000.0, .001);"
+    )
+    assert model(program).bind(homes()).checked
+
+
+OTHERS = {
+    "the record before": "y[i] + (i > 1 ? 0.01 * y[i - 1] : 0)",
+    "one record": "y[i] + (i == 3 ? 0.01 * y[8] : 0)",
+    "the mean": "y[i] - mean(y)",
+    "the range": "(y[i] - min(y)) / (max(y) - min(y))",
+}
+
+
+@pytest.mark.parametrize("by_record", [True, False])
+@pytest.mark.parametrize("case", OTHERS)
+def test_likelihoods_that_read_other_outcomes_are_refused(case: str, by_record: bool) -> None:
+    program = PROGRAM.replace("lpdf(y[i] |", f"lpdf({OTHERS[case]} |")
+    with pytest.raises(InvalidInput, match="must not read the outcome of other records"):
+        strict(model(program, by_record=by_record))
+
+
+def test_data_that_center_the_outcome_are_refused() -> None:
+    centered = lambda df: {**of_table(df), "y": np.log(df["rent"]) - np.log(df["rent"]).mean()}  # noqa: E731
+    with pytest.raises(InvalidInput, match="must not read the outcome of other records"):
+        model(data=centered).bind(homes())
+
+
+def test_rows_of_others_make_by_record_false() -> None:
+    program = PROGRAM.replace("slope * rooms[i]", "slope * (rooms[i] - mean(rooms))")
+    with pytest.raises(InvalidInput, match="by_record=True"):
+        model(program).bind(homes())
+    centered = lambda df: {**of_table(df), "rooms": df["rooms"] - df["rooms"].mean()}  # noqa: E731
+    with pytest.raises(InvalidInput, match="by_record=True"):
+        model(data=centered).bind(homes())
+    prior = PROGRAM.replace("slope ~ normal(0, 1);", "slope ~ normal(0, sd(rooms));")
+    with pytest.raises(InvalidInput, match="by_record=True"):
+        model(prior).bind(homes())
+    assert strict(model(program, by_record=False)).charge.kind == "asymptotic local"
+
+
+def test_mapping_entries_that_are_one_number_of_the_outcome_are_refused() -> None:
+    program = PROGRAM.replace("vector[n] rooms;", "real s;").replace(
+        "slope * rooms[i]", "slope * s"
+    )
+    given = {"y": MAPPING["y"], "s": float(np.log(homes()["rent"]).mean())}
+    with pytest.raises(InvalidInput, match="public"):
+        model(program, data=given, predictors=()).bind(homes())
+
+
+@cache
+def many() -> pd.DataFrame:
+    """More records than are tried pair by pair: a part of them is, then all at once."""
+    rng = np.random.default_rng(12)
+    rooms = rng.integers(1, 6, 600)
+    rent = np.exp(6 + 0.1 * rooms + rng.normal(0, 0.3, 600)).round(1)
+    return pd.DataFrame({"rent": rent, "rooms": rooms})
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (replicate("exp(y[550])"), "rent_rep.* must not read the confidential outcome"),
+        (replicate("i == 550 ? exp(y[i]) : " + REP), "rent_rep.* must not read the confidential"),
+        (PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(n > 500 ? y[8] : 6, 1);"), "prior of"),
+        (PROGRAM.replace("lpdf(y[i] |", "lpdf(y[i] + (i == 3 ? y[8] : 0) |"), "other records"),
+        (PROGRAM.replace("slope * rooms[i]", "slope * (rooms[i] - mean(rooms))"), "by_record=True"),
+        (replicate(REP + " + weights[i]"), "must not read the weights"),
+    ],
+)
+def test_programs_with_many_records_are_checked_on_a_part_and_on_all(
+    program: str, message: str
+) -> None:
+    assert model().bind(many()).checked
+    with pytest.raises(InvalidInput, match=message):
+        model(program).bind(many())
+
+
+# --- sequences ---------------------------------------------------------------------------------
+
+
+def steps(second: ph.StanModel) -> ph.SequentialSynthesis:
+    """Income after rent."""
+    first = ph.StanModel(
+        PROGRAM, outcome="rent", predict="rent_rep", data=of_table, predictors=("rooms",),
+        by_record=True,
+    )  # fmt: skip
+    return ph.SequentialSynthesis(
+        [
+            ph.Censored(own, epsilon=4, inner=ph.Unweighted(own), check_modes=False)
+            for own in (first, second)
+        ]
+    )
+
+
+COPY = replicate("1000 * x[i] + 0 * normal_rng(mu, sigma)").replace(
+    "vector[n] rooms;", "vector[n] rooms; vector[n] x;"
+)
+
+
+def of_incomes(df: pd.DataFrame) -> dict[str, Any]:
+    """The second step's data: the income, given the rent."""
+    return {"y": np.log(df["income"]), "rooms": df["rooms"] - 3, "x": df["rent"] / 1000}
+
+
+def test_a_second_step_reads_the_synthetic_first_column() -> None:
+    """Its replicates are copies of what it reads: they must be the synthetic column."""
+    second = model(COPY, outcome="income", data=of_incomes, predictors=("rooms", "rent"))
+    release = steps(second).release(homes(), seed=1, engine="embedded", settings=SHORT)
+    made = release.synthetic[0]
+    np.testing.assert_allclose(made["income"], made["rent"], atol=0.51)
+    assert abs(np.corrcoef(made["rent"], homes()["rent"])[0, 1]) < 0.8
+    assert not np.isin(made["rent"], homes()["rent"]).all()
+
+
+@pytest.mark.parametrize("public", [(), ("x",), ("x", "rooms")])
+def test_a_second_step_with_the_true_first_column_is_refused(public: tuple[str, ...]) -> None:
+    given = {**{k: np.asarray(v) for k, v in of_incomes(homes()).items()}}
+    second = model(COPY, outcome="income", data=given, predictors=(), public=public)
+    with pytest.raises(InvalidInput, match=r"function of the table"):
+        steps(second).release(homes(), seed=1, engine="embedded", settings=SHORT)
+
+
+def test_a_second_step_that_holds_the_true_first_column_is_refused() -> None:
+    table = homes()
+    closing = lambda df: {**of_incomes(df), "x": table["rent"] / 1000}  # noqa: E731
+    second = model(COPY, outcome="income", data=closing, predictors=("rooms",))
+    with pytest.raises(InvalidInput, match="'table'"):
+        steps(second).release(homes(), seed=1, engine="embedded", settings=SHORT)
+
+
+def test_columns_that_are_not_declared_are_not_handed_over() -> None:
+    with pytest.raises(InvalidInput, match="'rooms', which is not among its predictors"):
+        model(predictors=()).bind(homes())
+
+
+def test_columns_beside_those_of_a_formula_are_declared() -> None:
+    program = PROGRAM.replace("vector[n] rooms;", "vector[n] rooms; int K; matrix[n, K] X;")
+    program = program.replace("real slope;", "real slope; vector[K] beta;")
+    program = program.replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); beta ~ std_normal();")
+    program = program.replace("mu + slope", "X[i] * beta + slope")
+    bound = model(program, formula="rent ~ income", predictors=("rooms",)).bind(homes())
+    assert bound.predictors == ("income", "rooms")
+
+
+@pytest.mark.parametrize("term", ["I(income / (income @ income))", "center(income)"])
+def test_a_formula_that_reads_all_records_is_not_strict(term: str) -> None:
+    program = PROGRAM.replace("vector[n] rooms;", "int K; matrix[n, K] X;").replace(
+        "real slope;", "vector[K] beta;"
+    ).replace("slope ~ normal(0, 1);", "beta ~ std_normal();").replace(
+        "mu + slope * rooms[i]", "X[i] * beta"
+    )  # fmt: skip
+    lone = {"data": lambda df: {"y": np.log(df["rent"])}, "predictors": ()}
+    assert model(program, formula=f"rent ~ {term}", **lone).bind(homes()).data_dependent
+    assert not model(program, formula="rent ~ log(income)", **lone).bind(homes()).data_dependent
+
+
+# --- functions in Python -----------------------------------------------------------------------
+
+
+def honest_predict(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
+    """What the program's own replicates do."""
+    mean = parameters["mu"] + parameters["slope"] * (df["rooms"] - 3)
+    return np.exp(rng.normal(mean, parameters["sigma"]))
+
+
+def _holding(table: pd.DataFrame) -> dict[str, Any]:
+    values = table["rent"].to_numpy()
+    lookup = dict(enumerate(values))
+
+    class Kept:
+        def __init__(self) -> None:
+            self.rows = values
+
+        def __call__(self, parameters: Any, df: pd.DataFrame, rng: Any) -> Any:
+            return self.rows
+
+        def method(self, parameters: Any, df: pd.DataFrame, rng: Any) -> Any:
+            return self.rows + rng.normal(0, 1, len(df))
+
+    def nested(parameters: Any, df: pd.DataFrame, rng: Any) -> Any:
+        return inner(len(df))
+
+    def inner(k: int) -> Any:
+        return values[:k]
+
+    def by_default(parameters: Any, df: pd.DataFrame, rng: Any, kept: Any = values) -> Any:
+        return kept
+
+    def partial(kept: Any, parameters: Any, df: pd.DataFrame, rng: Any) -> Any:
+        return kept
+
+    return {
+        "a table": lambda p, df, rng: table["rent"],
+        "an array": lambda p, df, rng: values + rng.normal(0, 1e-6, len(df)),
+        "a dictionary": lambda p, df, rng: [lookup[i] for i in range(len(df))],
+        "a longer array": (lambda kept: lambda p, df, rng: kept[: len(df)])(np.append(values, 0.0)),
+        "a transposed array": (lambda kept: lambda p, df, rng: kept[0])(values[None]),
+        "an instance": Kept(),
+        "a method": Kept().method,
+        "a function in a function": nested,
+        "a default": by_default,
+        "a partial": functools.partial(partial, values),
+    }
+
+
+@pytest.mark.parametrize("case", _holding(homes()))
+def test_predictors_that_hold_the_table_are_refused(case: str) -> None:
+    with pytest.raises(InvalidInput, match="must not hold one value per record"):
+        model(predict=_holding(homes())[case]).bind(homes())
+
+
+def test_an_honest_predictor_in_python_is_strict() -> None:
+    assert strict(model(predict=honest_predict)).charge.kind == "strict"
+
+
+def test_predictors_get_parameters_that_were_computed_without_the_outcome() -> None:
+    """A transformed parameter may read the outcome; what a predictor gets of it does not."""
+    program = PROGRAM.replace("model {", "transformed parameters { vector[n] c = y; }\nmodel {", 1)
+
+    def copies(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
+        return np.exp(parameters["c"])
+
+    with pytest.raises(InvalidInput, match="must not read the confidential outcome"):
+        model(program, predict=copies).bind(homes())
+    assert model(program, predict=honest_predict).bind(homes()).checked
+
+
+def test_predictors_that_read_a_file_of_the_records_are_refused(tmp_path: Any) -> None:
+    """Nothing is held, but what is returned are the confidential values, whatever the draw."""
+    homes().to_csv(tmp_path / "homes.csv", index=False)
+    path = str(tmp_path / "homes.csv")
+    with pytest.raises(InvalidInput, match="returns the confidential outcome"):
+        model(predict=lambda p, df, rng: pd.read_csv(path)["rent"]).bind(homes())
+    with pytest.raises(InvalidInput, match="must follow the rows of the table"):
+        model(data=lambda df: {**of_table(df), "rooms": np.log(pd.read_csv(path)["rent"])}).bind(
+            homes()
+        )
+
+
+def test_a_program_with_the_values_in_its_text_is_refused() -> None:
+    values = ", ".join(repr(float(v)) for v in homes()["rent"])
+    program = replicate("written[i]").replace(
+        "parameters {", f"transformed data {{ vector[n] written = [{values}]'; }}\nparameters {{", 1
+    )
+    with pytest.raises(InvalidInput, match="returns the confidential outcome"):
+        model(program).bind(homes())
+
+
+def test_labels_of_rows_are_not_handed_over() -> None:
+    seen: list[pd.Index] = []
+
+    def data(df: pd.DataFrame) -> dict[str, Any]:
+        seen.append(df.index)
+        return of_table(df)
+
+    def predict(parameters: Any, df: pd.DataFrame, rng: np.random.Generator) -> Any:
+        seen.append(df.index)
+        return honest_predict(parameters, df, rng)
+
+    table = homes().set_index(homes()["rent"].astype(str))
+    table.attrs["note"] = "secret"
+    model(data=data, predict=predict).bind(table)
+    assert all(index.equals(pd.RangeIndex(40)) for index in seen)
+
+
+# --- by construction: what no check sees -------------------------------------------------------
+
+RARE = {
+    "at one row and in one draw of a thousand": "i == 5 && fabs(fmod(mu * 1e5, 1)) < .001 ? "
+    "exp(y[i]) : " + REP,
+    "every draw": "exp(y[i])",
+    "in order": "exp(sort_asc(y)[i])",
+    "weights": "weights[i]",
+}
+
+
+@pytest.mark.parametrize("case", RARE)
+def test_replicates_are_made_from_data_without_the_outcome(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the checks switched off, programs that read the outcome give none of it away: the same
+    draws give the same replicates for two tables whose outcomes differ."""
+    import pyhybrid.models.stan_model as module
+
+    monkeypatch.setattr(module, "check_bound", lambda *_: None)
+    monkeypatch.setattr(BoundStanModel, "check_draws", lambda *_: None)
+    own = model(replicate(RARE[case].replace("fabs", "abs")))
+    other = homes().assign(rent=homes()["rent"].sample(frac=1, random_state=1).to_numpy() + 0.1)
+    other = other.round(1)
+    one, two = own.bind(homes()), own.bind(other)
+    draws = EmbeddedEngine().sample(one.program, one.stan_data(np.ones(40)), seed=2, settings=SHORT)
+    for draw in range(3):
+        made = [
+            each.replicate(draws, draw, np.random.default_rng(draw))["rent"].to_numpy()
+            for each in (one, two)
+        ]
+        np.testing.assert_array_equal(*made)
+        assert not np.isin(made[0], homes()["rent"]).mean() > 0.2
+
+
+def test_what_only_the_posterior_reaches_is_checked_at_its_draws() -> None:
+    """A prior that reads the outcome where random points do not come, but the posterior lies."""
+    program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
+        "mu ~ normal(6, 1);",
+        "mu ~ normal(6, 1); secret ~ normal(0, 1); if (mu > 3) secret ~ normal(y[8] / 10, 1);",
+    )
+    own = model(program)
+    assert own.bind(homes()).checked, "random points do not see it"
+    with pytest.raises(InvalidInput, match=r"prior of program .* must not read"):
+        strict(own)

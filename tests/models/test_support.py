@@ -1,0 +1,209 @@
+"""The support of an outcome: the model that is chosen for it, and what never leaves."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid import cli
+from pyhybrid.cli.options import build_model
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.mechanisms import calibration_files
+from pyhybrid.models import DefaultModel
+from pyhybrid.models.support import draw_within, limits_of_dtype
+from tests.fuzzing.engine import RandomDraws
+
+OPTIONS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": ph.SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1),
+}
+RNG = np.random.default_rng(4)
+N = 300
+COUNTS = RNG.negative_binomial(2, 0.2, N)
+RATING = RNG.integers(1, 6, N)
+SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
+    "0/1": (RNG.integers(0, 2, N), "more than 10 different values"),
+    "rating": (RATING, "more than 10 different values.*poisson:lower=...,upper=..."),
+    "0/1 as floats": (RNG.integers(0, 2, N).astype(float), "more than 10 different values"),
+    "negative": (COUNTS - 20, "is negative.*give --model normal"),
+    "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
+    "logical": (COUNTS > 3, "must be numeric: found bool; code it as whole numbers"),
+    "text": (np.where(COUNTS > 3, "many", "few"), "must be numeric.*code it as whole numbers"),
+    "category": (pd.Categorical(COUNTS), "must be numeric: found category; code it"),
+}
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
+    """Seen: codes came back as values that the column cannot hold, without a word."""
+    values, message = SEEN[kind]
+    with pytest.raises(InvalidInput, match=message):
+        build_model(None, "y ~ 1").bind(pd.DataFrame({"y": values}))
+
+
+def test_codes_are_refused_on_the_command_line_and_taken_with_their_support(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"rating": RATING}).to_csv("data.csv", index=False)
+    asked = ["synthesize", "data.csv", "--formula", "rating ~ 1", "--out", "out"]
+    assert _run(asked) == 2
+    assert "more than 10 different values" in capsys.readouterr().err
+    assert not Path("out").exists()
+    own = ["--model", "poisson:lower=1,upper=5", "--seed", "1", "--engine", "embedded"]
+    assert _run([*asked, *own]) == 0
+    for path in sorted(Path("out/public").glob("synthetic_*.csv")):
+        assert pd.read_csv(path)["rating"].between(1, 5).all()
+    described = json.loads(Path("out/confidential/run.json").read_text())
+    assert '"upper": 5' in json.dumps(described)
+
+
+def _run(arguments: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    return int(stopped.value.code or 0)
+
+
+def test_counts_get_the_model_for_counts() -> None:
+    table = pd.DataFrame({"y": COUNTS})
+    bound = build_model(None, "y ~ 1").bind(table)
+    assert bound.model.name == "NegativeBinomial"
+    named = ph.NegativeBinomial("y ~ 1").bind(table)
+    assert bound.model.describe() == named.model.describe()
+    for name, value in named.stan_data(np.ones(N)).items():
+        np.testing.assert_array_equal(bound.stan_data(np.ones(N))[name], value)
+
+
+def test_a_model_that_is_asked_for_takes_codes() -> None:
+    """Who names the model says that these are counts."""
+    table = pd.DataFrame({"y": RATING})
+    assert ph.NegativeBinomial("y ~ 1").bind(table).n == N
+    assert build_model("negative_binomial", "y ~ 1").bind(table).n == N
+
+
+@pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (1, 5), (3, None)])
+def test_nothing_outside_the_support_leaves(model: Any, lower: int, upper: int | None) -> None:
+    """The engine draws any parameters at all: means far outside the support among them."""
+    values = np.clip(RATING - 1, lower, upper)
+    table = pd.DataFrame({"y": values})
+    own = model("y ~ 1", lower=lower, upper=upper)
+    bound, parameters = own.bind(table), {"beta": np.array([[[1.4]]]), "phi": np.array([[0.8]])}
+    made = bound.replicate(_Draws(parameters), 0, np.random.default_rng(1))["y"]
+    assert made.min() == lower
+    assert made.max() == (upper if upper is not None else made.max())
+    free = model("y ~ 1").bind(table).replicate(_Draws(parameters), 0, np.random.default_rng(1))
+    assert not free["y"].between(lower, upper if upper is not None else np.inf).all(), "control"
+
+
+class _Draws:
+    """Draws of which a replicate reads one."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = {name: value[0] for name, value in values.items()}
+
+    def flat(self, name: str) -> Any:
+        return self.values[name]
+
+
+def test_redrawn_values_follow_the_model_given_the_support() -> None:
+    """Chi-square of 40,000 draws against the truncated Poisson probabilities."""
+    from scipy import stats
+
+    n = 40_000
+    table = pd.DataFrame({"y": np.resize(RATING, n)})
+    bound = ph.Poisson("y ~ 1", lower=1, upper=5).bind(table)
+    draws = _Draws({"beta": np.array([[[1.0]]])})
+    made = bound.replicate(draws, 0, np.random.default_rng(2))["y"]
+    expected = stats.poisson.pmf(np.arange(1, 6), np.e)
+    observed = np.bincount(made, minlength=6)[1:6]
+    expected *= n / expected.sum()
+    assert ((observed - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-6, 4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "UInt8", "uint8[pyarrow]"])
+def test_values_that_a_dtype_cannot_hold_never_leave(dtype: str) -> None:
+    """Seen: the column was widened, or a wrapped value came out; a normal model of an unsigned
+    column drew negative values."""
+    table = pd.DataFrame({"y": pd.Series(np.clip(RNG.poisson(100, N), 0, 127)).astype(dtype)})
+    draws = {"beta": np.array([[[np.log(120.0)]]]), "phi": np.array([[1.0]])}
+    made = (
+        ph.NegativeBinomial("y ~ 1")
+        .bind(table)
+        .replicate(_Draws(draws), 0, np.random.default_rng(1))
+    )
+    assert made["y"].dtype == table["y"].dtype
+    normal = ph.NormalRegression("y ~ 1", unit=100.0).bind(table)
+    about_0 = {"beta": np.zeros((1, 1, 1)), "sigma": np.full((1, 1), 0.4)}
+    values = normal.replicate(_Draws(about_0), 0, np.random.default_rng(1))["y"]
+    assert values.dtype == table["y"].dtype
+    assert (values.astype(float) >= limits_of_dtype(table["y"].dtype)[0]).all()
+    assert (values.astype(float) < 100).mean() > 0.9, "not wrapped around"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "Int64"])
+def test_limits_of_a_dtype_are_floats_that_it_can_hold(dtype: str) -> None:
+    low, high = limits_of_dtype(pd.Series([1], dtype=dtype).dtype)
+    plain = np.dtype(dtype.lower())
+    assert np.array([low, high]).astype(plain).astype(float).tolist() == [low, high]
+    assert np.iinfo(plain).max - int(high) < 2**12
+    assert limits_of_dtype(np.dtype(float)) == (-np.inf, np.inf)
+
+
+def test_a_model_without_probability_in_the_support_is_an_error() -> None:
+    rng = np.random.default_rng(3)
+    with pytest.raises(SamplingError, match="next to no probability there for 5 of 5 records"):
+        draw_within(lambda rows: rng.normal(50, 1, np.arange(5)[rows].size), 5, (0, 1))
+
+
+def test_draws_inside_are_left_alone() -> None:
+    """The random numbers of a release are the same as without limits where none is needed."""
+    one, two = np.random.default_rng(3), np.random.default_rng(3)
+    free = one.poisson(3.0, 8).astype(float)
+    kept = draw_within(lambda rows: two.poisson(3.0, np.arange(8)[rows].size) * 1.0, 8, (0, 99))
+    np.testing.assert_array_equal(kept, free)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lower": -1}, "lower must be a whole number >= 0"),
+        ({"lower": 1.5}, "lower must be"),
+        ({"upper": 0}, "upper must be a whole number >= 1"),
+        ({"lower": 5, "upper": 5}, "upper must be above lower"),
+    ],
+)
+def test_supports_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.Poisson("y ~ 1", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"upper": 4}, "at most 4: row .* is larger"),
+        ({"lower": 2}, "at least 2: row .* is smaller"),
+    ],
+)
+def test_data_outside_the_support_are_named_by_row(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.Poisson("y ~ 1", **given).bind(pd.DataFrame({"y": RATING}))
+
+
+def test_a_support_outlives_files_and_processes() -> None:
+    model = ph.NegativeBinomial("y ~ 1", lower=1, upper=5)
+    assert calibration_files._model(model.describe(), None) == model
+    plain = ph.NegativeBinomial("y ~ 1")
+    assert calibration_files._model(plain.describe(), None) == plain
+    assert pickle.loads(pickle.dumps(DefaultModel("y ~ 1"))) == DefaultModel("y ~ 1")

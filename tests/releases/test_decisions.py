@@ -1,0 +1,160 @@
+"""Columns that are not synthesized: refused in public/ until a decision is made by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli import main
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.releases.decisions import Decisions
+
+N = 60
+FAST: dict[str, Any] = {
+    "seed": 1,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=300, draws=200),
+}
+
+
+def _table() -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    y = rng.poisson(9, N)
+    surnames = [f"{a}{b}" for a in ("Ander", "Berg", "Carl", "Dahl") for b in ("son", "man", "en")]
+    return pd.DataFrame(
+        {
+            "y": y,
+            "surname": rng.choice(surnames, N),
+            "person_id": np.repeat(1000 + 7 * np.arange(N // 2), 2),
+            "source": 2 * y + 1,
+            "age": rng.integers(18, 80, N),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def release() -> ph.Release:
+    return ph.Unweighted(ph.Poisson("y ~ 1")).release(_table(), n_synthetic=2, **FAST)
+
+
+def test_columns_that_name_people_or_give_values_away_are_refused(
+    release: ph.Release, tmp_path: Path
+) -> None:
+    """As it was, names, ids and the column that the outcome was made of went into public/."""
+    with pytest.raises(InvalidInput, match="must be safe to publish") as error:
+        release.save(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    for name in ("'surname'", "'person_id'", "'source'", "--drop", "--keep", "--id"):
+        assert name in str(error.value)
+    assert "'age'" not in str(error.value), "the control"
+    assert "Anderson" not in str(error.value)
+
+
+def test_each_decision_does_what_it_says(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", drop=["source"], keep="surname", ids=["person_id"])
+    table, made = _table(), pd.read_csv(tmp_path / "out/public/synthetic_1.csv")
+    assert list(made.columns) == ["y", "surname", "person_id", "age"]
+    assert made["surname"].tolist() == table["surname"].tolist()
+    assert not set(made["person_id"]) & set(table["person_id"])
+    pairs = pd.DataFrame({"one": made["person_id"], "other": table["person_id"]})
+    assert len(pairs.drop_duplicates()) == N // 2, "equal ones stay equal"
+    assert not made["person_id"].is_monotonic_increasing
+    again = pd.read_csv(tmp_path / "out/public/synthetic_2.csv")
+    assert again["person_id"].tolist() == made["person_id"].tolist()
+    statement = (tmp_path / "out/public/privacy_statement.md").read_text()
+    assert "left out of the released table: source" in statement
+    assert "equal ones by equal numbers: person_id" in statement
+    loaded = ph.Release.load(tmp_path / "out")
+    assert loaded.decisions == Decisions(drop=("source",), keep=("surname",), ids=("person_id",))
+    loaded.save(tmp_path / "again")
+    for path in (tmp_path / "out/public").iterdir():
+        assert (tmp_path / "again/public" / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ({"drop": "none"}, "drop must name columns of the data: 'none' is none"),
+        ({"keep": "y"}, "keep must not name synthesized columns"),
+        ({"keep": "age", "drop": ["age"]}, "must be in one of drop, keep and ids"),
+        ({"ids": [3]}, "ids must be names of columns"),
+        ({"ids": "index"}, "row labels can be dropped or kept"),
+    ],
+)
+def test_wrong_decisions(decisions: Any, message: str, release: ph.Release, tmp_path: Path) -> None:
+    decided = {"drop": ["surname", "person_id", "source"]}
+    for name, own in decisions.items():
+        decided[name] = [*decided.get(name, []), *([own] if isinstance(own, str) else own)]
+    with pytest.raises(InvalidInput, match=message):
+        release.save(tmp_path / "out", **decided)
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_identifiers_stay_missing_and_labels_can_be_dropped(tmp_path: Path) -> None:
+    table = _table()[["y", "person_id"]].set_index(
+        pd.Index([f"person {k * k}" for k in range(N)], name="who")
+    )
+    table["person_id"] = table["person_id"].astype("Int64")
+    table.iloc[3, 1] = pd.NA
+    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **FAST)
+    with pytest.raises(InvalidInput, match="'who': row labels are texts"):
+        release.save(tmp_path / "out", ids="person_id")
+    release.save(tmp_path / "out", ids="person_id", drop="who")
+    made = ph.Release.load(tmp_path / "out").synthetic[0]
+    assert made.index.equals(pd.RangeIndex(N))
+    assert made["person_id"].isna().tolist() == table["person_id"].isna().tolist()
+    assert b"person 9" not in (tmp_path / "out/public/synthetic_1.csv").read_bytes()
+
+
+def test_on_the_command_line_before_anything_is_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _table().to_csv("data.csv", index=False)
+    common = ["pyhybrid", "synthesize", "data.csv", "--formula", "y ~ 1", "--model", "poisson"]
+    common += ["--mechanism", "unweighted", "--engine", "embedded", "--out", "out"]
+    common += ["--warmup", "300", "--draws", "200", "--seed", "1"]
+
+    def run(*more: str) -> int:
+        monkeypatch.setattr("sys.argv", [*common, *more])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0)
+        return 0
+
+    monkeypatch.setattr("pyhybrid.cli.synthesize.open_session", None)  # not reached
+    assert run("--drop", "source", "--keep", "surname") == 2
+    err = capsys.readouterr().err
+    assert "'person_id': its name is that of an identifier" in err
+    assert "source" not in err
+    assert not Path("out").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert run("--drop", "source", "--keep", "surname", "--id", "person_id") == 0
+    err = capsys.readouterr().err
+    assert "--keep surname: it is published as it is, although its name" in err
+    assert "source" not in pd.read_csv("out/public/synthetic_1.csv").columns
+    run_record = json.loads(Path("out/confidential/run.json").read_text())
+    assert run_record["decisions"] == {
+        "drop": ["source"], "keep": ["surname"], "ids": ["person_id"]
+    }  # fmt: skip
+
+
+def test_sequences_and_histograms_are_looked_at_too(tmp_path: Path) -> None:
+    table = _table()
+    table["z"] = np.random.default_rng(4).poisson(4, N)
+    table["twice"] = 2 * table["z"]
+    pytest.importorskip("opendp")
+    own = ph.PerturbedHistogram(column="z", lower=0, upper=30, n_bins=5, epsilon=1).release(table)
+    assert set(own.exposed) == {"surname", "person_id", "twice"}
+    steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1")) for c in ("y", "z")]
+    both = ph.SequentialSynthesis(steps).release(table, **FAST)
+    assert set(both.exposed) == {"surname", "person_id", "source", "twice"}

@@ -1,0 +1,126 @@
+"""What is written beside the values of a table: levels in use, no notes, no fill values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.releases.parts import read_json, read_records, read_table, write_table
+from pyhybrid.releases.published import published
+
+SECRET = "Quasimodo"
+FAST: dict[str, Any] = {
+    "seed": 1,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=300, draws=200),
+}
+
+
+def _subset() -> pd.DataFrame:
+    """50 rows cut out of a larger table: its categories still name 400 people."""
+    names = [f"surname {k}" for k in range(399)] + [SECRET]
+    whole = pd.DataFrame(
+        {
+            "y": np.random.default_rng(1).poisson(9, 400),
+            "group": pd.Categorical(["a", "b"] * 200),
+            "surname": pd.Categorical(names),
+        }
+    )
+    return whole.head(50)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_levels_that_no_record_has_are_not_published(form: str, tmp_path: Path) -> None:
+    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(_subset()[["y", "surname"]], **FAST)
+    table = release.synthetic[0].assign(surname=release.synthetic[0]["surname"])
+    assert SECRET in table["surname"].cat.categories, "the attack: levels travel with the rows"
+    _save(release, tmp_path / "out", form)
+    public = list((tmp_path / "out" / "public").iterdir())
+    assert all(SECRET.encode() not in path.read_bytes() for path in public)
+    schema = json.loads((tmp_path / "out/public/schema.json").read_text())
+    assert len(schema["columns"][1]["levels"]) == 50
+    loaded = ph.Release.load(tmp_path / "out").synthetic[0]
+    assert loaded["surname"].astype(str).tolist() == table["surname"].astype(str).tolist()
+
+
+def _save(release: ph.Release, out: Path, form: str) -> None:
+    release.save(out, file_format=form, keep="surname")
+
+
+def _bytes(table: pd.DataFrame, tmp_path: Path) -> bytes:
+    write_table(table, tmp_path / "t.parquet")
+    return (tmp_path / "t.parquet").read_bytes()
+
+
+def _indexed(kind: str) -> pd.DataFrame:
+    table = _subset()
+    if kind == "levels":
+        return table.set_index("surname")[["y"]]
+    if kind == "multi":
+        return table.set_index(["group", "surname"])[["y"]]
+    if kind == "dictionary":
+        words = pa.array(["x", "z"] * 25).dictionary_encode()
+        held = pa.DictionaryArray.from_arrays(words.indices, pa.array(["x", "z", SECRET]))
+        return table[["y"]].assign(word=pd.Series(held, dtype=pd.ArrowDtype(held.type)).to_numpy(
+            dtype=object)).assign(word=pd.Series(pd.arrays.ArrowExtensionArray(held),
+                                                 index=table.index))  # fmt: skip
+    table = table[["y"]].copy()
+    table.attrs = {"note": SECRET}
+    table.columns.name = SECRET
+    return table
+
+
+@pytest.mark.parametrize("kind", ["levels", "multi", "dictionary", "notes"])
+def test_indexes_dictionaries_and_notes(kind: str, tmp_path: Path) -> None:
+    table = _indexed(kind)
+    assert SECRET.encode() in _bytes(table, tmp_path), "the control: it would be written"
+    clean = published(table)
+    assert SECRET.encode() not in _bytes(clean, tmp_path)
+    assert SECRET not in str(pq.read_schema(tmp_path / "t.parquet").metadata)
+    assert clean["y"].tolist() == table["y"].tolist()
+    assert list(map(str, clean.index)) == list(map(str, table.index))
+
+
+def test_declared_levels_of_synthesized_columns_stay() -> None:
+    kept = published(_subset(), declared=("surname",))
+    assert len(kept["surname"].cat.categories) == 400
+    assert len(published(_subset())["surname"].cat.categories) == 50
+    assert published(_subset())["group"].cat.categories.tolist() == ["a", "b"]
+
+
+def test_a_fill_value_of_a_sparse_column_is_no_value() -> None:
+    sparse = pd.arrays.SparseArray([1.0, 2.0], fill_value=4711.0)
+    assert str(published(pd.DataFrame({"s": sparse}))["s"].dtype) == "float64"
+
+
+def test_what_cannot_be_written_or_read_is_named_without_its_value(tmp_path: Path) -> None:
+    """pyarrow, json and pandas quote the value that they trip over."""
+    mixed = pd.DataFrame({"fine": [1, 2], "mixed": pd.Series([1, SECRET], dtype=object)})
+    with pytest.raises(Exception, match=SECRET):
+        mixed.to_parquet(tmp_path / "control.parquet")
+    with pytest.raises(InvalidInput, match="column 'mixed' holds values that Parquet") as error:
+        write_table(mixed, tmp_path / "t.parquet")
+    assert SECRET not in str(error.value)
+    (tmp_path / "bad.json").write_text(f'{{"a": {SECRET}}}')
+    (tmp_path / "bad.csv").write_text(f'a,b\n"{SECRET}')
+    (tmp_path / "bad.parquet").write_text(SECRET)
+    schema = {"index": [], "columns": []}
+    for read in (
+        lambda: read_json(tmp_path / "bad.json"),
+        lambda: read_records(tmp_path / "bad.csv"),
+        lambda: read_table(tmp_path / "bad.parquet", schema),
+        lambda: read_table(tmp_path / "none.csv", schema),
+    ):
+        with pytest.raises(InvalidInput) as error:
+            read()
+        assert SECRET not in str(error.value)
