@@ -170,11 +170,11 @@ def test_summaries_equal_numpy(html, releases, data):
 
     target = summary(data["visits"].to_numpy())
     shown = np.array(rows["set 2"], dtype=float)
-    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=1e-4)
-    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=5e-4)
+    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-3)
     mean = np.array(rows["LipschitzWeighted, mean of 3"], dtype=float)[::2]
-    np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=1e-4)
-    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=1e-4)
+    np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=5e-4)
+    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=5e-4)
     assert set(rows["data"][1::2]) == {"–"}
 
 
