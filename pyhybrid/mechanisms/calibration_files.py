@@ -1,7 +1,8 @@
 """Calibrations on disk: one folder of readable files.
 
 ================= ===========================================================================
-calibration.json  model, extremes, scale, shift, cap, relation, levels, program hash, provenance
+calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
+                  provenance
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
@@ -49,6 +50,7 @@ def save_fields(
         "columns": calibration["columns"],
         "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
         "provenance": asdict(draws.provenance),
+        "center": None if calibration["center"] is None else calibration["center"].as_dict(),
         "reference": None
         if reference is None
         else {"key": reference.key, "columns": reference.columns},
@@ -96,6 +98,7 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "draws": frozen_draws(draws, provenance),
             "levels": {name: list(own) for name, own in content["levels"].items()},
             "columns": read_names(content, "columns"),
+            "center": content.get("center"),
             "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),
         }

@@ -75,6 +75,10 @@ class LinearModel(RegressionModel):
         own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
         return {**super().describe(), **own}
 
+    def plain_intercept(self, columns: tuple[str, ...]) -> bool:
+        """True for an intercept alone under the published prior."""
+        return columns == (_INTERCEPT,) and self.prior == "published"
+
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
         """What the likelihood reads and, under the published prior, the coefficients' scales."""

@@ -252,19 +252,14 @@ class NormalForm:
     )
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """beta (C, 1, 1), sigma (C, 1), log_proportion (C, 1)."""
-        sigma = self.min_sd + np.exp(at["log_sd"])
-        return {
-            "beta": at["mean"][:, None, None],
-            "sigma": sigma[:, None],
-            "log_proportion": np.zeros((sigma.size, 1)),
-        }
+        """beta (C, 1), sigma (C,)."""
+        return {"beta": at["mean"][:, None], "sigma": self.min_sd + np.exp(at["log_sd"])}
 
     def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """mean, log_sd."""
         return {
-            "mean": parameters["beta"][:, 0, 0],
-            "log_sd": np.log(parameters["sigma"][:, 0] - self.min_sd),
+            "mean": parameters["beta"][:, 0],
+            "log_sd": np.log(parameters["sigma"] - self.min_sd),
         }
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:

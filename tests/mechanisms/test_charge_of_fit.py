@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pyhybrid.errors import SamplingError
-from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit, charge_of_fit
+from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
 
