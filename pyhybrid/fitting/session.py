@@ -163,13 +163,19 @@ class FitSession:
         )
 
     def exact_fit(
-        self, alpha: FloatArray, *, cap: Cap, form: GridForm, grid: ParameterGrid
+        self,
+        alpha: FloatArray,
+        *,
+        cap: Cap,
+        form: GridForm,
+        grid: ParameterGrid,
+        excess: FloatArray | None = None,
     ) -> PosteriorFit:
         """The censored posterior on a public grid, with draws for the owner's eyes."""
         alpha = check_alpha(alpha, self.bound.n)
-        key = (alpha.tobytes(), *cap.key, grid)
+        key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
         if key not in self._exact:
-            self._exact[key] = exact_posterior(self.bound, form, grid, alpha, cap)
+            self._exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
         exact = self._exact[key]
         draws = exact.confidential_draws(
             _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")

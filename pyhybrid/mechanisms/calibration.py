@@ -35,7 +35,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, save_fields
-from pyhybrid.mechanisms.center import REGION, Center, center_of_draws
+from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_excess
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.bounds import bounds_of
@@ -92,6 +92,8 @@ class Calibration:
     center : Center or None
         theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
         a calibration of an earlier version.
+    epsilon : float or None
+        Of one released draw, if it was given.
     """
 
     model: Model
@@ -108,6 +110,7 @@ class Calibration:
     program_sha256: str
     reference: ReferenceRecords | None = None
     center: Center | None = None
+    epsilon: float | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
@@ -216,8 +219,9 @@ class Calibration:
         """
         kept = load_fields(folder, model)
         with whole_only(folder, "calibration"):
-            center = None if kept["center"] is None else Center.from_dict(kept["center"])
-        return Calibration(**{**kept, "center": center})
+            excess, center = kept.pop("excess"), kept.pop("center")
+            own = None if center is None else Center.from_dict(center, excess)
+        return Calibration(**kept, center=own)
 
 
 def calibrate(
@@ -259,8 +263,8 @@ def calibrate(
         a center (all built-in ones); False is [C25]'s censoring.
     region : float, default 10
         Where the posterior is sampled exactly, its grid reaches so many posterior standard
-        deviations of the reference to either side of theta_ref. A truth outside costs accuracy,
-        not privacy.
+        deviations of the reference to either side of theta_ref; fewer for a small epsilon (see
+        `pyhybrid.mechanisms.center`). A truth outside costs accuracy, not privacy.
     public : bool, default False
         True if the reference is public; then the statement shows theta_ref.
     **options
@@ -318,7 +322,14 @@ def calibrate(
         center=center_of_draws(bound, fit.draws, region=region, public=public)
         if centered
         else None,
+        epsilon=epsilon,
     )
+    if made.center is not None:
+        # Leaving a record out takes its share of the excess along: 2 M and the range of that.
+        limit = epsilon if relation == "remove" else None
+        weights = made.weights(bound)
+        own, size = with_excess(made.center, bound, weights, cap=made.cap, epsilon=limit)
+        made = replace(made, center=own, cap=size)
     return replace(made, censored=made.drift(bound).censored_now)
 
 
