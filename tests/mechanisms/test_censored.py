@@ -38,14 +38,15 @@ def session() -> FitSession:
 
 @pytest.fixture(scope="module")
 def calibration() -> ph.Calibration:
-    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, **OPTIONS)
+    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, center=False, **OPTIONS)
 
 
 def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
     fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
     log_lik = np.concatenate(list(session.bound.log_lik_blocks(fit.draws)), axis=1)
     weighted = np.abs(fit.alpha * log_lik[:, session.bound.row_of]).max(axis=0)
-    assert fit.cap == 2
+    assert fit.cap is not None
+    assert (fit.cap.below, fit.cap.above, fit.cap.reference) == (2, 2, None)
     assert fit.bounds.overall <= 2
     assert fit.censored is not None
     np.testing.assert_array_equal(fit.censored, weighted > 2)
