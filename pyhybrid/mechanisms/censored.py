@@ -30,7 +30,7 @@ __all__ = ["Censored"]
 
 SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
-_OF_CALIBRATION = "calibration"
+_OF_CALIBRATION = "frozen"
 
 
 @dataclass(frozen=True)

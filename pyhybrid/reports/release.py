@@ -21,13 +21,13 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.convergence import convergence_section
+from pyhybrid.reports.exact import exact_section
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
     plot_weights,
 )
-from pyhybrid.reports.exact import exact_section
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
