@@ -103,8 +103,8 @@ def _meaning(charge: PrivacyCharge) -> str:
             "records grows."
         )
     doubled = (
-        " A density can exceed 1 here, so that replacing a record may change the log density in "
-        "both directions; the cost is doubled for it."
+        " A record's term can be above and below 0 here, so that replacing a record may change the "
+        "log density in both directions; the cost is doubled for it."
         if charge.relation == "replace" and charge.density_above_one
         else ""
     )
@@ -192,6 +192,10 @@ def _made_by(release: ReleaseRecord) -> list[str]:
 
 def _engine(release: ReleaseRecord, ran: Provenance) -> str:
     asked = release.requested
+    if ran.engine == "exact":
+        return (
+            f"Drawn exactly, without chains, by the exponential mechanism of {ran.engine_version}."
+        )
     if asked is None:  # a release of an earlier version
         s = ran.settings
         return (
