@@ -286,7 +286,7 @@ def _columns(bound: BoundModel) -> str:
 
 def _coded(bound: BoundModel) -> str:
     terms = ", ".join(bound.data_dependent)
-    return f"Predictors are coded with values computed from all records ({terms})"
+    return f"Columns are coded with values computed from all records ({terms})"
 
 
 def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
