@@ -156,9 +156,10 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index, name and dtype of `like` from places among the levels (n,)."""
     chosen = places.astype(np.intp)
     if isinstance(like.dtype, pd.CategoricalDtype):
-        codes = like.cat.categories.get_indexer(list(levels.values))[chosen]
-        values: Any = pd.Categorical.from_codes(codes, dtype=like.dtype)
+        codes = like.cat.categories.get_indexer(pd.Index(levels.values))[chosen]
+        values = pd.Categorical.from_codes(codes.tolist(), dtype=like.dtype)
         return pd.Series(values, index=like.index, name=like.name)
     own = np.empty(len(levels.values), dtype=object)
     own[:] = levels.values
-    return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
+    column: pd.Series = pd.Series(own[chosen], index=like.index, name=like.name)
+    return column.astype(like.dtype)
