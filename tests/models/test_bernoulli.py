@@ -13,6 +13,7 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
+from pyhybrid import cli
 from pyhybrid.cli.options import build_model
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
@@ -417,3 +418,44 @@ def test_mechanisms_are_compared_on_a_column_of_text() -> None:
     )
     data = found.estimates.query("source == 'data' and statistic == 'mean'")
     np.testing.assert_allclose(data["estimate"], TRUE.mean())
+
+
+def test_a_column_of_text_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused without a model and told what to name; then released, with shares of its levels."""
+    monkeypatch.chdir(tmp_path)
+    _table(np.where(TRUE, "yes", "no")).to_csv("data.csv", index=False)
+    asked = ["pyhybrid", "synthesize", "data.csv", "--formula", "y ~ x", "--out", "out"]
+    assert _run(asked) == 2
+    assert "bernoulli if it has two levels" in capsys.readouterr().err
+    assert not Path("out").exists()
+    own = ["--model", "bernoulli:levels=no+yes", "--seed", "1", "--engine", "embedded"]
+    assert _run([*asked, *own]) == 0
+    shown = capsys.readouterr().out
+    assert f"{TRUE.mean():.4g}" in shown
+    (made,) = Path("out/public").glob("synthetic_*.csv")
+    assert set(pd.read_csv(made)["y"]) == {"no", "yes"}
+    settings = json.loads(Path("out/confidential/run.json").read_text())
+    assert '"levels": ["no", "yes"]' in json.dumps(settings)
+
+
+def _run(arguments: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", arguments)
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    return int(stopped.value.code or 0)
+
+
+def test_a_synthesized_level_is_a_predictor_of_the_next_column() -> None:
+    table = _table(np.where(TRUE, "yes", "no"))
+    table["visits"] = RNG.poisson(np.where(TRUE, 6, 2))
+    steps = [
+        ph.Unweighted(ph.Bernoulli("y ~ x", levels=("no", "yes"))),
+        ph.Unweighted(ph.Poisson("visits ~ y")),
+    ]
+    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **OPTIONS)
+    (made,) = release.synthetic
+    assert set(made["y"]) <= {"no", "yes"}
+    assert not made["y"].equals(table["y"])

@@ -33,7 +33,10 @@ RATING = RNG.integers(1, 6, N)
 SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
     "0/1": (RNG.integers(0, 2, N), "more than 10 different values.*bernoulli if it has two"),
     "rating": (RATING, "more than 10 different values.*poisson:lower=...,upper=..."),
-    "0/1 as floats": (RNG.integers(0, 2, N).astype(float), "more than 10 different values"),
+    "0/1 as floats": (
+        RNG.integers(0, 2, N).astype(float),
+        "more than 10 different values.*bernoulli",
+    ),
     "negative": (COUNTS - 20, "is negative.*give --model normal"),
     "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
     "logical": (COUNTS > 3, "must be numeric: found bool; code it as whole numbers.*bernoulli"),
