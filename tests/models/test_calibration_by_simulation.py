@@ -19,7 +19,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
 from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
-SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 100, "mixture": 12}
+SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "mixture": 12}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -29,8 +29,9 @@ def test_ranks_are_uniform(name: str) -> None:
         assert uniformity(own).holds, (quantity, uniformity(own))
 
 
-def test_a_program_that_halves_the_weights_is_caught() -> None:
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
+@pytest.mark.parametrize("name", ["beta", "bernoulli"])
+def test_a_program_that_halves_the_weights_is_caught(name: str) -> None:
+    found = ranks(MODELS[name], n_simulations=200, seed=17, wrong=0.5)
     assert not uniformity(found["log-likelihood"]).holds
 
 
