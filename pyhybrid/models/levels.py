@@ -161,5 +161,6 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
         return pd.Series(values, index=like.index, name=like.name)
     own = np.empty(len(levels.values), dtype=object)
     own[:] = levels.values
-    column: pd.Series = pd.Series(own[chosen], index=like.index, name=like.name)
-    return column.astype(like.dtype)
+    column = pd.Series(own[chosen], index=like.index, name=like.name)
+    in_form: pd.Series = column.astype(like.dtype)
+    return in_form

@@ -94,6 +94,7 @@ _FITTING = {
         ),
         _COUNTS,
     ),
+    "zeros and ones": (*_COUNTS, "bernoulli"),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }

@@ -57,7 +57,8 @@ KINDS: dict[str, Any] = {
 
 
 def _table(y: Any = TRUE) -> pd.DataFrame:
-    return pd.DataFrame({"y": np.asarray(y) if isinstance(y, list) else y, "x": X[: len(y)]})
+    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X[: len(y)]})
+    return table
 
 
 class _Draws:
@@ -168,7 +169,7 @@ def test_replicates_have_the_models_frequencies() -> None:
     n = 60_000
     x = np.resize([-1.0, 0.0, 2.0], n)
     bound = ph.Bernoulli("y ~ x").bind(pd.DataFrame({"y": np.resize([0, 1], n), "x": x}))
-    made = bound.replicate(_Draws(-0.5, 0.7), 0, np.random.default_rng(5))["y"].to_numpy()  # type: ignore[arg-type]
+    made = bound.replicate(_Draws(-0.5, 0.7), 0, np.random.default_rng(5))["y"].to_numpy()
 
     def chi_square(slope: float) -> float:
         total = 0.0
@@ -236,7 +237,7 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(kind: str) ->
     before = table.copy()
     bound = ph.Bernoulli("y ~ x").bind(table)
     np.testing.assert_array_equal(bound.outcome, TRUE.astype(float))
-    made = bound.replicate(_Draws(0.2, 0.5), 0, np.random.default_rng(5))["y"]  # type: ignore[arg-type]
+    made = bound.replicate(_Draws(0.2, 0.5), 0, np.random.default_rng(5))["y"]
     pd.testing.assert_frame_equal(table, before)
     assert made.dtype == table["y"].dtype
     assert made.index.equals(table.index)
@@ -245,7 +246,7 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(kind: str) ->
     codes = bound.numbers_of(made)
     assert abs(codes.mean() - special.expit(0.2 + 0.5 * X).mean()) < 5 * 0.5 / np.sqrt(N)
     # One draw at which the second level is certain.
-    certain = bound.replicate(_Draws(90.0, 0.0), 0, np.random.default_rng(5))["y"]  # type: ignore[arg-type]
+    certain = bound.replicate(_Draws(90.0, 0.0), 0, np.random.default_rng(5))["y"]
     assert set(certain) == {table["y"].iloc[int(np.flatnonzero(TRUE)[0])]}
 
 
@@ -257,7 +258,7 @@ def test_the_categories_own_order_says_which_level_is_second() -> None:
     three = pd.Categorical(values, ["maybe", "no", "yes"])
     declared = ph.Bernoulli("y ~ x", levels=("no", "yes")).bind(_table(three))
     np.testing.assert_array_equal(declared.outcome, one.outcome)
-    made = declared.replicate(_Draws(0.0, 0.0), 0, np.random.default_rng(1))["y"]  # type: ignore[arg-type]
+    made = declared.replicate(_Draws(0.0, 0.0), 0, np.random.default_rng(1))["y"]
     assert list(made.cat.categories) == ["maybe", "no", "yes"]
 
 
