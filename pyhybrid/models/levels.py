@@ -158,9 +158,8 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     if isinstance(like.dtype, pd.CategoricalDtype):
         codes = like.cat.categories.get_indexer(pd.Index(levels.values))[chosen]
         values = pd.Categorical.from_codes(codes.tolist(), dtype=like.dtype)
-        return pd.Series(values, index=like.index, name=like.name)
+        made: pd.Series = pd.Series(values, index=like.index, name=like.name)
+        return made
     own = np.empty(len(levels.values), dtype=object)
     own[:] = levels.values
-    column = pd.Series(own[chosen], index=like.index, name=like.name)
-    in_form: pd.Series = column.astype(like.dtype)
-    return in_form
+    return pd.Series(own[chosen], index=like.index, name=like.name).astype(like.dtype)
