@@ -28,6 +28,7 @@ from pyhybrid.reports.figures.mechanisms import (
     plot_distributions,
     plot_weights,
 )
+from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
@@ -261,7 +262,10 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
     }
     everything = [truth, *(values for each in sets.values() for values in each)]
     if not all(values.size for values in everything):
-        return Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
+        synthetic = {
+            name: [table[column] for table in each.synthetic] for name, each in releases.items()
+        }
+        return Section(heading=heading, tables=[_levels(data[column], synthetic)])
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
@@ -269,6 +273,16 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
     return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+
+
+def _levels(truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
+    rows = [
+        [level, *(f"{share:.3f}" for share in shares)]
+        for level, shares in level_shares(truth, sets).items()
+    ]
+    header = ["level", "data", *(f"{name}, mean of {len(own)}" for name, own in sets.items())]
+    caption = "Share of each level in the data and in the synthetic sets."
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:

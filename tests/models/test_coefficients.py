@@ -22,8 +22,12 @@ MODELS: dict[str, Any] = {
     "poisson": ph.Poisson,
     "beta_regression": ph.BetaRegression,
     "normal_regression": ph.NormalRegression,
+    "bernoulli": ph.Bernoulli,
 }
-ETA = {"negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1}
+ETA = {
+    "negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1,
+    "bernoulli": 6,
+}  # fmt: skip
 
 
 def _table(model: str, n: int = 40) -> pd.DataFrame:
@@ -36,6 +40,7 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
         "poisson": lambda: rng.poisson(np.exp(eta)),
         "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
         "normal_regression": lambda: rng.normal(eta, 0.8),
+        "bernoulli": lambda: rng.random(n) < special.expit(eta),
     }
     return pd.DataFrame({"y": outcomes[model](), "year": year, "income": income})
 
@@ -86,6 +91,8 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     elif model == "normal_regression":
         sd = float(values["sigma"])
         total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
+    elif model == "bernoulli":
+        total = stats.bernoulli.logpmf(y, special.expit(mu_eta)) @ _alpha(bound)
     elif model == "negative_binomial":
         phi = float(values["phi"])
         total = stats.nbinom.logpmf(y, phi, phi / (phi + np.exp(mu_eta))) @ _alpha(bound)

@@ -255,10 +255,12 @@ def test_continuous_outcomes_have_densities(releases):
     assert any("Density" in attrs["alt"] for attrs in page.attributes("img"))
 
 
-def test_outcomes_that_are_no_numbers_are_named_not_drawn(releases, data):
+def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
     page = Page(release_report(releases[0], words))
-    assert "Not numeric" in page.text
+    assert "Share of each level" in page.text
+    for level, share in data["site"].value_counts(normalize=True).items():
+        assert re.search(rf"{level}\s+{share:.3f}", page.text)
     assert len(page.attributes("img")) == 3
 
 
