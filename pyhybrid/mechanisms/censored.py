@@ -107,6 +107,8 @@ class Censored(PseudoPosteriorMechanism):
         """Public settings, with those of the inner mechanism or of the calibration."""
         settings = super().describe()
         calibration = settings.pop("calibration")
+        for unused in ("accounting", "delta"):  # the cap is charged
+            del settings[unused]
         if calibration is None:
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}

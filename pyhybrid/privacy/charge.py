@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 CONFIDENTIAL_FIELDS = ("bound", "loss_range")
+_ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +146,10 @@ class PrivacyCharge:
             )
 
     def _check_account(self) -> None:
+        for name in ("loss_range", "mu", "mu_standard_error"):
+            value = getattr(self, name)
+            if value is not None and check_finite(value, name) < 0:
+                raise InvalidInput(f"{name} must be >= 0: found {value:g}")
         needed = {"gaussian": self.mu, "range": self.loss_range, "lipschitz": self.bound}
         if needed[self.accounting] is None:
             name = "mu" if self.accounting == "gaussian" else "loss_range"
@@ -175,11 +180,11 @@ class PrivacyCharge:
                 **sides,
             )
         if accounting == "range":
-            if self.loss_range is None or not math.isfinite(self.loss_range):
+            if self.loss_range is None:
                 return None
             return epsilon_of_range(self.safety_factor * self.loss_range, kind=self.kind, **sides)
         at = self.delta if delta is None else delta
-        if self.mu is None or not math.isfinite(self.mu) or at == 0:
+        if self.mu is None or at == 0:
             return None
         return round_up(epsilon_of_mu(self.mu_of_release, at))
 
@@ -267,11 +272,14 @@ class PrivacyCharge:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
-        is no row."""
+        is no row, and accounts if there are any."""
         fields = asdict(self)
         del fields["seal"]
         if self.unit is None:  # as charges were stored before there were units
             del fields["unit"]
+        if self.accounting == "lipschitz" and self.loss_range is None and self.mu is None:
+            for name in _ACCOUNT_FIELDS:  # and before there were other accountings
+                del fields[name]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 
     def public(self) -> dict[str, Any]:
