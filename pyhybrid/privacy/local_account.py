@@ -23,10 +23,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.privacy.ranges import ranges_of
 from pyhybrid.privacy.recomputed import WeightsWithout, moved_terms
 from pyhybrid.privacy.terms import IntArray
@@ -37,6 +40,7 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
 _EXAMINED = 200  # records whose limit is checked: those that move most
+_DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
 
@@ -125,14 +129,14 @@ def local_account(
     deviations[alpha == 0] = 0.0
     chosen = _largest(deviations, ranges)
     own_terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
-    limits = [_limit(own_terms, chains)]
+    limits = [_Examined.of(own_terms, chains)]
     recounted = 0
     if isinstance(without, WeightsWithout):
         recounted, movers = n_draws, _watched(without, chosen)
         if movers.size:
             terms = moved_terms(log_lik, without, movers)
             ranges[movers] = np.fmax(ranges[movers], _spread(terms))
-            limits.append(_limit(terms, chains))
+            limits.append(_Examined.of(terms, chains))
             _raise(deviations, movers, limits[1])
     elif without is not None:
         recounted = n_draws
@@ -140,18 +144,18 @@ def local_account(
         ranges, deviations = np.fmax(ranges, spread), np.fmax(deviations, moved)
         own = _largest(moved, spread)
         terms = np.concatenate([part[:, own] for part in _slices(log_lik, without, n_draws)])
-        limits.append(_limit(terms, chains))
+        limits.append(_Examined.of(terms, chains))
         _raise(deviations, own, limits[1])
     _raise(deviations, chosen, limits[0])
-    top = max(limits, key=lambda limit: limit.overall if limit is not None else np.inf)
-    known = all(limit is not None for limit in limits)
+    top = max(limits, key=lambda examined: examined.overall)
+    mu = float(deviations.max())
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
         loss_range=float(ranges.max()),
-        mu=float(deviations.max()),
-        mu_standard_error=top.mu.standard_error if top is not None else float("inf"),
-        limit_holds=known and all(limit.reliable for limit in limits if limit is not None),
+        mu=mu,
+        mu_standard_error=top.standard_error,
+        limit_holds=all(examined.holds_within(mu) for examined in limits),
         n_draws=n_draws,
         draws_recounted=recounted,
     )
@@ -187,15 +191,52 @@ def _largest(*measures: FloatArray) -> IntArray:
     return np.unique(np.concatenate(found))
 
 
-def _limit(terms: FloatArray, chains: int) -> GaussianLimit | None:
-    """The limit of terms (S, k), or None where draws or terms do not allow one."""
-    if terms.shape[0] < _FEW_DRAWS * chains:
-        return None
-    return gaussian_limit(np.where(np.isnan(terms), np.inf, terms), chains=chains)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Examined:
+    """Terms (S, k) of some records, and their limit; None where draws do not allow one."""
+
+    terms: FloatArray
+    chains: int
+    limit: GaussianLimit | None
+
+    @classmethod
+    def of(cls, terms: FloatArray, chains: int) -> _Examined:
+        known = np.where(np.isnan(terms), np.inf, terms)
+        enough = terms.shape[0] >= _FEW_DRAWS * chains
+        limit = gaussian_limit(known, chains=chains) if enough else None
+        return cls(terms=known, chains=chains, limit=limit)
+
+    @property
+    def overall(self) -> float:
+        return np.inf if self.limit is None else self.limit.overall
+
+    @property
+    def standard_error(self) -> float:
+        return np.inf if self.limit is None else self.limit.mu.standard_error
+
+    def holds_within(self, mu: float) -> bool:
+        """Whether no record's loss has a heavier tail than that of N(0, mu), mu being charged.
+
+        The limit holds for the record, or its term is so small that it need not: a term
+        a z + b z^2 of a normal z, of range R over draws that reach as far as z_S, is at depth z no
+        farther from its mean than R (z^2 - 1) / z_S^2, which is to be at most z mu.
+        """
+        if self.limit is None or not np.isfinite(mu):
+            return False
+        doubtful = np.flatnonzero(~(self.limit.holds | self.limit.harmless))
+        if not doubtful.size:
+            return True
+        terms = self.terms[:, doubtful]
+        spread = _spread(terms)
+        trusted = (self.limit.mu.pareto_k[doubtful] <= RELIABLE_K) & np.isfinite(spread)
+        if not trusted.all():
+            return False
+        reach = ndtri(1 - 1 / np.maximum(effective_draws(terms, self.chains), 2.0))
+        return bool((spread * (_DEPTH**2 - 1) <= reach**2 * _DEPTH * mu).all())
 
 
-def _raise(deviations: FloatArray, records: IntArray, limit: GaussianLimit | None) -> None:
-    charged = np.inf if limit is None else limit.mu_charged
+def _raise(deviations: FloatArray, records: IntArray, examined: _Examined) -> None:
+    charged = np.inf if examined.limit is None else examined.limit.mu_charged
     deviations[records] = np.fmax(deviations[records], charged)
 
 

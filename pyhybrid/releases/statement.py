@@ -110,11 +110,7 @@ def _meaning(charge: PrivacyCharge) -> str:
         and charge.accounting == "lipschitz"
         else ""
     )
-    exception = (
-        f", but for outcomes that have a probability of at most delta = {charge.delta:g} together"
-        if charge.delta
-        else ""
-    )
+    exception = f" and, beyond that, by at most delta = {charge.delta:g}" if charge.delta else ""
     return (
         f"For two databases that {difference}, the probability of any set of outcomes differs by a "
         f"factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
@@ -136,7 +132,7 @@ def _accounts(charge: PrivacyCharge) -> str:
     counted = "" if own is None else f" The epsilon above was counted {own[0]}."
     beside = f" Counted without a delta, epsilon is {' and '.join(shown)}." if shown else ""
     error = charge.mu_standard_error
-    known = "" if error is None else f" (standard error {error:.1g}, upper end charged)"
+    known = "" if error is None else f" (the upper end; standard error {error:.1g})"
     drawn = "One released draw is" if charge.n_draws_released == 1 else "Each released draw is"
     limit = "" if charge.accounting == "gaussian" else " as far as the Gaussian limit holds"
     return (
