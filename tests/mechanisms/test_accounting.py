@@ -169,7 +169,7 @@ def test_delta_must_be_below_one_over_the_units_before_anything_is_fitted() -> N
         with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
             released(fresh, mechanism)
     assert fresh.n_fits == 0
-    assert 1 / 300 < 1 / units, "the control: below one over the records is not asked of persons"
+    assert 1 / units > 1 / 300, "the control: below one over the records is not asked of persons"
     for wrong in (0, 1, -1e-6, float("nan")):
         with pytest.raises(InvalidInput, match="delta"):
             ph.Unweighted(MODEL, delta=wrong)
