@@ -285,7 +285,7 @@ class PrivacyCharge:
     def public(self) -> dict[str, Any]:
         """The fields that may be published, with epsilon by each accounting; no bound, no range."""
         shown = {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
-        if self.kind == STRICT:
+        if self.kind == STRICT or self.mu is None:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
         return {**shown, **others}

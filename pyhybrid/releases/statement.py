@@ -111,9 +111,12 @@ def _meaning(charge: PrivacyCharge) -> str:
         else ""
     )
     exception = f" and, beyond that, by at most delta = {charge.delta:g}" if charge.delta else ""
+    of_what = "of any set of outcomes"
+    if not charge.delta:
+        of_what = "(density) of releasing what was released"
     return (
-        f"For two databases that {difference}, the probability of any set of outcomes differs by a "
-        f"factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
+        f"For two databases that {difference}, the probability {of_what} differs by "
+        f"a factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
         f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
         f"{_accounts(charge)}"
     )

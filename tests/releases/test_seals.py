@@ -232,6 +232,7 @@ def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_pa
     whole, rows = run.read_text(), table.read_text().splitlines(keepends=True)
     content = json.loads(whole)
     cheaper = {**content["charge"], "epsilon": 0.2, "bound": 0.05, "kind": "strict"}
+    cheaper |= {"accounting": "lipschitz", "delta": 0.0}
     run.write_text(json.dumps({**content, "charge": cheaper}))
     with pytest.raises(InvalidInput, match="as it was saved"):
         ph.Release.load(tmp_path / "out")
@@ -278,8 +279,12 @@ def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None
     charge = release.charge
     assert charge.is_sealed
     for field in ("epsilon", "safety_factor"):
-        raised = replace(charge, **{field: getattr(charge, field) + 100.0}, bound=0.0)
+        free: dict[str, Any] = {"bound": 0.0, "loss_range": 0.0, "mu": 0.0}
+        raised = replace(charge, **{**free, field: getattr(charge, field) + 100.0})
         assert not raised.is_sealed
+    assert charge.mu is not None
+    for change in ({"mu": charge.mu / 2}, {"loss_range": 0.0}, {"mu_standard_error": 0.0}):
+        assert not replace(charge, **change).is_sealed, "what a ledger adds is under the seal"
     by_hand = PrivacyCharge.from_dict(charge.as_dict())
     assert by_hand == charge
     assert not by_hand.is_sealed

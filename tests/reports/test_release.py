@@ -221,7 +221,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 3  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 4  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -265,7 +265,7 @@ def test_outcomes_that_are_no_numbers_are_named_not_drawn(releases, data):
     words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
     page = Page(release_report(releases[0], words))
     assert "Not numeric" in page.text
-    assert len(page.attributes("img")) == 3
+    assert len(page.attributes("img")) == 4
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def plot_told(groups: Groups, *, charged: float) -> Figure:
     groups : mapping of str to array_like, shape (n,)
         Mu by record, >= 0. Infinite ones are left out and counted in the legend; so are zeros.
     charged : float
-        Mu that is charged for one draw, marked by a line.
+        Mu that is charged for one draw of the last group, marked by a line.
     """
     ax = new_panels(6.4, 3.6)[0]
     for place, (key, given) in enumerate(named(groups).items()):
@@ -43,10 +43,11 @@ def plot_told(groups: Groups, *, charged: float) -> Figure:
         left_out = _left_out(given, int((values == 0).sum()))
         ax.plot(
             np.arange(1, shown.size + 1), shown, label=plain(key) + left_out,
-            marker="." if shown.size < 50 else "", **STYLES[place % len(STYLES)],
+            drawstyle="steps-post", marker="." if shown.size < 50 else "",
+            **STYLES[place % len(STYLES)],
         )  # fmt: skip
     level = check_finite(charged, "charged")
-    ax.axhline(level, label="charged", **RULE)
+    ax.axhline(level, label=f"charged for {plain(list(groups)[-1])}", **RULE)
     ax.text(1, level, f"{level:.3g}", **NUMBER)
     ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
            ylabel="mu of one released draw")  # fmt: skip
