@@ -195,7 +195,7 @@ def _cost_of_a_cap(_: pd.DataFrame) -> tuple[str, bool]:
     terms[0] = (-30.0, 30.0)
     terms[1:] = (30.0, -30.0)
     both, removed = replaced_and_removed(terms, cap=cap)
-    below, _ = replaced_and_removed(np.minimum(terms, 0.0), cap=cap)
+    below = replaced_and_removed(np.minimum(terms, 0.0), cap=cap)[0]
     found = (
         f"M = {cap:g}: removed {removed:.3f}, replaced {both:.3f}, replaced where no density "
         f"exceeds 1 {below:.3f}"

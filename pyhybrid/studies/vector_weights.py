@@ -180,8 +180,9 @@ STUDY_D = Study(
         Claim(
             text=_COMES_BACK,
             check=_mean_comes_back,
-            note="not on the visits: zeros are likely, so that their weights gain most (0.33 to "
-            "0.82), and the mean of CW, too low before, falls; `compare` warns of it",
+            note="stated of study C, not of these. Not so on the visits: zeros are likely, so that "
+            "their weights gain most (0.33 to 0.82), and the mean of CW, too low before, falls; "
+            "`compare` warns of it",
         ),
     ),
 )
