@@ -23,7 +23,7 @@ def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) 
     places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
     rng = session.streams.generator("synthetic means")
     tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
-    return np.array([float(table[column].mean()) for table in tables])
+    return np.array([float(session.bound.numbers_of(table[column]).mean()) for table in tables])
 
 
 def moved_away(

@@ -88,7 +88,12 @@ def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanism
         "Weighted-e": Truncated(model, epsilon=epsilon, accounting=ACCOUNTING),
         **{
             name: Censored(
-                model, epsilon=epsilon, inner=each, check_modes=False, accounting=ACCOUNTING
+                model,
+                epsilon=epsilon,
+                inner=each,
+                sampling="chains",
+                check_modes=False,
+                accounting=ACCOUNTING,
             )
             for name, each in inner.items()
         },
