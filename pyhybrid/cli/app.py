@@ -142,7 +142,8 @@ def synthesize(
     ] = False,
     k: Annotated[float | None, typer.Option("--k", help="With --reweight. [default: 0.95]")] = None,
     single_step: Annotated[
-        bool, typer.Option("--single-step", help="With --reweight: one round only, as published.")
+        bool,
+        typer.Option("--single-step", help="With --reweight: one step at this k, as published."),
     ] = False,
     n_synthetic: Annotated[int, typer.Option(help="m, the number of synthetic data sets.")] = 1,
     one_draw: Annotated[
