@@ -143,5 +143,5 @@ def table_row(
         "max_ecdf": float(np.mean([max_ecdf(data, each) for each in sets])),
         "avg_ecdf": float(np.mean([avg_ecdf(data, each) for each in sets])),
         **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},
-        "converged": fit.diagnostics.converged,
+        "converged": fit.converged,
     }

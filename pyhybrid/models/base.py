@@ -13,6 +13,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -90,6 +91,14 @@ class BoundModel(Protocol):
     @property
     def decimals_given(self) -> bool:
         """True if that number does not depend on the data."""
+
+    @property
+    def takes_center(self) -> bool:
+        """True if the program clips terms less a center; see `pyhybrid.privacy.cap.Cap`."""
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """How the parameters lie on a grid, if the posterior can be sampled exactly."""
 
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0

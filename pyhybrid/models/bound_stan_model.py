@@ -140,6 +140,16 @@ class BoundStanModel:
         return np.arange(self.n)
 
     @property
+    def takes_center(self) -> bool:
+        """False: a user's program clips terms as they are."""
+        return False
+
+    @property
+    def grid_form(self) -> None:
+        """None: its parameters are not known to lie on a grid."""
+        return None
+
+    @property
     def takes_cap(self) -> bool:
         """True if the program can censor."""
         return "cap" in declared_names(self.program, "data")

@@ -23,6 +23,7 @@ from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.grid import GridForm
 from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -78,6 +79,10 @@ class RegressionModel(ABC):
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
         """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
         return {}
+
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """How the parameters lie on a grid, for a design of these columns, or None."""
+        return None
 
     def bind(self, df: pd.DataFrame) -> BoundRegression:
         """Check `df` and join the model to it.
@@ -197,6 +202,16 @@ class BoundRegression:
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one
+
+    @property
+    def takes_center(self) -> bool:
+        """True: all built-in programs do."""
+        return True
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """How the parameters lie on a grid; None if they do not."""
+        return self.model.grid_form(self.design.columns)
 
     @property
     def decimals_given(self) -> bool:

@@ -294,3 +294,19 @@ def test_the_normal_prior_holds_where_the_data_say_nothing() -> None:
     beta = draws.flat("beta") / [10, 0.5]
     for k in range(2):
         assert stats.kstest(beta[::4, k], "norm").pvalue > 1e-4
+
+
+def test_a_stored_description_makes_the_same_model_again() -> None:
+    """Descriptions without a prior, as of earlier versions, are of the published one."""
+    import json
+
+    from pyhybrid.mechanisms.calibration_files import _model
+
+    for model in (
+        ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),
+        ph.NormalRegression("y ~ x", transform="log", unit=10.0),
+        ph.BetaRegression("y ~ x", upper=5.0, prior="normal", prior_scale_intercept=3.0),
+    ):
+        stored = json.loads(json.dumps(model.describe()))
+        assert _model(stored, None) == model
+        assert _model(stored, model) is model
