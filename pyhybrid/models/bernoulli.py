@@ -13,6 +13,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.grid import BernoulliForm
 from pyhybrid.models.levels import (
     OutcomeLevels,
     check_levels_given,
@@ -99,6 +100,11 @@ class Bernoulli(LinearModel):
         """One replicate, shape (n,): 1 for the second level."""
         probability = expit(X @ parameters["beta"])
         return np.asarray(rng.random(X.shape[0]) < probability, dtype=np.float64)
+
+    def grid_form(self, columns: tuple[str, ...]) -> BernoulliForm | None:
+        """With an intercept alone, under either prior."""
+        alone = columns == ("Intercept",)
+        return BernoulliForm(prior_sd=self.intercept_prior_sd) if alone else None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """The mode of beta, roughly; finite where predictors separate the levels."""
