@@ -24,6 +24,8 @@ class Matrix:
     Attributes
     ----------
     X : ndarray, shape (n, K)
+    offset : ndarray, shape (n,)
+        Sum of the offsets; 0 without any.
     columns, terms : tuple of str, length K
         Name of each column, which may hold a level, and of the term it belongs to, which does not.
     spec : object
@@ -31,6 +33,7 @@ class Matrix:
     """
 
     X: FloatArray
+    offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
     spec: Any
@@ -43,6 +46,11 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
     full rank was decided there.
     """
     table, context = {}, {}
+    offset = np.zeros(n)
+    for factor in formula.offsets:
+        values = coded[factor.text]
+        assert isinstance(values, Numbers)
+        offset = offset + values.values[:, 0]
     for text, values in coded.items():
         if isinstance(values, Numbers) and not values.names:
             table[text] = values.values[:, 0]
@@ -62,7 +70,7 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
         str(part.term) for part in made.model_spec.structure for _ in range(len(part.columns))
     )
     columns = tuple(str(column) for column in made.columns)
-    return Matrix(X=X, columns=columns, terms=terms, spec=made.model_spec)
+    return Matrix(X=X, offset=offset, columns=columns, terms=terms, spec=made.model_spec)
 
 
 def _terms(formula: Formula) -> Any:
