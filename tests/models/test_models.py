@@ -46,7 +46,8 @@ def test_negative_binomial_tends_to_poisson() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
-    "formula", ["visits ~ 1", "visits ~ age + region + score", "visits ~ age + offset(log(score + 9))"]
+    "formula",
+    ["visits ~ 1", "visits ~ age + region + score", "visits ~ age + offset(log(score + 9))"],
 )
 def test_numpy_log_lik_is_stans(model: Any, formula: str, visits: pd.DataFrame) -> None:
     bound = model(formula).bind(visits)
