@@ -46,11 +46,6 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
     full rank was decided there.
     """
     table, context = {}, {}
-    offset = np.zeros(n)
-    for factor in formula.offsets:
-        values = coded[factor.text]
-        assert isinstance(values, Numbers)
-        offset = offset + values.values[:, 0]
     for text, values in coded.items():
         if isinstance(values, Numbers) and not values.names:
             table[text] = values.values[:, 0]
@@ -70,7 +65,18 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
         str(part.term) for part in made.model_spec.structure for _ in range(len(part.columns))
     )
     columns = tuple(str(column) for column in made.columns)
+    offset = _offset([coded[factor.text] for factor in formula.offsets], n)
     return Matrix(X=X, offset=offset, columns=columns, terms=terms, spec=made.model_spec)
+
+
+def _offset(parts: list[Coded], n: int) -> FloatArray:
+    """Sum of the offsets, shape (n,); infinite where it overflows."""
+    total = np.zeros(n)
+    for part in parts:
+        assert isinstance(part, Numbers)
+        with np.errstate(over="ignore"):
+            total = total + part.values[:, 0]
+    return total
 
 
 def _terms(formula: Formula) -> Any:

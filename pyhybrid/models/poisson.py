@@ -21,6 +21,8 @@ __all__ = ["Poisson"]
 class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
+    o_i is the offset, 0 without ``offset()`` in the formula.
+
     Priors on beta as in `NegativeBinomial`.
 
     Parameters

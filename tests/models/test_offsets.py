@@ -169,8 +169,9 @@ def test_replicates_of_counts_have_the_mean_of_their_exposure() -> None:
         assert abs((own == law.median()).mean() - law.pmf(law.median())) < 0.02
 
 
-def test_a_release_of_rates_charges_for_its_exposure() -> None:
-    """The exposure counts among the predictors, and the log-likelihood that is charged reads it."""
+def test_a_release_of_rates_keeps_its_exposure() -> None:
+    """The exposure counts among the predictors: it stays as it is, and rates come back."""
+    assert _bound("poisson", f"x + {OFFSET}").predictors == ("nights", "x")
     release = ph.LipschitzWeighted(ph.Poisson(f"visits ~ x + {OFFSET}")).release(
         _rates()[["visits", "x", "nights"]], seed=1, engine="embedded", settings=SHORT
     )
@@ -179,6 +180,23 @@ def test_a_release_of_rates_charges_for_its_exposure() -> None:
     rate = made["visits"].sum() / made["nights"].sum()
     true = _rates()["visits"].sum() / _rates()["nights"].sum()
     assert abs(rate / true - 1) < 0.25
+
+
+def test_a_calibration_reads_the_exposure_of_each_record() -> None:
+    """f of the records released, under draws frozen on a reference: not that of another exposure."""
+    model = ph.Poisson(f"visits ~ x + {OFFSET}")
+    frozen = ph.calibrate(model, _rates(7), epsilon=6, seed=1, engine="embedded", settings=SHORT)
+    table = _rates(8)
+    own, other = (
+        frozen.lipschitz(model.bind(each))
+        for each in (table, table.assign(nights=table["nights"] * 3))
+    )
+    draws = frozen.draws.flat("beta")
+    X = np.column_stack([np.ones(len(table)), table["x"]])
+    mean = np.exp(draws @ X.T + np.log(table["nights"].to_numpy()))
+    expected = np.abs(stats.poisson.logpmf(table["visits"].to_numpy(), mean)).max(axis=0)
+    np.testing.assert_allclose(own, expected, rtol=1e-9)
+    assert (np.abs(other - own) > 0.01).mean() > 0.9
 
 
 @pytest.mark.parametrize("name", ["normal_regression", "normal_mixture"])
