@@ -7,6 +7,7 @@ rough_fit <- function(program, y, X, weights, offset, own) {
     negative_binomial = c(
       log_linear_fit(y, X, weights, offset), list(center_rphi = 0, spread_rphi = 1)
     ),
+    bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     beta = rough_beta(y, weights),
     beta_regression = logit_fit(y, X, weights, offset),
     normal_regression = normal_fit(y - offset, X, weights, own$min_sd),

@@ -12,11 +12,12 @@
 #'   as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
 #' @param weights Record weights alpha in \[0, 1\], length n; all 1 if `NULL`.
-#' @param program Name of the program: `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
+#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
-#'   normals about 0. Not for `"beta"` and `"normal_mixture"`.
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"published"` for the others. Not for
+#'   `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
 #' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is without
@@ -34,11 +35,12 @@
 #' str(stan_data(age ~ 1, data, program = "normal_regression", transform = "log", unit = 10))
 #' @export
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
-                      prior = "published", prior_scale = 2.5, prior_scale_intercept = 10,
+                      prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10,
                       lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
                       min_sd = 0, n_components = 5) {
   check_choice(program, "program", names(options_of_programs))
   check_options(program, names(match.call()))
+  if (is.null(prior)) prior <- if (program == "bernoulli") "normal" else "published"
   check_choice(prior, "prior", c("published", "normal"))
   scales <- c(
     check_positive(prior_scale_intercept, "prior_scale_intercept"),
@@ -56,6 +58,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
   } else if (startsWith(program, "beta")) {
     y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
+  } else if (program == "bernoulli") {
+    y <- design$y
+    first_wrong(!y %in% c(0, 1), "be 0 or 1")
   } else {
     y <- count_outcome(design$y, lower, if (is.null(upper)) .Machine$integer.max else upper)
   }
@@ -86,6 +91,7 @@ options_of_programs <- local({
   list(
     negative_binomial = c(prior, "lower", "upper"),
     poisson = c(prior, "lower", "upper"),
+    bernoulli = prior,
     beta = c("lower", "upper", "edge"),
     beta_regression = c(prior, "lower", "upper", "edge"),
     normal_regression = c(prior, normal),

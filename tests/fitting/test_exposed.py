@@ -79,6 +79,24 @@ def test_other_columns_are_left_alone(name: str) -> None:
     assert _found(HARMLESS[name]) == {}
 
 
+@pytest.mark.parametrize("kind", ["text", "category", "bool", "objects"])
+def test_a_copy_of_an_outcome_of_levels_is_named(kind: str) -> None:
+    """Seen: a synthesized column of text was not looked at, so that its copy could be published."""
+    voted = RNG.random(N) < 0.4
+    text = np.where(voted, "yes", "no")
+    columns: dict[str, Any] = {
+        "text": text,
+        "category": pd.Categorical(text),
+        "bool": voted,
+        "objects": voted.astype(object),
+    }
+    region = RNG.choice(["north", "east", "south"], N)
+    other = RNG.integers(0, 2, N)
+    table = pd.DataFrame({"y": columns[kind], "copy": voted + 1, "r": region, "o": other})
+    assert list(exposed_columns(table, ("y",))) == ["copy"]
+    assert list(exposed_columns(table.assign(copy=np.where(voted, "b", "a")), ("y",))) == ["copy"]
+
+
 def test_labels_of_rows_are_looked_at() -> None:
     table = pd.DataFrame({"y": COUNT}, index=[f"person {k * k}" for k in range(N)])
     assert list(exposed_columns(table, ("y",))) == ["index"]

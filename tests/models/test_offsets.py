@@ -29,6 +29,7 @@ OFFSET = "offset(log(nights))"
 MODELS: dict[str, Any] = {
     "poisson": ph.Poisson,
     "negative_binomial": ph.NegativeBinomial,
+    "bernoulli": ph.Bernoulli,
     "beta_regression": ph.BetaRegression,
     "normal_regression": ph.NormalRegression,
     "normal_mixture": lambda formula: ph.MixtureRegression(formula, n_components=2),
@@ -43,11 +44,14 @@ def _rates(seed: int = 1, n: int = 300) -> pd.DataFrame:
     nights = np.clip(rng.lognormal(2 + 0.8 * x, 0.5), 1, 60).round()
     share = rng.beta(2, 3, n)
     visits = rng.poisson(nights * np.exp(-1 + 0.7 * x))
-    return pd.DataFrame({"visits": visits, "share": share, "x": x, "nights": nights})
+    member = (visits > np.median(visits)).astype(int)
+    return pd.DataFrame(
+        {"visits": visits, "share": share, "member": member, "x": x, "nights": nights}
+    )
 
 
 def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
-    outcome = "share" if name == "beta_regression" else "visits"
+    outcome = {"beta_regression": "share", "bernoulli": "member"}.get(name, "visits")
     return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
 
 
@@ -141,7 +145,7 @@ def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     """Means with an exposure that is synthetic, 4 standard errors of 40,000 draws."""
     table = pd.DataFrame({"visits": [1, 2] * 20_000, "x": 0.0, "nights": [1.0, 2.0] * 20_000})
-    table["share"] = table["visits"] / 4
+    table["share"], table["member"] = table["visits"] / 4, table["visits"] - 1
     bound = _bound(name, OFFSET, table)
     data = bound.stan_data(np.ones(bound.n))
     draws = EmbeddedEngine().sample(bound.program, data, seed=3, settings=TINY)
@@ -216,6 +220,11 @@ def test_densities_that_are_monitored_know_the_offset(name: str) -> None:
         )
     for quantity, values in found[0].items():
         np.testing.assert_allclose(values, found[1][quantity], rtol=1e-9, atol=1e-9)
+
+
+def test_an_intercept_with_an_offset_has_no_grid() -> None:
+    assert _bound("poisson", "1").grid_form is not None
+    assert _bound("poisson", OFFSET).grid_form is None
 
 
 def test_models_without_a_linear_predictor_refuse_it() -> None:

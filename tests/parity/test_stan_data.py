@@ -33,6 +33,10 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     "bounds of counts": (
         ph.NegativeBinomial, "negative_binomial", "count ~ x", {"lower": 0, "upper": 900},
     ),
+    "bernoulli": (ph.Bernoulli, "bernoulli", f"member ~ {TERMS}", {}),
+    "bernoulli, published prior": (
+        ph.Bernoulli, "bernoulli", "member ~ x", {"prior": "published"},
+    ),
     "beta": (ph.Beta, "beta", "share ~ 1", {}),
     "beta, scaled": (ph.Beta, "beta", "income ~ 1", {"lower": -100.0, "upper": 400.0}),
     "beta_regression": (ph.BetaRegression, "beta_regression", f"share ~ {TERMS}", NORMAL),
@@ -69,6 +73,7 @@ def _table() -> pd.DataFrame:
         "count": rng.permutation(n),
         "share": share,
         "edge": edge,
+        "member": rng.integers(0, 2, n),
         "income": rng.normal(20, 30, n),
         "x": rng.normal(size=n),
         "g": rng.choice(["a", "B", "c"], n),

@@ -33,6 +33,7 @@ test_that("every program gets the data that its block declares", {
   data <- data.frame(y = y, share = y / 10, x = c(1, 2, 3, 5, 4, 9))
   for (program in names(options_of_programs)) {
     outcome <- if (startsWith(program, "beta")) "share" else "y"
+    if (program == "bernoulli") outcome <- "I(y > 3)"
     terms <- if (program == "beta") "1" else "x + offset(x / 7)"
     options <- if (program == "normal_mixture") list(n_components = 2) else list()
     formula <- paste(outcome, "~", terms)
