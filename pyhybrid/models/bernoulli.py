@@ -28,7 +28,7 @@ __all__ = ["Bernoulli", "BoundBernoulli"]
 
 @dataclass(frozen=True)
 class Bernoulli(LinearModel):
-    r"""An outcome with two levels: the second one with probability :math:`1/(1+\exp(-o_i-x_i'\beta))`.
+    r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
 
     o_i is the offset. Released values have the dtype, and for categories the order, of the data.
 
