@@ -109,11 +109,15 @@ class Reweighted:
         Before and after; the same if no safe step was found.
     steps : tuple of ReweightingStep
         All candidates in the order they were looked at.
+    rounds : tuple of PosteriorFit
+        What each round of the formula started from: `start`, and the results of the rounds before
+        the last.
     """
 
     start: PosteriorFit
     fit: PosteriorFit
     steps: tuple[ReweightingStep, ...]
+    rounds: tuple[PosteriorFit, ...] = ()
 
     @property
     def refits_saved(self) -> int:
@@ -136,13 +140,14 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
     if not (np.isfinite(limit) and limit > 0):
         raise InvalidInput(f"re-weighting needs a finite bound above 0: found {limit:g}")
     search = _Search(session=session, plan=plan, limit=limit)
-    best, number = start, 1
+    best, number, bases = start, 1, []
     while True:
         found = search.round(best, number)
         if found is None:
             break
         gain = found.bounds.efficiency - best.bounds.efficiency
         if best is start or gain > 0:
+            bases.append(best)
             best, number = found, number + 1
         spent = search.refits >= plan.max_refits
         if not plan.recursive or spent or gain < _LEAST_GAIN or _no_slack_left(best):
@@ -153,7 +158,7 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
             "weights it started from are released",
             stacklevel=2,
         )
-    return Reweighted(start=start, fit=best, steps=tuple(search.steps))
+    return Reweighted(start=start, fit=best, steps=tuple(search.steps), rounds=tuple(bases))
 
 
 def _no_slack_left(fit: PosteriorFit) -> bool:
