@@ -156,7 +156,8 @@ def test_records_collapse_to_distinct_rows_and_keep_the_target() -> None:
     collapsed = bound.stan_data(alpha)
     whole = collapsed | {
         "n": N, "y": bound.design.y.astype(int), "frequency": np.ones(N), "weights": alpha,
-        "X": bound.design.X, "reference": np.zeros(N), "unit": np.zeros(N, int),
+        "X": bound.design.X, "offsets": np.zeros(N),
+        "reference": np.zeros(N), "unit": np.zeros(N, int),
     }  # fmt: skip
     points = np.random.default_rng(1).normal(size=(4, 2))
     densities = [ProgramAtPoints(bound.program, d).log_density(points) for d in (collapsed, whole)]
