@@ -191,6 +191,12 @@ def _open_ledger(
             f"charges in ledger {path} must be for {ledger.relation} one record: {step.name} would "
             f"be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
         )
+    asked = step.describe() if isinstance(step, PseudoPosteriorMechanism) else {}
+    if asked.get("accounting") == "gaussian" and asked["delta"] != ledger.delta:
+        raise InvalidInput(
+            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
+            f"found {asked['delta']:g}; give --delta, or --accounting range"
+        )
     return ledger
 
 

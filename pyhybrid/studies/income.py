@@ -99,7 +99,9 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     session = session_over(model, table, streams, options)
     unweighted = session.unweighted()
     fits = {
-        pair: fitted(LipschitzWeighted(model, scale=pair[0], shift=pair[1]), session)
+        pair: fitted(
+            LipschitzWeighted(model, accounting="lipschitz", scale=pair[0], shift=pair[1]), session
+        )
         for pair in PUBLISHED_BOUNDS
     }
     scalar, _ = scalar_fit(session, fits[0.7, 0.0], unweighted.bounds.overall)

@@ -35,9 +35,9 @@ def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model = Poisson("y ~ 1")
     session = session_over(model, data, streams, options)
     synthesizers = {
-        "Unweighted": Unweighted(model),
-        "Weighted": LipschitzWeighted(model),
-        "Weighted-M": Truncated(model, cap=3.5),
+        "Unweighted": Unweighted(model, accounting="lipschitz"),
+        "Weighted": LipschitzWeighted(model, accounting="lipschitz"),
+        "Weighted-M": Truncated(model, accounting="lipschitz", cap=3.5),
     }
     return [bound_row(name, fitted(each, session)) for name, each in synthesizers.items()]
 
@@ -54,8 +54,8 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         for name, value in zip(STATISTICS, summaries(y), strict=True)
     ]
     for name, mechanism in {
-        "Unweighted": Unweighted(model),
-        "LW": LipschitzWeighted(model),
+        "Unweighted": Unweighted(model, accounting="lipschitz"),
+        "LW": LipschitzWeighted(model, accounting="lipschitz"),
     }.items():
         rows.append(bound_row(name, fitted(mechanism, session)))
         release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)

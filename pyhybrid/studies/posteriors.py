@@ -30,9 +30,11 @@ def measure_h(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model = Beta("y ~ 1")
     session = session_over(model, beta_database(streams.generator("data")), streams, options)
     mechanisms = {
-        "posterior": Unweighted(model),
-        "weighted posterior": LipschitzWeighted(model),
-        "censored posterior": Censored(model, epsilon=5, inner=Unweighted(model)),
+        "posterior": Unweighted(model, accounting="lipschitz"),
+        "weighted posterior": LipschitzWeighted(model, accounting="lipschitz"),
+        "censored posterior": Censored(
+            model, epsilon=5, inner=Unweighted(model, accounting="lipschitz")
+        ),
     }
     rows = [
         Measured("prior", "mean of phi", 0.5),  # Beta(1, 1)

@@ -50,13 +50,15 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     data, model = beta_database(streams.generator("data")), Beta("y ~ 1")
     session = session_over(model, data, streams, options)
     rows = [
-        bound_row("Unweighted", fitted(Unweighted(model), session)),
-        bound_row("Weighted", fitted(LipschitzWeighted(model), session)),
+        bound_row("Unweighted", fitted(Unweighted(model, accounting="lipschitz"), session)),
+        bound_row("Weighted", fitted(LipschitzWeighted(model, accounting="lipschitz"), session)),
     ]
     for epsilon in EPSILONS:
         mechanisms: dict[str, PseudoPosteriorMechanism] = {
-            "Weighted-e": Truncated(model, epsilon=epsilon),
-            "Censor_uw": Censored(model, epsilon=epsilon, inner=Unweighted(model)),
+            "Weighted-e": Truncated(model, accounting="lipschitz", epsilon=epsilon),
+            "Censor_uw": Censored(
+                model, epsilon=epsilon, inner=Unweighted(model, accounting="lipschitz")
+            ),
             "Censor_w": Censored(model, epsilon=epsilon),
         }
         for name, mechanism in mechanisms.items():
@@ -101,10 +103,10 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model = BetaRegression("salary ~ gender + age + weeks")
     session = session_over(model, data, streams, options)
     mechanisms: dict[str, PseudoPosteriorMechanism] = {
-        "Weighted": LipschitzWeighted(model),
-        "Weighted-e": Truncated(model, epsilon=5),
+        "Weighted": LipschitzWeighted(model, accounting="lipschitz"),
+        "Weighted-e": Truncated(model, accounting="lipschitz", epsilon=5),
         "Censor_w": Censored(model, epsilon=5),
-        "Censor_uw": Censored(model, epsilon=5, inner=Unweighted(model)),
+        "Censor_uw": Censored(model, epsilon=5, inner=Unweighted(model, accounting="lipschitz")),
     }
     rows = []
     for name, mechanism in mechanisms.items():

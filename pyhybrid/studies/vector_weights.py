@@ -36,11 +36,11 @@ _PUBLISHED = {
 def candidates(model: NegativeBinomial) -> dict[str, Any]:
     """The papers' five synthesizers; re-weighting is one round at k = 0.95, as published."""
     return {
-        "Unweighted": Unweighted(model),
-        "LW": LipschitzWeighted(model),
-        "CW": CountWeighted(model),
-        "LW_final": LipschitzWeighted(model, reweighting=_SINGLE),
-        "CW_final": CountWeighted(model, reweighting=_SINGLE),
+        "Unweighted": Unweighted(model, accounting="lipschitz"),
+        "LW": LipschitzWeighted(model, accounting="lipschitz"),
+        "CW": CountWeighted(model, accounting="lipschitz"),
+        "LW_final": LipschitzWeighted(model, accounting="lipschitz", reweighting=_SINGLE),
+        "CW_final": CountWeighted(model, accounting="lipschitz", reweighting=_SINGLE),
     }
 
 

