@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     bounds,
     fits,
+    guarantees,
     large,
     masking,
     measures,
@@ -22,6 +23,7 @@ from benchmarks import (
 BENCHMARKS = {
     "bounds": bounds.run,
     "fits": fits.run,
+    "guarantees": guarantees.run,
     "large": large.run,
     "masking": masking.run,
     "measures": measures.run,

@@ -19,6 +19,7 @@ from pyhybrid.audits.finding import EXACT, AuditFinding
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models import (
+    Bernoulli,
     Beta,
     BetaRegression,
     MixtureRegression,
@@ -27,12 +28,14 @@ from pyhybrid.models import (
     Poisson,
 )
 from pyhybrid.models.regression import RegressionModel
+from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 
 __all__ = ["program_audits"]
 
 _EPSILON = 1.0
 _TIMES = 4.0
+_BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
 _RECORDS = {"n", "K", "y", "frequency", "weights", "X", "emit_log_lik"} | _CAP
@@ -43,7 +46,8 @@ _ROWS = _RECORDS | _SUMS
 _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
 _REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
-_OTHER = {"counts": 7, "shares": 0.6, "real": 0.25}
+_TWO = pd.DataFrame({"y": [0, 1, 1, 0], "x": [0.0, 1.0, 0.5, 1.0]})
+_OTHER = {"two": 1, "counts": 7, "shares": 0.6, "real": 0.25}
 
 
 def program_audits() -> list[AuditFinding]:
@@ -54,12 +58,14 @@ def program_audits() -> list[AuditFinding]:
         (Beta("y ~ 1"), _SHARES, _OTHER["shares"]),
         (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
         (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
+        (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
     ]
     return [
-        _audit(model, table, other, relation)
+        _audit(model, table, other, relation, centered=centered)
         for model, table, other in cases
         for relation in ("remove", "replace")
+        for centered in (False, True)
     ]
 
 
@@ -73,9 +79,8 @@ class _Neighbours:
 
 
 def _audit(
-    model: RegressionModel, table: pd.DataFrame, other: float, relation: str
+    model: RegressionModel, table: pd.DataFrame, other: float, relation: str, *, centered: bool
 ) -> AuditFinding:
-    cap = bound_of_epsilon(_EPSILON, relation=relation, density_above_one=model.density_above_one)
     losses = {1.0: 0.0, _TIMES: 0.0}
     for row in range(len(table)):
         neighbour = table.drop(index=row)
@@ -84,9 +89,10 @@ def _audit(
             neighbour.loc[row, "y"] = other
         pair = _Neighbours(model=model, table=table, neighbour=neighbour)
         for times in losses:
-            losses[times] = max(losses[times], _range(pair, times * cap))
+            losses[times] = max(losses[times], _range(pair, relation, times, centered=centered))
+    name = f"Censored, stan/{model.program_name}.stan, {model.name}"
     return AuditFinding(
-        mechanism=f"Censored, stan/{model.program_name}.stan, {model.name}",
+        mechanism=f"{name}, centered, unequal ends" if centered else name,
         relation=relation,
         method=EXACT,
         epsilon=_EPSILON,
@@ -96,10 +102,25 @@ def _audit(
     )
 
 
-def _range(pair: _Neighbours, cap: float) -> float:
+def _cap(
+    model: RegressionModel, table: pd.DataFrame, relation: str, times: float, *, centered: bool
+) -> float | Cap:
+    """What costs `times` epsilon: M, or unequal ends about a center made of each own record."""
+    if not centered:
+        signs = model.density_above_one
+        return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
+    span = times * _EPSILON / (2 if relation == "replace" else 1)
+    y, x = (table[name].to_numpy(dtype=np.float64) for name in ("y", "x"))
+    own = -0.5 - np.abs(y) / 4 + x / 10
+    return Cap(below=_BELOW * span, above=(1 - _BELOW) * span, reference=own)
+
+
+def _range(pair: _Neighbours, relation: str, times: float, *, centered: bool) -> float:
     """Range over random points of the difference of the two log densities, nats."""
-    own = _data(pair.model, pair.table, cap)
-    other = _data(pair.model, pair.neighbour, cap)
+    own, other = (
+        _data(pair.model, table, _cap(pair.model, table, relation, times, centered=centered))
+        for table in (pair.table, pair.neighbour)
+    )
     # The same map from unconstrained points to parameters for both.
     held = {**other, **{name: value for name, value in own.items() if name not in _ROWS}}
     one = ProgramAtPoints(_program(pair), own)
@@ -111,7 +132,7 @@ def _range(pair: _Neighbours, cap: float) -> float:
     return float(np.ptp(difference[np.isfinite(difference)]))
 
 
-def _data(model: RegressionModel, table: pd.DataFrame, cap: float) -> Mapping[str, Any]:
+def _data(model: RegressionModel, table: pd.DataFrame, cap: float | Cap) -> Mapping[str, Any]:
     return model.bind(table).stan_data(np.ones(len(table)), cap=cap)
 
 

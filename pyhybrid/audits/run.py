@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pyhybrid.audits.censored_programs import program_audits
+from pyhybrid.audits.centered import centered_audits
 from pyhybrid.audits.enumeration import censored_audits, histogram_audit, response_audit
 from pyhybrid.audits.finding import AuditFinding, AuditReport
 from pyhybrid.audits.noise import NOISE, noise_audit
@@ -38,7 +39,7 @@ def run_audits(
         Of each noisy mechanism on each database, at least 3000 (fewer would not show the broken
         controls); slow ones make a part of them. More runs see smaller violations.
     engine : str or Engine, default "auto"
-        For the one fit, that of the frozen calibration.
+        For the fits of the frozen calibrations.
     progress : callable, optional
         See `pyhybrid.fitting.session.open_session`.
 
@@ -80,6 +81,7 @@ def _steps(
 ) -> Iterator[tuple[str, Callable[[], list[AuditFinding]]]]:
     """What needs what, and the audits."""
     yield "an engine", lambda: censored_audits({"engine": engine, "seed": 1})
+    yield "an engine", lambda: centered_audits({"engine": engine, "seed": 1})
     yield "the Stan programs at given points", program_audits
     yield "the perturbed histogram, enumerated", lambda: [histogram_audit()]
     yield "randomized_response, enumerated", lambda: [response_audit()]

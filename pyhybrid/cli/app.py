@@ -71,8 +71,9 @@ def _root(
 
 
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta, beta_regression, normal, mixture or stan; with options as "
-    "NAME:key=value,..., e.g. beta:lower=0,upper=100 or stan:program=own.stan,predict=y_rep"
+    "negative_binomial, poisson, beta, beta_regression, normal, mixture, bernoulli or stan; with "
+    "options as NAME:key=value,..., e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes or "
+    "stan:program=own.stan,predict=y_rep"
 )
 _CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
@@ -316,9 +317,19 @@ def calibrate(
     out: Annotated[Path, typer.Option(help="Folder for the calibration, new or empty; private.")],
     model: Model = "beta",
     relation: Annotated[str, typer.Option(help="remove or replace.")] = "remove",
-    scale: Annotated[float, typer.Option(help="c of the weights.")] = 1.0,
-    shift: Annotated[float, typer.Option(help="g of the weights.")] = 0.0,
+    scale: Annotated[float | None, typer.Option(help="c of the weights.")] = None,
+    shift: Annotated[float | None, typer.Option(help="g of the weights.")] = None,
     n_draws: Annotated[int, typer.Option(help="Reference draws to keep.")] = 1000,
+    center: Annotated[
+        bool | None,
+        typer.Option(help="Clip how far a term moves from the reference, or its size."),
+    ] = None,
+    region: Annotated[
+        float, typer.Option(help="Of exact sampling, in the reference's standard deviations.")
+    ] = 10.0,
+    public: Annotated[
+        bool, typer.Option("--public", help="The reference is public: the statement shows it.")
+    ] = False,
     engine: Engine = "auto",
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -334,6 +345,9 @@ def calibrate(
         scale=scale,
         shift=shift,
         n_draws=n_draws,
+        center=center,
+        region=region,
+        public=public,
         seed=seed,
         engine=engine,
         out=out,

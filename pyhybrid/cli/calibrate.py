@@ -23,9 +23,12 @@ def calibrate_from_file(
     *,
     epsilon: float,
     relation: str,
-    scale: float,
-    shift: float,
+    scale: float | None,
+    shift: float | None,
     n_draws: int,
+    center: bool | None,
+    region: float,
+    public: bool,
     seed: int | None,
     engine: str,
     out: Path,
@@ -43,13 +46,20 @@ def calibrate_from_file(
             scale=scale,
             shift=shift,
             n_draws=n_draws,
+            center=center,
+            region=region,
+            public=public,
             seed=seed,
             engine=engine,
             progress=progress,
         )
     made.save(out, overwrite=overwrite)
+    how = "without a center"
+    if made.center is not None:
+        exact = made.center.excess is not None
+        how = f"centered, releases sampled {'exactly' if exact else 'by chains'}"
     show(
-        f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, "
+        f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, {how}, "
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
     )

@@ -25,6 +25,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.privacy.cap import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 
@@ -195,7 +196,7 @@ def _means(session: FitSession, release: Release, n_draws: int, column: str) -> 
     places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
     rng = session.streams.generator("synthetic means")
     tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
-    return np.array([float(table[column].mean()) for table in tables])
+    return np.array([float(session.bound.numbers_of(table[column]).mean()) for table in tables])
 
 
 def _checked_model(mechanisms: Any) -> Any:
@@ -293,7 +294,7 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
     column = session.bound.synthesized[0]
     found = {DATA: _estimates(session, DATA, session.bound.outcome)}
     for name, release in releases.items():
-        sets = [np.asarray(each[column], dtype=np.float64) for each in release.synthetic]
+        sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
         found[name] = _estimates(session, name, sets)
     return Comparison(
         releases=releases,
@@ -310,11 +311,18 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
 class _RecordingSession(FitSession):
     """The same session, with a record of the fits that one mechanism asks for."""
 
-    asked: set[tuple[bytes, float | None]] = field(default_factory=set, repr=False)
+    asked: set[tuple[object, ...]] = field(default_factory=set, repr=False)
 
-    def fit(self, alpha: FloatArray, *, cap: float | None = None, **options: Any) -> PosteriorFit:
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), cap))
+    def fit(
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any
+    ) -> PosteriorFit:
+        own = None if cap is None else Cap.of(cap).key
+        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), own))
         return super().fit(alpha, cap=cap, **options)
+
+    def exact_fit(self, alpha: FloatArray, *, cap: Cap, **options: Any) -> PosteriorFit:
+        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), cap.key, "exact"))
+        return super().exact_fit(alpha, cap=cap, **options)
 
 
 def _recording(session: FitSession) -> _RecordingSession:

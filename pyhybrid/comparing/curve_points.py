@@ -129,7 +129,7 @@ def table_row(
         session, n_synthetic=m, n_draws_released=m
     )
     column, data = session.bound.synthesized[0], session.bound.outcome
-    sets = [np.asarray(each[column], dtype=np.float64) for each in release.synthetic]
+    sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
     return {
         "mechanism": name,
@@ -143,5 +143,5 @@ def table_row(
         "max_ecdf": float(np.mean([max_ecdf(data, each) for each in sets])),
         "avg_ecdf": float(np.mean([avg_ecdf(data, each) for each in sets])),
         **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},
-        "converged": fit.diagnostics.converged,
+        "converged": fit.converged,
     }

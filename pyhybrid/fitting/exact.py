@@ -128,9 +128,17 @@ class ExactPosterior:
 
 
 def exact_posterior(
-    bound: BoundModel, form: GridForm, grid: ParameterGrid, alpha: FloatArray, cap: Cap
+    bound: BoundModel,
+    form: GridForm,
+    grid: ParameterGrid,
+    alpha: FloatArray,
+    cap: Cap,
+    excess: FloatArray | None = None,
 ) -> ExactPosterior:
     """Log posterior of every candidate under weights `alpha` (n,) and `cap`.
+
+    With a frozen `excess` (C,), each record adds that to its clipped term; see
+    `pyhybrid.mechanisms.center`.
 
     Raises
     ------
@@ -143,7 +151,7 @@ def exact_posterior(
         form=form,
         grid=grid,
         log_density=np.zeros(grid.size),
-        span=cap.span,
+        span=cap.span + (0.0 if excess is None else float(np.ptp(excess))),
         program=bound.program.name,
         program_sha256=bound.program.sha256,
     )
@@ -154,6 +162,8 @@ def exact_posterior(
         total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference)
         parts.append(total + form.log_prior(grid.at(places)))
     scores = np.concatenate(parts)
+    if excess is not None:
+        scores += bound.n * excess
     if not np.isfinite(scores).all():
         raise InvalidInput("every candidate of the grid must have a finite posterior density")
     found.log_density[:] = scores - scores.max()

@@ -55,7 +55,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     settings = replace(session.settings, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS)
     draws = session.engine.sample(
         bound.program,
-        bound.stan_data(fit.alpha, cap=session.cap_of(fit.cap), dispersion=_DISPERSION),
+        bound.stan_data(fit.alpha, cap=fit.cap, dispersion=_DISPERSION),
         seed=session.streams.engine_seed("modes"),
         settings=settings,
     )
@@ -81,9 +81,12 @@ def _log_lik(
     chosen = positions[
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
-    cap = np.inf if fit.cap is None else fit.cap
+    below, above, center = np.inf, np.inf, None
+    if fit.cap is not None:
+        below, above, center = fit.cap.below, fit.cap.above, fit.cap.reference
     log_lik = session.bound.log_lik(draws).at(chosen)
     if session.units is None:
-        return float(log_lik.clipped_total(fit.alpha, cap, cap).mean())
-    terms = unit_terms(log_lik, fit.alpha, session.units.of)
-    return float(np.clip(terms, -cap, cap).sum(axis=1).mean())
+        return float(log_lik.clipped_total(fit.alpha, below, above, center).mean())
+    terms = log_lik if center is None else log_lik.less(center)
+    by_unit = unit_terms(terms, fit.alpha, session.units.of)
+    return float(np.clip(by_unit, -below, above).sum(axis=1).mean())

@@ -54,6 +54,7 @@ def synthesize(
     streams: Streams,
     stream: str,
     earlier: Sequence[int] = (),
+    drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
@@ -73,6 +74,8 @@ def synthesize(
     earlier : sequence of int
         Numbers of draws of the releases that were made before under the same name: this one takes
         other draws of theta and other random numbers.
+    drawn_for_this : bool, default False
+        `draws` are as many as are released, drawn for this release alone: all are taken, in order.
     given : sequence of DataFrame, optional
         m tables in which other columns were synthesized before; the data themselves if omitted.
 
@@ -84,6 +87,9 @@ def synthesize(
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         own = stream if number == 1 else f"{stream}/release {number}"
+        if drawn_for_this:
+            chosen = np.arange(n_draws_released)
+            continue
         rng = streams.generator(f"{own}/draws")
         chosen = choose_draws(kept_draws, n_draws, rng, released=released)
         released = np.concatenate([released, chosen])

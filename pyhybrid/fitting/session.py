@@ -27,10 +27,12 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.sampling import Sampling
 from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -39,11 +41,12 @@ from pyhybrid.randomness import Streams, streams
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 
-_Key = tuple[bytes, "float | None", "str | None"]  # weights, cap, unit that the cap acts on
+_Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
 FitProgress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
 _SUMS_AT_ONCE = 4_000_000  # draws times units
+_OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 ON_NOT_CONVERGED = ("raise", "warn")
 
@@ -56,24 +59,40 @@ class PosteriorFit:
     ----------
     alpha : ndarray, shape (n,)
         Record weights of the fit.
-    cap : float or None
-        M in nats if the likelihood was censored.
+    cap : Cap or None
+        What terms are clipped to if the likelihood was censored.
     draws : Draws
     bounds : LipschitzBounds
         Of the alpha-weighted log-likelihood (of the unweighted one if alpha is 1); no larger than
-        the cap if there is one. With units, `by_record` holds the bound of each record's unit.
-    diagnostics : Diagnostics
+        the cap if there is one, and of the term less its center if that has one. With units,
+        `by_record` holds the bound of each record's unit.
+    diagnostics : Diagnostics or None
+        None of an exact posterior.
     censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood, or that of their unit, met the cap in some draw; None
+        Records whose weighted term, or that of their unit, met an end of the cap in some draw; None
         without a cap.
+    exact : ExactPosterior or None
+        The posterior on its grid, if it was not sampled by chains: `draws` are the owner's, and
+        released ones are drawn anew.
     """
 
     alpha: FloatArray
-    cap: float | None
+    cap: Cap | None
     draws: Draws
     bounds: LipschitzBounds
-    diagnostics: Diagnostics
+    diagnostics: Diagnostics | None
     censored: npt.NDArray[np.bool_] | None = None
+    exact: ExactPosterior | None = None
+
+    @property
+    def converged(self) -> bool:
+        """True of an exact posterior, and of chains that nothing fails the rule in."""
+        return self.diagnostics is None or self.diagnostics.converged
+
+    @property
+    def n_elsewhere(self) -> int:
+        """Chains from dispersed starts that ended in another mode; 0 if not looked for."""
+        return 0 if self.diagnostics is None else self.diagnostics.n_elsewhere or 0
 
     def __repr__(self) -> str:
         return f"<PosteriorFit of {self.alpha.size} records, {self.draws.n_draws} draws>"
@@ -95,6 +114,7 @@ class FitSession:
     _bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(
         default_factory=dict, repr=False
     )
+    _exact: dict[tuple[object, ...], ExactPosterior] = field(default_factory=dict, repr=False)
     _released: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def fit(
@@ -102,11 +122,13 @@ class FitSession:
         alpha: FloatArray,
         *,
         label: str,
-        cap: float | None = None,
+        cap: float | Cap | None = None,
         draw_quantile: float = 1.0,
         warm_start: WarmStart | None = None,
     ) -> PosteriorFit:
         """Sample the posterior under `alpha` (n,) and bound it, or return the fit made before.
+
+        A number stands for the `cap` [-M, M] without a center.
 
         Raises
         ------
@@ -120,31 +142,72 @@ class FitSession:
                 f"weights must not all be 0: {label} would learn nothing from the data; raise "
                 "scale or shift"
             )
-        unit = None if self.units is None else self.units.column
-        key = (alpha.tobytes(), cap, None if cap is None else unit)
+        clip = self.cap_of(cap)
+        key = (alpha.tobytes(), None if clip is None else clip.key)
         if key not in self._kept:
-            self._kept[key] = self._sample(alpha, cap, label, warm_start)
+            self._kept[key] = self._sample(alpha, clip, label, warm_start)
         draws, diagnostics = self._kept[key]
+        unit = None if self.units is None else self.units.column
         if (key, draw_quantile, unit) not in self._bounds:
-            found = self.bounds_of(draws, alpha, draw_quantile=draw_quantile)
+            center = None if clip is None else clip.reference
+            found = self.bounds_of(draws, alpha, draw_quantile=draw_quantile, center=center)
             self._bounds[key, draw_quantile, unit] = found
-        bounds = self._bounds[key, draw_quantile, unit]
-        censored = None
-        if cap is not None:
-            censored = bounds.by_record > cap
-            bounds = replace(
-                bounds,
-                by_record=np.minimum(bounds.by_record, cap),
-                overall=min(bounds.overall, cap),
-            )
+        bounds, censored = self._clipped(self._bounds[key, draw_quantile, unit], clip)
         return PosteriorFit(
             alpha=alpha,
-            cap=cap,
+            cap=clip,
             draws=draws,
             bounds=bounds,
             diagnostics=diagnostics,
             censored=censored,
         )
+
+    def exact_fit(
+        self,
+        alpha: FloatArray,
+        *,
+        cap: Cap,
+        form: GridForm,
+        grid: ParameterGrid,
+        excess: FloatArray | None = None,
+    ) -> PosteriorFit:
+        """The censored posterior on a public grid, with draws for the owner's eyes."""
+        alpha = check_alpha(alpha, self.bound.n)
+        key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
+        if key not in self._exact:
+            self._exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
+        exact = self._exact[key]
+        draws = exact.confidential_draws(
+            _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")
+        )
+        found = self.bounds_of(draws, alpha, center=cap.reference)
+        bounds, censored = self._clipped(found, cap)
+        return PosteriorFit(
+            alpha=alpha,
+            cap=cap,
+            draws=draws,
+            bounds=bounds,
+            diagnostics=None,
+            censored=censored,
+            exact=exact,
+        )
+
+    def _clipped(
+        self, bounds: LipschitzBounds, cap: Cap | None
+    ) -> tuple[LipschitzBounds, npt.NDArray[np.bool_] | None]:
+        """Bounds no larger than the cap, and the records whose term met it."""
+        if cap is None:
+            return bounds, None
+        if cap.below != cap.above:
+            raise InvalidInput(
+                f"cap must have equal ends: found {cap.below:g} below and {cap.above:g} above"
+            )
+        clipped = replace(
+            bounds,
+            by_record=np.minimum(bounds.by_record, cap.above),
+            overall=min(bounds.overall, cap.above),
+        )
+        return clipped, bounds.by_record > cap.above
 
     def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
         """The fit with all weights 1."""
@@ -165,10 +228,19 @@ class FitSession:
         *,
         draw_quantile: float = 1.0,
         chosen: npt.NDArray[np.intp] | None = None,
+        center: FloatArray | None = None,
     ) -> LipschitzBounds:
-        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`."""
+        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`.
+
+        With a `center` (n,), of the log-likelihood less that of the record's own.
+        """
+
+        def terms(part: Draws) -> LogLik:
+            own = self.bound.log_lik(part)
+            return own if center is None else own.less(center)
+
         if self.units is None:
-            log_lik = self.bound.log_lik(draws)
+            log_lik = terms(draws)
             return bounds_of(
                 log_lik if chosen is None else log_lik.at(chosen),
                 alpha,
@@ -179,20 +251,21 @@ class FitSession:
 
         def slices() -> Iterator[LogLik]:
             for start in range(0, places.size, size):
-                yield self.bound.log_lik(draws.part(places[start : start + size]))
+                yield terms(draws.part(places[start : start + size]))
 
         return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
 
-    def cap_of(self, cap: float | None) -> float | Cap | None:
+    def cap_of(self, cap: float | Cap | None) -> Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
-        if cap is None or self.units is None:
-            return cap
-        return Cap(below=cap, above=cap, unit=self.units.of)
+        if cap is None:
+            return None
+        return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
 
     def take_fits(self, other: FitSession) -> None:
         """Take over the fits that a copy of this session has made, in another process perhaps."""
         self._kept.update(other._kept)
         self._bounds.update(other._bounds)
+        self._exact.update(other._exact)
         for stream, draws in other._released.items():
             self._released[stream] = max(draws, self.releases_of(stream), key=len)
 
@@ -216,12 +289,12 @@ class FitSession:
     @property
     def n_fits(self) -> int:
         """Distinct fits made so far."""
-        return len(self._kept)
+        return len(self._kept) + len(self._exact)
 
     def _sample(
-        self, alpha: FloatArray, cap: float | None, label: str, warm_start: WarmStart | None
+        self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
-        data = self.bound.stan_data(alpha, cap=self.cap_of(cap))
+        data = self.bound.stan_data(alpha, cap=cap)
         settings = self.settings
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))

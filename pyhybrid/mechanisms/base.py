@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import (
@@ -23,7 +25,7 @@ from pyhybrid.checks import (
     check_finite,
     check_fraction,
 )
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
@@ -270,15 +272,17 @@ class PseudoPosteriorMechanism(ABC):
         account = self._account(session, path)
         charge = self._charge(bound, fit, account, n_synthetic, n_draws_released)
         report, stream = session.progress, self.stream()
+        draws, kept = self._draws_to_release(fit, n_draws_released)
         made = synthesize(
             bound,
-            fit.draws,
-            fit.bounds.kept_draws,
+            draws,
+            kept,
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
             streams=session.streams,
             stream=stream,
             earlier=session.releases_of(stream),
+            drawn_for_this=fit.exact is not None,
             given=given,
             progress=None if report is None else lambda a, b: report("synthetic data", a, b),
         )
@@ -290,8 +294,8 @@ class PseudoPosteriorMechanism(ABC):
             settings=self.describe(),
             synthesized=bound.synthesized,
             predictors=bound.predictors,
-            provenance=fit.draws.provenance,
-            requested=session.settings,
+            provenance=draws.provenance,
+            requested=None if fit.exact is not None else session.settings,
             seeded=session.streams.seeded,
             confidential=Confidential(
                 labels=bound.table.index,
@@ -332,6 +336,17 @@ class PseudoPosteriorMechanism(ABC):
             account=account,
             accounting=self.accounting,
             delta=self.delta,
+        )
+
+    def _draws_to_release(
+        self, fit: PosteriorFit, n_draws: int
+    ) -> tuple[Draws, npt.NDArray[np.bool_]]:
+        """Draws, and those of them (S,) that may be released: of an exact posterior, new ones."""
+        if fit.exact is None:
+            return fit.draws, fit.bounds.kept_draws
+        return (
+            fit.exact.released_draws(n_draws, relation=self.relation),
+            np.ones(n_draws, dtype=bool),
         )
 
     def charge_of(

@@ -23,15 +23,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite, check_positive
+from pyhybrid.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_finite,
+    check_flag,
+    check_positive,
+)
 from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, save_fields
+from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_excess
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.running.files import whole_only
 
 __all__ = ["Calibration", "Drift", "calibrate"]
 
@@ -80,6 +89,11 @@ class Calibration:
     reference : ReferenceRecords or None
         Keyed digests of the reference's records; None in a calibration of an earlier version,
         whose releases are not strict.
+    center : Center or None
+        theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
+        a calibration of an earlier version.
+    epsilon : float or None
+        Of one released draw, if it was given.
     """
 
     model: Model
@@ -95,14 +109,21 @@ class Calibration:
     columns: tuple[str, ...]
     program_sha256: str
     reference: ReferenceRecords | None = None
+    center: Center | None = None
+    epsilon: float | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
 
     def describe(self) -> dict[str, Any]:
-        """What of it may be published: the weight map and the cap, no draws and no extremes."""
-        return {"scale": self.scale, "shift": self.shift, "cap": self.cap,
-                "n_draws": self.draws.n_draws}  # fmt: skip
+        """What of it may be published: the weight map and the cap, no draws and no extremes; of
+        the center its region, and itself if the reference is public."""
+        shown = {"scale": self.scale, "shift": self.shift, "cap": self.cap,
+                 "n_draws": self.draws.n_draws}  # fmt: skip
+        if self.center is None:
+            return shown
+        center = self.center.as_dict()
+        return {**shown, "center": center if self.center.public else {"region": center["region"]}}
 
     def shared_with(self, bound: BoundModel) -> bool | None:
         """True if more records of `bound` are in the reference than chance explains.
@@ -118,7 +139,7 @@ class Calibration:
         Raises
         ------
         InvalidInput
-            If the program has changed, or a categorical predictor has other levels.
+            If the program has changed, or a categorical column has other levels.
         """
         if bound.program.sha256 != self.program_sha256:
             raise InvalidInput(
@@ -129,7 +150,7 @@ class Calibration:
         for column, own in self.levels.items():
             if levels.get(column) != own:
                 raise InvalidInput(
-                    f"predictor {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"column {column!r} must have the levels of the calibration, {len(own)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
                     "order; make it categorical with those of the file calibration.json"
                 )
@@ -163,7 +184,12 @@ class Calibration:
         f = self.lipschitz(bound)
         alpha = self._weights_of(f)
         met = np.zeros(f.size, dtype=bool)
-        np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
+        if self.center is not None:
+            moved = bound.log_lik(self.draws).less(self.center.log_lik(bound))
+            f_moved = bounds_of(moved, alpha).by_record
+            np.greater(f_moved, self.cap, out=met)
+        else:
+            np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
         return Drift(
             share_outside=float(np.mean((f < self.lowest) | (f > self.highest))),
             censored_then=self.censored,
@@ -191,7 +217,11 @@ class Calibration:
         InvalidInput
             If it is damaged, or of another program or model than the one given.
         """
-        return Calibration(**load_fields(folder, model))
+        kept = load_fields(folder, model)
+        with whole_only(folder, "calibration"):
+            excess, center = kept.pop("excess"), kept.pop("center")
+            own = None if center is None else Center.from_dict(center, excess)
+        return Calibration(**kept, center=own)
 
 
 def calibrate(
@@ -201,9 +231,12 @@ def calibrate(
     epsilon: float | None = None,
     cap: float | None = None,
     relation: str = "remove",
-    scale: float = 1.0,
-    shift: float = 0.0,
+    scale: float | None = None,
+    shift: float | None = None,
     n_draws: int = 1000,
+    center: bool | None = None,
+    region: float = REGION,
+    public: bool = False,
     **options: Any,
 ) -> Calibration:
     """Fit the unweighted model to a reference database and freeze what weights need.
@@ -219,9 +252,21 @@ def calibrate(
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
-    scale, shift : float
+    scale, shift : float, optional
+        Of the weights. If both are omitted all weights are 1 with a center (0 and 1: the clip
+        alone limits what a record does), and 1 and 0 without.
     n_draws : int, default 1000
         Reference draws kept, at most the draws of the fit.
+    center : bool, optional
+        Keep theta_ref, so that the movement of a term is clipped and not its size: the same
+        epsilon at a fraction of the cost to the data. If omitted, where the model's program takes
+        a center (all built-in ones); False is [C25]'s censoring.
+    region : float, default 10
+        Where the posterior is sampled exactly, its grid reaches so many posterior standard
+        deviations of the reference to either side of theta_ref; fewer for a small epsilon (see
+        `pyhybrid.mechanisms.center`). A truth outside costs accuracy, not privacy.
+    public : bool, default False
+        True if the reference is public; then the statement shows theta_ref.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.open_session`.
@@ -233,15 +278,24 @@ def calibrate(
     if (cap is None) == (epsilon is None):
         raise InvalidInput("exactly one of cap and epsilon must be given")
     check_choice(relation, "relation", ("remove", "replace"))
+    check_positive(region, "region")
     bound = model.bind(reference_data)
-    if epsilon is not None:
-        cap = bound_of_epsilon(
-            epsilon, relation=relation, density_above_one=bound.density_above_one
+    centered = bound.takes_center if center is None else check_flag(center, "center")
+    if centered and not bound.takes_center:
+        raise InvalidInput(
+            "center must be False for a user's program, which clips terms as they are: take a "
+            "built-in model for a center"
         )
+    if epsilon is not None:
+        # A term less its center has either sign, whatever the outcome.
+        signs = centered or bound.density_above_one
+        cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
+    if scale is None and shift is None:
+        scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
     levels = categorical_levels(bound)
     if bound.data_dependent:
         raise InvalidInput(
-            f"a calibration needs predictors coded record by record: {bound.data_dependent[0]} "
+            f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
             "depends on all records; compute it beforehand with fixed constants"
         )
     session = open_session(bound, **options)
@@ -256,8 +310,8 @@ def calibrate(
         draws=kept,
         lowest=float(finite.min()),
         highest=float(finite.max()),
-        scale=check_finite(scale, "scale"),
-        shift=check_finite(shift, "shift"),
+        scale=check_finite(1.0 if scale is None else scale, "scale"),
+        shift=check_finite(0.0 if shift is None else shift, "shift"),
         cap=check_positive(cap, "cap"),
         relation=relation,
         censored=0.0,
@@ -265,7 +319,17 @@ def calibrate(
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
         reference=reference_records(bound),
+        center=center_of_draws(bound, fit.draws, region=region, public=public)
+        if centered
+        else None,
+        epsilon=epsilon,
     )
+    if made.center is not None:
+        # Leaving a record out takes its share of the excess along: 2 M and the range of that.
+        limit = epsilon if relation == "remove" else None
+        weights = made.weights(bound)
+        own, size = with_excess(made.center, bound, weights, cap=made.cap, epsilon=limit)
+        made = replace(made, center=own, cap=size)
     return replace(made, censored=made.drift(bound).censored_now)
 
 
@@ -277,9 +341,9 @@ def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
 
 
 def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
-    """Levels of each non-numeric predictor, in coding order."""
+    """Levels of each non-numeric column that the model reads, in coding order."""
     levels = {}
-    for column in bound.predictors:
+    for column in (*bound.predictors, *bound.synthesized):
         values = bound.table[column]
         if isinstance(values.dtype, pd.CategoricalDtype):
             levels[column] = values.cat.categories.tolist()

@@ -1,8 +1,10 @@
 """Calibrations on disk: one folder of readable files.
 
 ================= ===========================================================================
-calibration.json  model, extremes, scale, shift, cap, relation, levels, program hash, provenance
+calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
+                  provenance
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
+excess.csv        what clipping takes from the reference's terms, where there is a grid
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
 """
@@ -41,6 +43,7 @@ def save_fields(
 ) -> None:
     """Write the fields of a `Calibration`; see `Calibration.save`."""
     draws, reference = calibration["draws"], calibration["reference"]
+    center = calibration["center"]
     content = {
         "format": _VERSION,
         "model": calibration["model"].describe(),
@@ -49,6 +52,8 @@ def save_fields(
         "columns": calibration["columns"],
         "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
         "provenance": asdict(draws.provenance),
+        "center": None if center is None else center.as_dict(),
+        "epsilon": calibration["epsilon"],
         "reference": None
         if reference is None
         else {"key": reference.key, "columns": reference.columns},
@@ -62,6 +67,9 @@ def save_fields(
         text = json.dumps(content, indent=2) + "\n"
         (aside / "calibration.json").write_text(text, encoding="utf-8")
         pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+        if center is not None and center.excess is not None:
+            excess = pd.DataFrame({"excess": center.excess.ravel()})
+            excess.to_csv(aside / "excess.csv", index=False)
         if reference is not None:
             digests = {"of_model": reference.of_model, "of_row": reference.of_row}
             pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
@@ -96,9 +104,23 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "draws": frozen_draws(draws, provenance),
             "levels": {name: list(own) for name, own in content["levels"].items()},
             "columns": read_names(content, "columns"),
+            "center": content.get("center"),
+            "excess": _excess(root / "excess.csv", content.get("center")),
+            "epsilon": _epsilon(content.get("epsilon")),
             "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),
         }
+
+
+def _excess(path: Path, center: Mapping[str, Any] | None) -> FloatArray | None:
+    """Values of the excess, where the center has a grid."""
+    if center is None or not center["sd"]:
+        return None
+    return np.asarray(pd.read_csv(path, dtype=str)["excess"], dtype=np.float64)
+
+
+def _epsilon(value: Any) -> float | None:
+    return None if value is None else check_positive(value, "epsilon")
 
 
 def _reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from pyhybrid.checks import FloatArray, check_positive
+from pyhybrid.checks import FloatArray, check_choice, check_positive
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.modes import look_for_modes
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.calibration import Calibration
-from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit, released_by_record
+from pyhybrid.mechanisms.center import Center, given_center
+from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_fit import released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = ["Censored"]
 
+SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
+_OF_CALIBRATION = "frozen"
 
 
 @dataclass(frozen=True)
 class Censored(PseudoPosteriorMechanism):
-    r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i f_i))`.
+    r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i (f_i - c_i)))`.
 
-    The bound never exceeds M, for any parameters and any n. The charge is strict if each weight is
+    A term moves by at most 2 M, for any parameters and any n. With a **center** theta_ref, c_i is
+    log p(x_i | theta_ref): clipping starts where a term has moved by M, and a strict epsilon of 1
+    leaves most data nearly as they were. Without one, c_i = 0 is the censoring of [C25], which
+    clips terms by their size. A calibration of this version holds a center; without a calibration
+    a public one can be given.
+
+    The charge is strict if each weight is
     a function of its own record: with `Unweighted` inside, or with a frozen `Calibration` of other
     records. Weights from the same database depend weakly on all records; the charge then says so
     and stays local. It falls back to local, too, if the calibration was made from the records
@@ -41,13 +54,27 @@ class Censored(PseudoPosteriorMechanism):
     ----------
     epsilon : float, optional
         Of one released draw, nats, above 0. M is epsilon / 2; epsilon / 4 under relation "replace"
-        for outcomes whose density can exceed 1.
+        with a center, or for outcomes whose density can exceed 1. (Without a center terms of
+        discrete outcomes lie in [-M, 0]: leaving a record out costs M, and 2 M are charged.)
     cap : float, optional
         M itself, nats, above 0. Exactly one of the two, or a calibration that holds M.
     inner : PseudoPosteriorMechanism, optional
         Whose weights are used, over the same model; `LipschitzWeighted` if omitted.
     calibration : Calibration, optional
-        Frozen reference draws, extremes, scale, shift, cap and model; excludes `inner`.
+        Frozen reference draws, extremes, scale, shift, cap, center and model; excludes `inner`.
+    center : mapping or None, optional
+        A public theta_ref: numbers by the names of the likelihood's parameters, such as
+        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data. If omitted, the
+        calibration's; None is [C25]'s censoring.
+    sampling : {"auto", "exact", "chains"}, default "auto"
+        "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
+        chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
+        NormalRegression, under the published prior) and Beta. "auto" does so where there is a
+        center, record by record. Of chains, which start at a rough fit, the charge says that they
+        approximate what it holds for.
+    grid : mapping, optional
+        ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
+        at the data; if omitted, the calibration's region, or a wide grid of the model's.
     check_modes : bool, default True
         Look for other modes with short chains from dispersed starts; their number is in the
         release's diagnostics. Warns of modes whose log density is lower by less than 30 nats;
@@ -59,6 +86,12 @@ class Censored(PseudoPosteriorMechanism):
     References
     ----------
     [C25] sec. 3 and 4.5.
+
+    Examples
+    --------
+    >>> calibration = ph.calibrate(model, last_year, epsilon=1)
+    >>> ph.Censored(calibration=calibration).release(this_year).charge.epsilon
+    1.0
     """
 
     model: Model = None  # type: ignore[assignment]
@@ -68,6 +101,9 @@ class Censored(PseudoPosteriorMechanism):
     inner: PseudoPosteriorMechanism | None = None
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
+    center: Mapping[str, float | Sequence[float]] | str | None = _OF_CALIBRATION
+    sampling: str = "auto"
+    grid: Mapping[str, tuple[float, float, int]] | None = None
 
     def __post_init__(self) -> None:
         if self.model is None and self.calibration is not None:
@@ -88,6 +124,13 @@ class Censored(PseudoPosteriorMechanism):
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
         check_same_unit(self, self.inner)
+        check_choice(self.sampling, "sampling", SAMPLINGS)
+        if self.center is not None and self.center != _OF_CALIBRATION:
+            if self.calibration is not None:
+                raise InvalidInput("a calibration holds the center: give no other, or None")
+            given_center(self.center)  # type: ignore[arg-type]
+        if self.grid is not None and self.sampling == "chains":
+            raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 
     def _check_calibration(self, calibration: Calibration) -> None:
         if self.unit is not None:
@@ -107,6 +150,9 @@ class Censored(PseudoPosteriorMechanism):
         """Public settings, with those of the inner mechanism or of the calibration."""
         settings = super().describe()
         calibration = settings.pop("calibration")
+        for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
+            if settings[name] == usual:  # names of random streams stay what they were
+                del settings[name]
         for unused in ("accounting", "delta"):  # the cap is charged
             del settings[unused]
         if calibration is None:
@@ -126,11 +172,27 @@ class Censored(PseudoPosteriorMechanism):
     def fit(self, session: FitSession) -> Reweighted:
         """The censored fit."""
         session = session.by_unit(self.unit)
-        cap = self._cap(session.bound.density_above_one)
-        fit = session.fit(self.weights(session), label=f"{self.name} fit", cap=cap)
+        cap, alpha = self._cap(session.bound), self.weights(session)
+        found = self._grid(session.bound)
+        if found is not None:
+            form, grid = found
+            excess = self._excess(form, grid)
+            fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
+            return Reweighted(start=fit, fit=fit, steps=())
+        fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
             fit = self._with_modes(session, fit)
         return Reweighted(start=fit, fit=fit, steps=())
+
+    @property
+    def theta_ref(self) -> Center | None:
+        """The center that terms are clipped from, if there is one. Confidential if its reference
+        is."""
+        if self.center is None:
+            return None
+        if self.center == _OF_CALIBRATION:
+            return None if self.calibration is None else self.calibration.center
+        return given_center(self.center)  # type: ignore[arg-type]
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True unless weights or predictors are computed from the records of `bound` together."""
@@ -148,9 +210,12 @@ class Censored(PseudoPosteriorMechanism):
         """What tells calibrations apart that are described alike."""
         if self.calibration is None:
             return self._inner().private_settings()
-        return {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
+        own = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
+        center = self.theta_ref
+        return own if center is None else {**own, "center": center.as_dict()}
 
     def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
+        assert fit.diagnostics is not None
         found, problems = look_for_modes(session, fit), fit.diagnostics.problems
         if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
             gap = found.log_density_gap
@@ -199,6 +264,8 @@ class Censored(PseudoPosteriorMechanism):
             calibrated=self.calibration is not None,
             unit=self.unit,
             shared=shared,
+            center=self._where_from(),
+            stated=None if self.calibration is None else self.calibration.epsilon,
         )
 
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
@@ -212,15 +279,56 @@ class Censored(PseudoPosteriorMechanism):
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(self.model, unit=self.unit)
 
-    def _cap(self, density_above_one: bool) -> float:
-        if self.calibration is not None:
-            return self.calibration.cap
-        if self.cap is not None:
-            return self.cap
-        assert self.epsilon is not None
-        return bound_of_epsilon(
-            self.epsilon,
-            relation=self.relation,
-            density_above_one=density_above_one,
-            safety_factor=self.safety_factor,
-        )
+    def _where_from(self) -> str | None:
+        """Where the center came from, as `charge_of_censored_fit` takes it."""
+        center = self.theta_ref
+        if center is None or self.calibration is None:
+            return None if center is None else "given"
+        return "public" if center.public else "reference"
+
+    def _cap(self, bound: BoundModel) -> Cap:
+        """The clip of this release, record by record."""
+        center = self.theta_ref
+        size = self.calibration.cap if self.calibration is not None else self.cap
+        if center is not None and not bound.takes_center:
+            raise InvalidInput(
+                "a center needs a built-in model: a user's program clips terms as they are; give "
+                "center=None"
+            )
+        if size is None:
+            assert self.epsilon is not None
+            size = bound_of_epsilon(
+                self.epsilon,
+                relation=self.relation,
+                density_above_one=bound.density_above_one or center is not None,
+                safety_factor=self.safety_factor,
+            )
+        reference = None if center is None else center.log_lik(bound)
+        return Cap(below=size, above=size, reference=reference)
+
+    def _excess(self, form: GridForm, grid: ParameterGrid) -> FloatArray | None:
+        """What the reference knows of what clipping takes away, on its own grid."""
+        center = self.theta_ref
+        if center is None or center.excess is None or self.grid is not None:
+            return None
+        return center.excess_on(form, grid)
+
+    def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
+        """Form and grid of exact sampling; None for chains."""
+        form, center, unit = bound.grid_form, self.theta_ref, self.unit
+        wanted = self.sampling == "exact" or self.grid is not None
+        if self.sampling == "chains" or (not wanted and (center is None or unit is not None)):
+            return None
+        if form is None or unit is not None:
+            if not wanted:
+                return None
+            why = "without a unit" if form is not None else "an intercept alone, published prior"
+            raise InvalidInput(
+                "exact sampling needs a model whose parameters lie on a grid, and single records "
+                f"({why}): take sampling='chains' for {self.model.name}"
+            )
+        if self.grid is None and center is not None:
+            within = center.grid(form)
+            if within is not None:
+                return form, within
+        return form, ParameterGrid.of(form, self.grid)

@@ -14,9 +14,13 @@ from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = [
-    "charge_of_censored_fit",
     "charge_of_fit",
     "check_delta_of",
+    "coded_sentence",
+    "converged_sentence",
+    "given_decimals",
+    "made_charge",
+    "not_covered_sentences",
     "public_sentences",
     "released_by_record",
     "unsynthesized_sentence",
@@ -25,23 +29,6 @@ __all__ = [
 _EPSILON_TELLS = (
     "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
     "bound can be worked out from it, as can range and mu from theirs."
-)
-
-
-_AN_ANSWER = (
-    "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
-    "that do not converge, another mode of the posterior or records shared with a calibration "
-    "change it, and all of them depend on the data."
-)
-_SHARED = (
-    "The calibration was made from records that are released here, or from more of them than "
-    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
-    "records would make the guarantee strict."
-)
-_UNKNOWN = (
-    "Whether the calibration was made from the records that are released here cannot be told, as "
-    "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
-    "neighbours; another calibration, from other records, would make the guarantee strict."
 )
 
 
@@ -79,7 +66,7 @@ def charge_of_fit(
         check_delta_of(delta, account.loss_ranges.size)
     dropped = fit.bounds.draw_quantile < 1
     counted = _counted(account, accounting, dropped=dropped)
-    return _charge(
+    return made_charge(
         fit,
         bound,
         mechanism=mechanism,
@@ -95,7 +82,7 @@ def charge_of_fit(
         loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
         mu=account.mu if math.isfinite(account.mu) else None,
         mu_standard_error=account.mu_standard_error if math.isfinite(account.mu) else None,
-        not_covered=_not_covered(bound, unit),
+        not_covered=not_covered_sentences(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
         relation=relation,
@@ -165,55 +152,9 @@ def _of_account(
     return tuple(sentences)
 
 
-def charge_of_censored_fit(
-    mechanism: str,
-    fit: PosteriorFit,
-    bound: BoundModel,
-    *,
-    n_synthetic: int,
-    n_draws_released: int,
-    relation: str,
-    safety_factor: float,
-    record_indexed: bool,
-    calibrated: bool,
-    unit: str | None = None,
-    shared: bool | None = False,
-) -> PrivacyCharge:
-    """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
-
-    Strict if weights and predictors are functions of single records. If they were computed from
-    the same database, those of a neighbour differ, which the cap does not bound: the charge stays
-    local. So it does if the draws are not known to come from the censored posterior: the chains
-    have not converged, or others ended in another mode.
-
-    Parameters
-    ----------
-    shared : bool or None
-        True if the records are among those that the calibration was made from, whose weights then
-        were computed from the same database; None if that cannot be told.
-    """
-    assert fit.cap is not None
-    by_record = record_indexed and released_by_record(bound) and shared is False
-    exact = fit.diagnostics.converged and not fit.diagnostics.n_elsewhere
-    kind = STRICT if by_record and exact else ASYMPTOTIC_LOCAL
-    return _charge(
-        fit,
-        bound,
-        mechanism=mechanism,
-        kind=kind,
-        lipschitz_bound=fit.cap,
-        assumes=_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
-        not_covered=(
-            *_not_covered(bound, unit, computed=False),
-            _AN_ANSWER,
-            *(("The records that the calibration was made from.",) if calibrated else ()),
-        ),
-        n_synthetic=n_synthetic,
-        n_draws_released=n_draws_released,
-        relation=relation,
-        safety_factor=safety_factor,
-        unit=unit,
-    )
+def _centered(fit: PosteriorFit) -> bool:
+    """A term less its center has either sign, whatever the outcome."""
+    return fit.cap is not None and fit.cap.reference is not None
 
 
 def released_by_record(bound: BoundModel) -> bool:
@@ -222,7 +163,7 @@ def released_by_record(bound: BoundModel) -> bool:
     return bound.decimals_given and not bound.data_dependent
 
 
-def _charge(
+def made_charge(
     fit: PosteriorFit,
     bound: BoundModel,
     *,
@@ -243,10 +184,10 @@ def _charge(
         # A strict bound was given; how many draws there were depends on whether a first try failed.
         n_draws=None if kind == STRICT else int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
-        cap=fit.cap,
+        cap=None if fit.cap is None else fit.cap.above,
         safety_factor=safety_factor,
-        density_above_one=bound.density_above_one,
-        converged=fit.diagnostics.converged,
+        density_above_one=bound.density_above_one or _centered(fit),
+        converged=fit.converged,
         **fields,
     )
     epsilon = made.epsilon_by(made.accounting)
@@ -254,45 +195,7 @@ def _charge(
     return replace(made, epsilon=epsilon).sealed()
 
 
-def _assumes_of_censoring(
-    fit: PosteriorFit,
-    bound: BoundModel,
-    record_indexed: bool,
-    calibrated: bool,
-    shared: bool | None,
-) -> tuple[str, ...]:
-    sentences = [
-        "Released draws come from the censored posterior exactly; a sampler that has converged "
-        "comes close to that.",
-        "The type of the synthesised column and the levels of categorical predictors are public "
-        "and the same for every possible record.",
-    ]
-    if shared is not False:
-        sentences.append(_SHARED if shared else _UNKNOWN)
-    elif record_indexed:
-        sentences.append("Each record's weight is a function of that record alone.")
-    else:
-        sentences.append(
-            "Weights were computed from the same database and are assumed not to change for its "
-            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
-        )
-    if calibrated and shared is False:
-        sentences.append("The calibration was made from other records, or from public ones.")
-    if bound.data_dependent:
-        sentences.append(
-            f"{_coded(bound)}, assumed not to change for neighbours; constants given by hand would "
-            "make the guarantee strict."
-        )
-    if fit.diagnostics.n_elsewhere:
-        sentences.append(
-            "The censored posterior may have more than one mode, as some chains ended elsewhere; "
-            "modes that the release was not drawn from are assumed to have no weight, and the "
-            "guarantee is not strict for that."
-        )
-    return (*sentences, *bound.assumptions, *_given_decimals(bound), _converged(fit))
-
-
-def _given_decimals(bound: BoundModel) -> tuple[str, ...]:
+def given_decimals(bound: BoundModel) -> tuple[str, ...]:
     """For continuous outcomes: that the number of decimals is not a function of the data."""
     if not bound.decimals_given or not bound.density_above_one:
         return ()
@@ -318,9 +221,10 @@ def _columns(bound: BoundModel) -> str:
     return " ".join(", ".join(bound.synthesized).split())
 
 
-def _coded(bound: BoundModel) -> str:
+def coded_sentence(bound: BoundModel) -> str:
+    """Which predictors were coded with values of all records."""
     terms = ", ".join(bound.data_dependent)
-    return f"Predictors are coded with values computed from all records ({terms})"
+    return f"Columns are coded with values computed from all records ({terms})"
 
 
 def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:
@@ -345,8 +249,8 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
             "weights of the others."
         )
     if bound.data_dependent:
-        sentences.append(f"{_coded(bound)}, assumed not to change for neighbours.")
-    sentences += [*bound.assumptions, *_given_decimals(bound), _converged(fit)]
+        sentences.append(f"{coded_sentence(bound)}, assumed not to change for neighbours.")
+    sentences += [*bound.assumptions, *given_decimals(bound), converged_sentence(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
@@ -356,8 +260,9 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
     return tuple(sentences)
 
 
-def _converged(fit: PosteriorFit) -> str:
-    if fit.diagnostics.converged:
+def converged_sentence(fit: PosteriorFit) -> str:
+    """Whether the chains met their rule."""
+    if fit.diagnostics is None or fit.diagnostics.converged:
         return "The sampler has converged, by the rule stated below."
     return (
         "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon stated "
@@ -387,7 +292,10 @@ def public_sentences(unit: str | None) -> tuple[str, ...]:
     )
 
 
-def _not_covered(bound: BoundModel, unit: str | None, *, computed: bool = True) -> tuple[str, ...]:
+def not_covered_sentences(
+    bound: BoundModel, unit: str | None, *, computed: bool = True
+) -> tuple[str, ...]:
+    """What no charge of a fit covers; `computed` if its epsilon came from the data."""
     sentences = (
         unsynthesized_sentence(bound.synthesized),
         *public_sentences(unit),

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -60,6 +61,9 @@ class BoundModel(Protocol):
     def outcome(self) -> FloatArray:
         """Sensitive values of the (first) synthesised column, shape (n,)."""
 
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""
+
     @property
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""
@@ -87,6 +91,14 @@ class BoundModel(Protocol):
     @property
     def decimals_given(self) -> bool:
         """True if that number does not depend on the data."""
+
+    @property
+    def takes_center(self) -> bool:
+        """True if the program clips terms less a center; see `pyhybrid.privacy.cap.Cap`."""
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """How the parameters lie on a grid, if the posterior can be sampled exactly."""
 
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0

@@ -13,6 +13,7 @@ from scipy.special import betaln, expit, logit, polygamma
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
+from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.proportions import ProportionModel
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import cholesky_or_diagonal
@@ -54,6 +55,10 @@ class Beta(ProportionModel):
                 "use BetaRegression"
             )
         super().check_outcome(design, index)
+
+    def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
+        """It has no predictors."""
+        return BetaForm()
 
     def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         """log Beta(y | lambda phi, lambda (1 - phi)), shape (S, b), in nats, unit scale."""

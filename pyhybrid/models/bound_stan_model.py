@@ -80,7 +80,11 @@ class BoundStanModel:
     @property
     def outcome(self) -> FloatArray:
         """Sensitive values, shape (n,)."""
-        return self.table[self.model.outcome].to_numpy(dtype=np.float64)
+        return self.numbers_of(self.table[self.model.outcome])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
 
     @property
     def density_above_one(self) -> bool:
@@ -134,6 +138,16 @@ class BoundStanModel:
     def row_of(self) -> npt.NDArray[np.intp]:
         """Each record is a row of its own."""
         return np.arange(self.n)
+
+    @property
+    def takes_center(self) -> bool:
+        """False: a user's program clips terms as they are."""
+        return False
+
+    @property
+    def grid_form(self) -> None:
+        """None: its parameters are not known to lie on a grid."""
+        return None
 
     @property
     def takes_cap(self) -> bool:

@@ -75,6 +75,15 @@ class LinearModel(RegressionModel):
         own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
         return {**super().describe(), **own}
 
+    def plain_intercept(self, columns: tuple[str, ...]) -> bool:
+        """True for an intercept alone under the published prior."""
+        return columns == (_INTERCEPT,) and self.prior == "published"
+
+    @property
+    def intercept_prior_sd(self) -> float | None:
+        """Standard deviation of the intercept's normal prior; None under the published prior."""
+        return self.prior_scale_intercept if self.prior == "normal" else None
+
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
         """What the likelihood reads and, under the published prior, the coefficients' scales."""

@@ -11,6 +11,7 @@ from scipy.special import betaln, expit
 from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import quadratic
 from pyhybrid.models.counts import CountModel, draw_counts_error
+from pyhybrid.models.grid import NegativeBinomialForm
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
 
@@ -55,6 +56,10 @@ class NegativeBinomial(CountModel):
             return rng.poisson(rng.gamma(phi, mu / phi)).astype(np.float64)
         except ValueError as error:
             raise draw_counts_error(error) from None
+
+    def grid_form(self, columns: tuple[str, ...]) -> NegativeBinomialForm | None:
+        """With an intercept alone under the published prior."""
+        return NegativeBinomialForm() if self.plain_intercept(columns) else None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """The mode of beta and 1/phi, roughly, from a Poisson fit on."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import LinearModel, quadratic
+from pyhybrid.models.grid import NormalForm
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.transformed import TransformedModel
 
@@ -58,6 +59,10 @@ class NormalRegression(LinearModel, TransformedModel):
         """One replicate of t(y), shape (n,)."""
         noise = rng.standard_normal(X.shape[0])
         return np.asarray(X @ parameters["beta"] + parameters["sigma"] * noise)
+
+    def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
+        """With an intercept alone under the published prior."""
+        return NormalForm(min_sd=self.min_sd) if self.plain_intercept(columns) else None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """Least squares, with the ridge that a standard normal prior is."""

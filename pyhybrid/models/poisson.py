@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import quadratic
 from pyhybrid.models.counts import CountModel, draw_counts_error
+from pyhybrid.models.grid import PoissonForm
 from pyhybrid.models.regression import Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 
@@ -52,6 +53,10 @@ class Poisson(CountModel):
             return rng.poisson(np.exp(X @ parameters["beta"])).astype(np.float64)
         except ValueError as error:
             raise draw_counts_error(error) from None
+
+    def grid_form(self, columns: tuple[str, ...]) -> PoissonForm | None:
+        """With an intercept alone under the published prior."""
+        return PoissonForm() if self.plain_intercept(columns) else None
 
     def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
         """The mode of beta, roughly."""

@@ -23,6 +23,7 @@ from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.grid import GridForm
 from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -78,6 +79,10 @@ class RegressionModel(ABC):
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
         """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
         return {}
+
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """How the parameters lie on a grid, for a design of these columns, or None."""
+        return None
 
     def bind(self, df: pd.DataFrame) -> BoundRegression:
         """Check `df` and join the model to it.
@@ -162,7 +167,11 @@ class BoundRegression:
     @property
     def outcome(self) -> FloatArray:
         """Sensitive values on the scale of the table, shape (n,)."""
-        return self.table[self.design.outcome].to_numpy(dtype=np.float64)
+        return self.numbers_of(self.table[self.design.outcome])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -193,6 +202,16 @@ class BoundRegression:
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible."""
         return self.model.density_above_one
+
+    @property
+    def takes_center(self) -> bool:
+        """True: all built-in programs do."""
+        return True
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """How the parameters lie on a grid; None if they do not."""
+        return self.model.grid_form(self.design.columns)
 
     @property
     def decimals_given(self) -> bool:
@@ -296,8 +315,12 @@ class BoundRegression:
             return self.model.from_support(values, self.decimals)
 
         values = draw_within(outcomes_of, len(X), self.model.support(like.dtype))
+        return self.released(values, like).to_frame()
+
+    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
+        """Replicates (n,) as a column in the form of the data's, `like`."""
         decimals = self.model.given_decimals if self.density_above_one else None
-        return in_form_of(values, like, decimals).to_frame()
+        return in_form_of(values, like, decimals)
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
         """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""

@@ -145,6 +145,11 @@ class PrivacyCharge:
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
 
+    @property
+    def _counted(self) -> bool:
+        """True if more than the Lipschitz bound was computed."""
+        return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
+
     def _check_account(self) -> None:
         for name in ("loss_range", "mu", "mu_standard_error"):
             value = getattr(self, name)
@@ -277,8 +282,8 @@ class PrivacyCharge:
         del fields["seal"]
         if self.unit is None:  # as charges were stored before there were units
             del fields["unit"]
-        if self.accounting == "lipschitz" and self.loss_range is None and self.mu is None:
-            for name in _ACCOUNT_FIELDS:  # and before there were other accountings
+        if not self._counted:  # ... and before there were accountings
+            for name in _ACCOUNT_FIELDS:
                 del fields[name]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 

@@ -66,6 +66,15 @@ class LogLik:
         """The same at some of the draws: positions, or a mask of shape (S,)."""
         return LogLik(make=lambda: (block[draws] for block in self.make()), row_of=self.row_of)
 
+    def less(self, center: FloatArray) -> LogLik:
+        """f_si less the center of its record, shape (n,), a function of the record's row."""
+        first = np.full(self.n_rows, self.n, dtype=np.intp)
+        np.minimum.at(first, self.row_of, np.arange(self.n))
+        own = center[first]
+        return LogLik(
+            make=lambda: (block - own[rows] for rows, block in self.blocks()), row_of=self.row_of
+        )
+
     def by_record(self, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """A reduction over draws, (S, b) to (b,), of every record, shape (n,)."""
         return np.concatenate([reduce(block) for block in self.make()])[self.row_of]

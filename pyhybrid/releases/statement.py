@@ -64,13 +64,15 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
     # A line break in a name could forge a heading.
     columns = " ".join(", ".join(release.synthesized).split())
+    several = len(release.synthesized) > 1
+    replaced = f"column{'s' if several else ''} {columns}", "were" if several else "was"
     together = "" if charge.n_synthetic == 1 else " together"
     return (
         f"**{charge.cost}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
         f"neighbour relation: **{charge.relation} {charge.protected}**; "
         f"mechanism: {charge.mechanism}.\n\n"
-        f"The column(s) {columns} of {n_records} records were replaced by values "
+        f"The {replaced[0]} of {n_records} records {replaced[1]} replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
 
@@ -103,8 +105,8 @@ def _meaning(charge: PrivacyCharge) -> str:
             "records grows."
         )
     doubled = (
-        " A density can exceed 1 here, so that replacing a record may change the log density in "
-        "both directions; the cost is doubled for it."
+        " A record's term can be above and below 0 here, so that replacing a record may change the "
+        "log density in both directions; the cost is doubled for it."
         if charge.relation == "replace"
         and charge.density_above_one
         and charge.accounting == "lipschitz"
@@ -199,6 +201,10 @@ def _made_by(release: ReleaseRecord) -> list[str]:
 
 def _engine(release: ReleaseRecord, ran: Provenance) -> str:
     asked = release.requested
+    if ran.engine == "exact":
+        return (
+            f"Drawn exactly, without chains, by the exponential mechanism of {ran.engine_version}."
+        )
     if asked is None:  # a release of an earlier version
         s = ran.settings
         return (

@@ -21,12 +21,14 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.convergence import convergence_section
+from pyhybrid.reports.exact import exact_section
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
     plot_weights,
 )
+from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
@@ -71,8 +73,8 @@ _CHARGE = {
     "is safer.",
     "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
     "Larger is safer.",
-    "density_above_one": "Whether log-likelihoods above 0 can occur; the replace relation then "
-    "costs twice as much by the Lipschitz bound.",
+    "density_above_one": "Whether a record's term can be above 0, as densities and terms less a "
+    "center can; the replace relation then costs twice as much by the Lipschitz bound.",
     "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
 }
 _WITHOUT_FIT = {
@@ -293,7 +295,10 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
     }
     everything = [truth, *(values for each in sets.values() for values in each)]
     if not all(values.size for values in everything):
-        return Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
+        synthetic = {
+            name: [table[column] for table in each.synthetic] for name, each in releases.items()
+        }
+        return Section(heading=heading, tables=[_levels(data[column], synthetic)])
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
@@ -301,6 +306,16 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
     return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+
+
+def _levels(truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
+    rows = [
+        [level, *(f"{share:.3f}" for share in shares)]
+        for level, shares in level_shares(truth, sets).items()
+    ]
+    header = ["level", "data", *(f"{name}, mean of {len(own)}" for name, own in sets.items())]
+    caption = "Share of each level in the data and in the synthetic sets."
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
@@ -325,8 +340,8 @@ def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> 
         rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
     header = [""]
     for name in _STATISTICS:
-        header += [name, f"{name.removesuffix(' percentile')} off by"]
-    caption = "Summaries of data and synthetic sets. Off by: absolute difference from the data, "
+        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
+    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
     caption += "in the unit of the outcome; from 0, smaller is better."
     return Table(caption=caption, header=header, rows=rows, numbers=True)
 
@@ -359,6 +374,8 @@ def _numeric(column: pd.Series) -> FloatArray:
 
 def _convergence(release: Release) -> list[Section]:
     found = release.diagnostics
+    if release.fit is not None and release.fit.exact is not None:
+        return [exact_section(release.fit.exact)]
     return [] if found is None else [convergence_section({release.charge.mechanism: found})]
 
 
@@ -378,6 +395,8 @@ def _provenance(release: Release) -> Section:
 def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
     if isinstance(made, NoiseProvenance):
         return {"noise": made.noise, "library": f"{made.library} {made.version}"}
+    if made.engine == "exact":
+        return {"drawn by": f"the exponential mechanism of {made.engine_version}"}
     return {
         "engine": f"{made.engine} {made.engine_version}",
         "program": f"stan/{made.program}.stan",

@@ -66,7 +66,7 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             # The riskiest record has weight 0 by the Lipschitz map already.
             met = (fit.alpha == 0).sum() - 1 if fit.censored is None else fit.censored.sum()
             rows += [bound_row(label, fit), Measured(label, _MET, float(met))]
-            if fit.diagnostics.n_elsewhere is not None:
+            if fit.diagnostics is not None and fit.diagnostics.n_elsewhere is not None:
                 elsewhere = float(fit.diagnostics.n_elsewhere)
                 rows.append(Measured(label, "chains in other modes", elsewhere))
         drawn = _histogram_draws(data["y"], epsilon, streams.generator(f"PH {epsilon}"))

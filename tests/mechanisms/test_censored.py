@@ -38,14 +38,15 @@ def session() -> FitSession:
 
 @pytest.fixture(scope="module")
 def calibration() -> ph.Calibration:
-    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, **OPTIONS)
+    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, center=False, **OPTIONS)
 
 
 def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
     fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
     log_lik = np.concatenate(list(session.bound.log_lik_blocks(fit.draws)), axis=1)
     weighted = np.abs(fit.alpha * log_lik[:, session.bound.row_of]).max(axis=0)
-    assert fit.cap == 2
+    assert fit.cap is not None
+    assert (fit.cap.below, fit.cap.above, fit.cap.reference) == (2, 2, None)
     assert fit.bounds.overall <= 2
     assert fit.censored is not None
     np.testing.assert_array_equal(fit.censored, weighted > 2)
@@ -162,7 +163,7 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calib
 
 
 def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
+    made = calibrate(MODEL, outcomes(1), epsilon=4, center=False, **OPTIONS)
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
     assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms.charge_of_fit import charge_of_censored_fit, charge_of_fit
+from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
@@ -29,12 +31,12 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
         converged=given.pop("converged", True), problems=("R-hat 1.5",),
         n_elsewhere=given.pop("n_elsewhere", None),
     )  # fmt: skip
+    cap = given.pop("cap", None)
     return SimpleNamespace(
-        bounds=bounds,
-        diagnostics=diagnostics,
-        cap=given.pop("cap", None),
+        bounds=bounds, diagnostics=diagnostics, cap=None if cap is None else Cap.of(cap),
+        converged=diagnostics.converged, n_elsewhere=diagnostics.n_elsewhere or 0, exact=None,
         alpha=np.linspace(0, 1, 100),
-    )
+    )  # fmt: skip
 
 
 def account(**given: Any) -> LocalAccount:

@@ -19,6 +19,7 @@ from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.seal import tables_digest
 
@@ -172,6 +173,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "other tables": (lambda r: replace(r, synthetic=[people(), people()]), "tables"),
     "settings": (lambda r: replace(r, settings={**r.settings, "cap": 1}), "settings"),
     "what was synthesized": (lambda r: replace(r, synthesized=("visits", "age")), "settings"),
+    "what must be decided": (lambda r: replace(r, exposed={"income": "it is known"}), "decisions"),
+    "what was decided": (
+        lambda r: replace(r, decisions=Decisions.of((), ("income",), ())), "decisions",
+    ),
     "the name": (lambda r: replace(r, identifier="0" * 32), "identifier"),
     "the data": (
         lambda r: replace(r, confidential=replace(r.confidential, data=None)), "confidential part",

@@ -1,0 +1,188 @@
+"""The privacy charge of a censored fit: what the cap costs, and in words what it rests on."""
+
+from __future__ import annotations
+
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.mechanisms.charge_of_fit import (
+    coded_sentence,
+    converged_sentence,
+    given_decimals,
+    made_charge,
+    not_covered_sentences,
+    released_by_record,
+)
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+
+__all__ = ["charge_of_censored_fit"]
+
+_AN_ANSWER = (
+    "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
+    "that do not converge, another mode of the posterior or records shared with a calibration "
+    "change it, and all of them depend on the data."
+)
+_AN_EXACT_ANSWER = (
+    "Whether anything was released, and whether its charge is strict, is itself an answer: records "
+    "that the model refuses, or that are shared with a calibration, change it, and they depend on "
+    "the data."
+)
+_SHARED = (
+    "The calibration was made from records that are released here, or from more of them than "
+    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
+    "records would make the guarantee strict."
+)
+_UNKNOWN = (
+    "Whether the calibration was made from the records that are released here cannot be told, as "
+    "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
+    "neighbours; another calibration, from other records, would make the guarantee strict."
+)
+_DISCRETE = (
+    "The outcome is discrete, so that terms lie between -M and 0, and leaving a record out moves "
+    "the log posterior by at most M; 2 M are charged for a draw."
+)
+CENTERS = {
+    "given": "a public center, given by hand",
+    "public": "a center made from a public reference",
+    "reference": "a center made from a reference whose own records this charge does not cover",
+}
+"""Where a center may have come from, in words."""
+
+
+def charge_of_censored_fit(
+    mechanism: str,
+    fit: PosteriorFit,
+    bound: BoundModel,
+    *,
+    n_synthetic: int,
+    n_draws_released: int,
+    relation: str,
+    safety_factor: float,
+    record_indexed: bool,
+    calibrated: bool,
+    unit: str | None = None,
+    shared: bool | None = False,
+    center: str | None = None,
+    stated: float | None = None,
+) -> PrivacyCharge:
+    """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
+
+    Strict if weights and predictors are functions of single records. If they were computed from
+    the same database, those of a neighbour differ, which the cap does not bound: the charge stays
+    local. So it does if the draws are not known to come from the censored posterior: the chains
+    have not converged, or others ended in another mode. With a center a term has either sign: a
+    draw costs the length of the cap's interval under `remove` and twice that under `replace`.
+
+    Parameters
+    ----------
+    shared : bool or None
+        True if the records are among those that the calibration was made from, whose weights then
+        were computed from the same database; None if that cannot be told.
+    center : {"given", "public", "reference"}, optional
+        Where the center came from, if there is one.
+    stated : float, optional
+        Epsilon of a draw that the cap was made for; charged where it is more than the cap costs,
+        and the fit is exact with an excess.
+    """
+    assert fit.cap is not None
+    by_record = record_indexed and released_by_record(bound) and shared is False
+    strict = by_record and fit.converged and not fit.n_elsewhere
+    return made_charge(
+        fit,
+        bound,
+        mechanism=mechanism,
+        kind=STRICT if strict else ASYMPTOTIC_LOCAL,
+        lipschitz_bound=_bound(fit, relation, stated),
+        assumes=(
+            *_of_clipping(fit, bound, center, relation),
+            *_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
+        ),
+        not_covered=(
+            *not_covered_sentences(bound, unit, computed=False),
+            _AN_ANSWER if fit.exact is None else _AN_EXACT_ANSWER,
+            *(("The records that the calibration was made from.",) if calibrated else ()),
+        ),
+        n_synthetic=n_synthetic,
+        n_draws_released=n_draws_released,
+        relation=relation,
+        safety_factor=safety_factor,
+        unit=unit,
+    )
+
+
+def _bound(fit: PosteriorFit, relation: str, stated: float | None) -> float:
+    """Half of what leaving a record out can move the log posterior by, nats."""
+    assert fit.cap is not None
+    span = fit.cap.span
+    if fit.exact is None or relation == "replace" or fit.exact.span == span:
+        return span / 2  # a record that is replaced leaves its share of the excess
+    due = fit.exact.span  # clipped term and excess
+    return (stated if stated is not None and stated >= due else due) / 2
+
+
+def _of_clipping(
+    fit: PosteriorFit, bound: BoundModel, center: str | None, relation: str
+) -> tuple[str, ...]:
+    """From where terms are clipped, and how draws are made."""
+    sentences = []
+    if center is not None:
+        sentences.append(
+            f"Each record's term was clipped less its value at {CENTERS[center]}; the center was "
+            "frozen before these records were looked at."
+        )
+    elif relation == "remove" and not bound.density_above_one:
+        sentences.append(_DISCRETE)
+    if fit.exact is None:
+        sentences.append(
+            "Released draws come from the censored posterior exactly; a sampler that has converged "
+            "comes close to that."
+        )
+    else:
+        sentences.append(
+            "Exact sampling from a grid of parameters that was fixed without these records, of "
+            f"{fit.exact.grid.size} candidates: OpenDP's exponential mechanism draws from it, "
+            "without chains and without a seed. The guarantee is that of the posterior on the grid."
+        )
+        if fit.cap is not None and fit.exact.span > fit.cap.span:
+            sentences.append(
+                "What clipping takes away on average was taken from the reference, frozen, and "
+                "added for each record; how far that moves is included in epsilon."
+            )
+    return tuple(sentences)
+
+
+def _assumes_of_censoring(
+    fit: PosteriorFit,
+    bound: BoundModel,
+    record_indexed: bool,
+    calibrated: bool,
+    shared: bool | None,
+) -> tuple[str, ...]:
+    sentences = [
+        "The type of the synthesised column and the levels of categorical predictors are public "
+        "and the same for every possible record.",
+    ]
+    if shared is not False:
+        sentences.append(_SHARED if shared else _UNKNOWN)
+    elif record_indexed:
+        sentences.append("Each record's weight is a function of that record alone.")
+    else:
+        sentences.append(
+            "Weights were computed from the same database and are assumed not to change for its "
+            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
+        )
+    if calibrated and shared is False:
+        sentences.append("The calibration was made from other records, or from public ones.")
+    if bound.data_dependent:
+        sentences.append(
+            f"{coded_sentence(bound)}, assumed not to change for neighbours; constants given by "
+            "hand would make the guarantee strict."
+        )
+    if fit.n_elsewhere:
+        sentences.append(
+            "The censored posterior may have more than one mode, as some chains ended elsewhere; "
+            "modes that the release was not drawn from are assumed to have no weight, and the "
+            "guarantee is not strict for that."
+        )
+    converged = () if fit.exact is not None else (converged_sentence(fit),)
+    return (*sentences, *bound.assumptions, *given_decimals(bound), *converged)

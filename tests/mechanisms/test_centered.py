@@ -1,0 +1,336 @@
+"""Censoring from a frozen center: strict by enumeration of the mechanism itself, and accurate."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.center import Center
+from pyhybrid.reports.release import release_report
+from tests.conftest import require
+
+OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
+POISSON, NB = ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")
+
+
+@pytest.fixture(autouse=True)
+def opendp() -> None:
+    try:
+        import opendp.prelude  # noqa: F401
+    except ImportError:
+        require(False, "OpenDP is not installed")
+
+
+def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"y": rng.poisson(rng.gamma(r, mean / r, n))})
+
+
+@pytest.fixture(scope="module")
+def poisson() -> ph.Calibration:
+    table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
+    return calibrate(POISSON, table, epsilon=1, n_draws=50, **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def negative_binomial() -> ph.Calibration:
+    return calibrate(NB, counts(2, 1500), epsilon=1, n_draws=50, **OPTIONS)
+
+
+# --- Strict: every neighbor of small databases ---------------------------------------------------
+
+SUPPORT = (0, 1, 3, 9, 40)
+
+
+def largest_loss(log_posterior: Any, relation: str) -> float:
+    """Over all databases of three counts, two at least of them unlike, and their neighbors."""
+    worst = 0.0
+    for y in itertools.product(SUPPORT, repeat=3):
+        if y[0] == y[1]:  # a table whose values agree is refused
+            continue
+        others = [y[:2]] if relation == "remove" else [(*y[:2], v) for v in SUPPORT]
+        for other in others:
+            worst = max(worst, float(np.abs(log_posterior(y) - log_posterior(other)).max()))
+    return worst
+
+
+def posterior_of(mechanism: ph.Censored, change: Any = None) -> Any:
+    """Normalized log posterior on the grid that the mechanism draws from, by database."""
+    kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def log_posterior(y: tuple[int, ...]) -> np.ndarray:
+        if y not in kept:
+            own = mechanism if change is None else change(mechanism, y)
+            session = open_session(own.model.bind(pd.DataFrame({"y": y})), **OPTIONS)
+            fit = own.fit(session).fit
+            assert fit.exact is not None
+            total = fit.exact.log_density
+            kept[y] = total - np.log(np.exp(total).sum())
+        return kept[y]
+
+    return log_posterior
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_the_mechanism_loses_at_most_its_epsilon(
+    relation: str, poisson: ph.Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the excess, whose weight changes when a record leaves; near epsilon, too."""
+    monkeypatch.setattr("pyhybrid.mechanisms.center._SIZES", {1: 300})  # candidates
+    frozen = poisson
+    if relation == "replace":
+        table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
+        frozen = calibrate(POISSON, table, epsilon=1, relation="replace", n_draws=50, **OPTIONS)
+        assert frozen.cap == 0.25
+    assert frozen.center is not None
+    assert frozen.center.excess is not None
+    mechanism = ph.Censored(calibration=frozen, relation=relation)
+    assert 0.3 < largest_loss(posterior_of(mechanism), relation) <= 1.0
+
+
+def test_a_center_from_all_records_is_caught(poisson: ph.Calibration) -> None:
+    """The control: theta_ref moves with the records that are released."""
+    assert poisson.center is not None
+
+    def moved(mechanism: ph.Censored, y: tuple[int, ...]) -> ph.Censored:
+        center = replace(poisson.center, parameters={"beta": np.log([np.mean(y) + 0.5])}, sd={},
+                         excess=None)  # fmt: skip
+        grid = {"log_mean": (-1.0, 3.5, 400)}
+        calibration = replace(mechanism.calibration, center=center)
+        return replace(mechanism, calibration=calibration, grid=grid)
+
+    broken = posterior_of(ph.Censored(calibration=poisson), moved)
+    assert largest_loss(broken, "remove") > 1.0
+
+
+def test_a_cap_charged_once_is_caught(poisson: ph.Calibration) -> None:
+    """The control: M for a draw, which is right without a center and for counts, is too little."""
+    mechanism = ph.Censored(POISSON, cap=0.5, inner=ph.Unweighted(POISSON), center={"beta": [1.1]},
+                            grid={"log_mean": (-2.0, 4.0, 500)})  # fmt: skip
+    found = largest_loss(posterior_of(mechanism), "remove")
+    assert 0.5 < found <= 1.0
+    plain = replace(mechanism, center=None)
+    assert largest_loss(posterior_of(plain), "remove") <= 0.5, "without a center M is enough"
+
+
+def test_what_is_charged() -> None:
+    """2 M and 4 M, for counts as well; m draws cost m times that."""
+    table = counts(3, 60)
+    for relation, cap in (("remove", 0.5), ("replace", 0.25)):
+        mechanism = ph.Censored(POISSON, epsilon=1, relation=relation, center={"beta": [1.0]},
+                                inner=ph.Unweighted(POISSON),
+                                grid={"log_mean": (-1, 3, 200)})  # fmt: skip
+        release = mechanism.release(table, n_synthetic=3, **OPTIONS)
+        assert (release.charge.epsilon, release.charge.kind) == (3.0, "strict")
+        assert release.charge.cap == cap
+        one = mechanism.release(table, n_synthetic=3, n_draws_released=1, **OPTIONS)
+        assert one.charge.epsilon == 1.0
+
+
+# --- Useful --------------------------------------------------------------------------------------
+
+
+def mean_of(mechanism: ph.Censored, table: pd.DataFrame) -> float:
+    session = open_session(mechanism.model.bind(table), **OPTIONS)
+    return float(np.exp(mechanism.fit(session).fit.draws.flat("beta")).mean())
+
+
+def test_a_centered_release_keeps_the_mean_and_an_uncentered_one_does_not(
+    negative_binomial: ph.Calibration,
+) -> None:
+    """At epsilon 1, from another sample of the population: 3 % is two deviations of the mean of the
+    reference, of which the excess is made."""
+    new = counts(3, 6000)
+    own = float(new["y"].mean())
+    assert abs(mean_of(ph.Censored(calibration=negative_binomial), new) / own - 1) < 0.03
+    grid = {"log_mean": (-6, 6, 100), "log_reciprocal_phi": (-4, 4, 60)}
+    plain = ph.Censored(NB, cap=0.5, inner=ph.Unweighted(NB), center=None, sampling="exact",
+                        grid=grid)  # fmt: skip
+    assert abs(mean_of(plain, new) / own - 1) > 0.2
+
+
+def test_without_the_excess_long_tails_are_lost(negative_binomial: ph.Calibration) -> None:
+    """The control of the excess: the same cap and region, and the fit leans to a short tail."""
+    new = counts(3, 6000)
+    center = negative_binomial.center
+    assert center is not None
+    bare = replace(negative_binomial, center=replace(center, excess=None))
+    session = open_session(NB.bind(new), **OPTIONS)
+    phi = {
+        name: ph.Censored(calibration=c).fit(session).fit.draws.flat("phi").mean()
+        for name, c in (("with", negative_binomial), ("without", bare))
+    }
+    assert abs(phi["with"] / 0.7 - 1) < 0.12
+    assert phi["without"] > phi["with"] + 0.1
+
+
+def test_the_excess_is_what_clipping_took(poisson: ph.Calibration) -> None:
+    """Against scipy, at every candidate: splines included."""
+    center = poisson.center
+    assert center is not None
+    form = POISSON.grid_form(("Intercept",))
+    assert form is not None
+    grid = center.grid(form)
+    assert grid is not None
+    y = np.random.default_rng(2).poisson(3.0, 400)
+    rate = np.exp(grid.axes[0].points[::100])
+    at = float(np.exp(center.parameters["beta"][0]))
+    moved = stats.poisson.logpmf(y, rate[:, None]) - stats.poisson.logpmf(y, at)
+    expected = (moved - np.clip(moved, -poisson.cap, poisson.cap)).mean(axis=1)
+    np.testing.assert_allclose(center.excess_on(form, grid)[::100], expected, atol=2e-4)
+    assert 2 * poisson.cap + np.ptp(center.excess_on(form, grid)) <= 1
+
+
+def test_a_small_epsilon_has_a_narrower_region() -> None:
+    table = counts(2, 400)
+    made = [calibrate(NB, table, epsilon=e, n_draws=20, **OPTIONS).center for e in (2, 0.05)]
+    assert made[0] is not None
+    assert made[1] is not None
+    assert made[1].region < made[0].region <= 10
+
+
+# --- Exact or chains -----------------------------------------------------------------------------
+
+
+def test_chains_agree_with_the_grid() -> None:
+    """The same centered posterior by both, for every model that has a grid."""
+    rng = np.random.default_rng(4)
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (POISSON, rng.poisson(3.0, 80), {"beta": [1.0]}, "beta"),
+        (ph.Beta("y ~ 1", decimals=6), rng.beta(2, 3, 80), {"phi": 0.4, "lambda": 5.0}, "phi"),
+        (ph.NormalRegression("y ~ 1", decimals=6, min_sd=0.1), rng.normal(0.3, 1, 80),
+         {"beta": [0.2], "sigma": 1.1}, "beta"),
+    ]  # fmt: skip
+    for model, y, center, name in cases:
+        table = pd.DataFrame({"y": y})
+        mechanism = ph.Censored(model, cap=0.8, center=center, inner=ph.Unweighted(model),
+                                check_modes=False)  # fmt: skip
+        session = open_session(model.bind(table), **OPTIONS)
+        exact = mechanism.fit(session).fit
+        chains = replace(mechanism, sampling="chains").fit(session).fit
+        assert exact.exact is not None
+        assert exact.diagnostics is None
+        assert chains.exact is None
+        sd = chains.draws.flat(name).std()
+        # 1,000 independent draws and at least 400 effective ones: 5 standard errors are 0.3 sd.
+        assert abs(exact.draws.flat(name).mean() - chains.draws.flat(name).mean()) < 0.3 * sd
+        assert 0.8 < exact.draws.flat(name).std() / sd < 1.25
+
+
+def test_when_sampling_is_exact() -> None:
+    bound = POISSON.bind(counts(3, 60))
+    plain = ph.Censored(POISSON, epsilon=1, inner=ph.Unweighted(POISSON))
+    assert plain._grid(bound) is None
+    assert replace(plain, center={"beta": [1.0]})._grid(bound) is not None
+    assert replace(plain, center={"beta": [1.0]}, sampling="chains")._grid(bound) is None
+    assert replace(plain, sampling="exact")._grid(bound) is not None
+    other = ph.Poisson("y ~ 1", prior="normal")
+    normal = ph.Censored(other, epsilon=1, inner=ph.Unweighted(other), center={"beta": [1.0]})
+    assert normal._grid(other.bind(counts(3, 60))) is None
+    with pytest.raises(InvalidInput, match="exact sampling needs a model whose parameters"):
+        replace(normal, sampling="exact")._grid(other.bind(counts(3, 60)))
+
+
+def test_an_exact_release_says_so_and_no_two_are_alike(
+    negative_binomial: ph.Calibration, tmp_path: Path
+) -> None:
+    mechanism, new = ph.Censored(calibration=negative_binomial), counts(3, 300)
+    session = open_session(NB.bind(new), **OPTIONS)
+    one = mechanism.release_from(session, n_synthetic=2, n_draws_released=2)
+    two = mechanism.release_from(session, n_synthetic=2, n_draws_released=2)
+    assert session.n_fits == 1
+    assert not one.synthetic[0].equals(two.synthetic[0])
+    assert (one.charge.kind, one.charge.epsilon, one.diagnostics) == ("strict", 2.0, None)
+    for words in ("Drawn exactly, without chains", "of 250000 candidates", "included in epsilon",
+                  "own records this charge does not cover"):  # fmt: skip
+        assert words in one.statement, words
+    for words in ("warm-up", "converged", "theta"):
+        assert words not in one.statement, words
+    report = release_report(one, new)
+    assert "Exact sampling" in report
+    assert "COARSE" not in report
+    one.save(tmp_path / "r")
+    public = "".join(p.read_text() for p in (tmp_path / "r" / "public").iterdir() if p.is_file())
+    assert negative_binomial.center is not None
+    assert str(float(negative_binomial.center.parameters["phi"])) not in public
+    assert ph.Release.load(tmp_path / "r").charge == one.charge
+
+
+# --- Files and refusals --------------------------------------------------------------------------
+
+
+def test_a_calibration_keeps_its_center(negative_binomial: ph.Calibration, tmp_path: Path) -> None:
+    negative_binomial.save(tmp_path / "c")
+    loaded = ph.Calibration.load(tmp_path / "c")
+    mine, read = negative_binomial.center, loaded.center
+    assert mine is not None
+    assert read is not None
+    assert mine.as_dict() == read.as_dict()
+    np.testing.assert_array_equal(mine.excess, read.excess)
+    assert (loaded.epsilon, loaded.cap) == (1, negative_binomial.cap)
+    again = ph.Censored(calibration=loaded)
+    assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
+    (tmp_path / "c" / "excess.csv").write_text("excess\n1.0\n")
+    with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
+        ph.Calibration.load(tmp_path / "c")
+
+
+def test_a_calibration_without_a_center_is_read_as_before(
+    negative_binomial: ph.Calibration, tmp_path: Path
+) -> None:
+    negative_binomial.save(tmp_path / "c")
+    path = tmp_path / "c" / "calibration.json"
+    content = json.loads(path.read_text())
+    del content["center"], content["epsilon"]
+    path.write_text(json.dumps(content))
+    old = ph.Calibration.load(tmp_path / "c")
+    assert old.center is None
+    assert ph.Censored(calibration=old).theta_ref is None
+
+
+def test_a_regression_is_centered_and_sampled_by_chains() -> None:
+    rng = np.random.default_rng(1)
+    tables = []
+    for n in (300, 300):
+        x = rng.normal(size=n)
+        tables.append(pd.DataFrame({"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))}))
+    model = ph.Poisson("y ~ x")
+    frozen = calibrate(model, tables[0], epsilon=4, n_draws=50, **OPTIONS)
+    assert isinstance(frozen.center, Center)
+    assert (frozen.center.excess, frozen.cap) == (None, 2.0)
+    release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
+    assert (release.charge.epsilon, release.charge.kind) == (4.0, "strict")
+    assert release.diagnostics is not None
+    assert release.fit is not None
+    assert abs(release.fit.draws.flat("beta")[:, 1].mean() - 0.4) < 0.2
+    assert release.fit.censored is not None
+    moved = np.abs(release.fit.bounds.by_record)
+    assert moved.max() <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("center", "words"),
+    [
+        ({"beta": [1.0], "phi": 1.0}, "must have the parameters of the likelihood, beta"),
+        ({"beta": [1.0, 2.0]}, "must have the shapes of the model's parameters"),
+        ({"beta": ["a"]}, "must be numbers by the names"),
+        ({"beta": [np.inf]}, "center must be finite"),
+    ],
+)
+def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON)).release(
+            counts(3, 60), **OPTIONS
+        )
