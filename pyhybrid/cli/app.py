@@ -133,6 +133,15 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            help="How epsilon is counted: gaussian, range, lipschitz. [default: gaussian]"
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Of gaussian accounting, below 1 / n. [default: 1e-6]")
+    ] = None,
     unit: Annotated[
         str | None,
         typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
@@ -191,6 +200,8 @@ def synthesize(
         "draw_quantile": draw_quantile,
         "relation": relation,
         "safety_factor": safety_factor,
+        "accounting": accounting,
+        "delta": delta,
         "unit": unit,
         "reweighting": reweighting_of(reweight, k, single_step),
     }
