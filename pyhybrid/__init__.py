@@ -15,6 +15,7 @@ _HOME = {
     "AttributeRisk": "measures",
     "AuditFinding": "audits",
     "AuditReport": "audits",
+    "Bernoulli": "models",
     "Beta": "models",
     "BetaRegression": "models",
     "BudgetExceeded": "errors",

@@ -63,8 +63,8 @@ model {
     target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
                              use_cap, cap_below, cap_above);
   } else {
-    vector[K] step = beta - near;
-    real squares = sum_squares - 2 * residual_X * step + dot_product(step, X_X * step);
+    vector[K] shift = beta - near;
+    real squares = sum_squares - 2 * residual_X * shift + dot_product(shift, X_X * shift);
     target += -sum_weight * (log(sigma) + 0.5 * log(2 * pi())) - 0.5 * squares / square(sigma);
   }
 }

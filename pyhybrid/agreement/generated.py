@@ -39,6 +39,10 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
     ),
     "normal": ("y ~ age + region", lambda rng, eta: rng.normal(eta, 0.7)),
     "mixture": ("y ~ age + region", _two_components),
+    "bernoulli": (
+        "y ~ age + region",
+        lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
+    ),
 }
 
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}

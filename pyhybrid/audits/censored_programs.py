@@ -19,6 +19,7 @@ from pyhybrid.audits.finding import EXACT, AuditFinding
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models import (
+    Bernoulli,
     Beta,
     BetaRegression,
     MixtureRegression,
@@ -45,7 +46,8 @@ _ROWS = _RECORDS | _SUMS
 _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
 _REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
-_OTHER = {"counts": 7, "shares": 0.6, "real": 0.25}
+_TWO = pd.DataFrame({"y": [0, 1, 1, 0], "x": [0.0, 1.0, 0.5, 1.0]})
+_OTHER = {"two": 1, "counts": 7, "shares": 0.6, "real": 0.25}
 
 
 def program_audits() -> list[AuditFinding]:
@@ -56,6 +58,7 @@ def program_audits() -> list[AuditFinding]:
         (Beta("y ~ 1"), _SHARES, _OTHER["shares"]),
         (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
         (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
+        (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
     ]
     return [

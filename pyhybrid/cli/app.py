@@ -71,8 +71,9 @@ def _root(
 
 
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta, beta_regression, normal, mixture or stan; with options as "
-    "NAME:key=value,..., e.g. beta:lower=0,upper=100 or stan:program=own.stan,predict=y_rep"
+    "negative_binomial, poisson, beta, beta_regression, normal, mixture, bernoulli or stan; with "
+    "options as NAME:key=value,..., e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes or "
+    "stan:program=own.stan,predict=y_rep"
 )
 _CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]

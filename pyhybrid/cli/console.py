@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
@@ -19,9 +20,11 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.numbers import number_text
 
 __all__ = [
+    "level_table",
     "naming_file",
     "note",
     "progress_bars",
@@ -183,4 +186,16 @@ def summary_table(
     for label, statistic in STATISTICS.items():
         own = [float(np.mean([statistic(y) for y in sets])) for sets in synthetic.values()]
         table.add_row(label, *map(number_text, (float(statistic(data)), *own)))
+    return table
+
+
+def level_table(
+    outcome: str, data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]
+) -> Table:
+    """Shares of levels in the data and, averaged over sets, in synthetic outcomes."""
+    table = Table(title=f"{outcome}: data against synthetic data", title_justify="left")
+    for name in ("share of", "data (confidential)", *synthetic):
+        table.add_column(name, justify="left" if name == "share of" else "right")
+    for level, shares in level_shares(data, synthetic).items():
+        table.add_row(level, *map(number_text, shares))
     return table

@@ -12,6 +12,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_output_folder
 from pyhybrid.cli.calibrate import drift_table
 from pyhybrid.cli.console import (
+    level_table,
     note,
     progress_bars,
     release_table,
@@ -235,11 +236,15 @@ def _show(data: pd.DataFrame, releases: Mapping[str, Release], out: Path) -> Non
     show(release_table(releases))
     for column in last.synthesized:
         sets = {
-            name: _columns(release, column)
+            name: [table[column] for table in release.synthetic]
             for name, release in releases.items()
             if column in release.synthesized and not release.parts
         }
-        show(summary_table(column, data[column].to_numpy(dtype=float), sets))
+        if pd.api.types.is_numeric_dtype(data[column].dtype):
+            numbers = {name: [_floats(own) for own in each] for name, each in sets.items()}
+            show(summary_table(column, _floats(data[column]), numbers))
+        else:
+            show(level_table(column, data[column], sets))
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
@@ -260,8 +265,8 @@ def _shown(release: Release, part: ReleaseRecord) -> Release:
     return Release(**own, synthetic=release.synthetic)
 
 
-def _columns(release: Release, column: str) -> list[FloatArray]:
-    return [np.asarray(table[column], dtype=np.float64) for table in release.synthetic]
+def _floats(column: pd.Series) -> FloatArray:
+    return np.asarray(column, dtype=np.float64)
 
 
 def _first_paragraph(statement: str) -> str:

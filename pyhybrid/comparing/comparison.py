@@ -196,7 +196,7 @@ def _means(session: FitSession, release: Release, n_draws: int, column: str) -> 
     places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
     rng = session.streams.generator("synthetic means")
     tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
-    return np.array([float(table[column].mean()) for table in tables])
+    return np.array([float(session.bound.numbers_of(table[column]).mean()) for table in tables])
 
 
 def _checked_model(mechanisms: Any) -> Any:
@@ -294,7 +294,7 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
     column = session.bound.synthesized[0]
     found = {DATA: _estimates(session, DATA, session.bound.outcome)}
     for name, release in releases.items():
-        sets = [np.asarray(each[column], dtype=np.float64) for each in release.synthetic]
+        sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
         found[name] = _estimates(session, name, sets)
     return Comparison(
         releases=releases,

@@ -129,7 +129,7 @@ def table_row(
         session, n_synthetic=m, n_draws_released=m
     )
     column, data = session.bound.synthesized[0], session.bound.outcome
-    sets = [np.asarray(each[column], dtype=np.float64) for each in release.synthetic]
+    sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
     return {
         "mechanism": name,

@@ -162,7 +162,11 @@ class _Truth:
 
     def __init__(self, column: pd.Series, rows: IntArray) -> None:
         self.name = str(column.name)
-        self.values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+        self.values = _numbers(column)
+        if not pd.api.types.is_numeric_dtype(column.dtype):  # numbers that are held as objects
+            numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
+            if np.isfinite(numbers).sum() == column.notna().sum():
+                self.values = numbers
         self.sample = self.values[rows]
 
 

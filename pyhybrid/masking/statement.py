@@ -83,7 +83,7 @@ class RiskStatement:
     def text(self) -> str:
         """The statement in plain words (Markdown)."""
         masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
-        sets = f"{self.n_sets} synthetic data set(s)"
+        sets = f"{self.n_sets} synthetic data set{'s' if self.n_sets > 1 else ''}"
         if self.rule == NESTED:
             each = self.n_sets // self.n_imputations
             sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
@@ -125,12 +125,13 @@ sets, and do not analyze one of them alone for its standard errors.
         found = []
         if drawn:
             found.append(
-                f"The column(s) {_listed(drawn)} were replaced by draws, which can equal the "
+                f"{_columns(drawn)} {_were(drawn)} replaced by draws, which can equal the "
                 "values they replace."
             )
         if left:
             found.append(
-                f"**The column(s) {_listed(left)} hold the respondents' own values in nearly all "
+                f"**{_columns(left)} {'hold' if len(left) > 1 else 'holds'} the respondents' own "
+                "values in nearly all "
                 "records**: a draw was made for each, and equals what it replaces."
             )
         return " ".join(found)
@@ -186,6 +187,14 @@ def _share(share: float | None, step: float) -> str:
     if share >= 1 - step / 2:
         return f"more than {1 - step / 2:.1%}"
     return f"about {share:.0%}"
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"The column{'s' if len(names) > 1 else ''} {_listed(names)}"
+
+
+def _were(names: Sequence[str]) -> str:
+    return "were" if len(names) > 1 else "was"
 
 
 def _listed(keys: Sequence[str]) -> str:

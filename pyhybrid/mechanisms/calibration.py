@@ -139,7 +139,7 @@ class Calibration:
         Raises
         ------
         InvalidInput
-            If the program has changed, or a categorical predictor has other levels.
+            If the program has changed, or a categorical column has other levels.
         """
         if bound.program.sha256 != self.program_sha256:
             raise InvalidInput(
@@ -150,7 +150,7 @@ class Calibration:
         for column, own in self.levels.items():
             if levels.get(column) != own:
                 raise InvalidInput(
-                    f"predictor {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"column {column!r} must have the levels of the calibration, {len(own)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
                     "order; make it categorical with those of the file calibration.json"
                 )
@@ -295,7 +295,7 @@ def calibrate(
     levels = categorical_levels(bound)
     if bound.data_dependent:
         raise InvalidInput(
-            f"a calibration needs predictors coded record by record: {bound.data_dependent[0]} "
+            f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
             "depends on all records; compute it beforehand with fixed constants"
         )
     session = open_session(bound, **options)
@@ -341,9 +341,9 @@ def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
 
 
 def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
-    """Levels of each non-numeric predictor, in coding order."""
+    """Levels of each non-numeric column that the model reads, in coding order."""
     levels = {}
-    for column in bound.predictors:
+    for column in (*bound.predictors, *bound.synthesized):
         values = bound.table[column]
         if isinstance(values.dtype, pd.CategoricalDtype):
             levels[column] = values.cat.categories.tolist()

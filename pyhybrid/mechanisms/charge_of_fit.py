@@ -190,7 +190,7 @@ def _columns(bound: BoundModel) -> str:
 def coded_sentence(bound: BoundModel) -> str:
     """Which predictors were coded with values of all records."""
     terms = ", ".join(bound.data_dependent)
-    return f"Predictors are coded with values computed from all records ({terms})"
+    return f"Columns are coded with values computed from all records ({terms})"
 
 
 def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.default import DefaultModel
@@ -16,6 +17,7 @@ from pyhybrid.models.stan_model import StanModel
 
 __all__ = [
     "MODELS",
+    "Bernoulli",
     "Beta",
     "BetaRegression",
     "BoundModel",
@@ -35,5 +37,6 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "beta_regression": BetaRegression,
     "normal": NormalRegression,
     "mixture": MixtureRegression,
+    "bernoulli": Bernoulli,
 }
 """Models by their name on the command line; each takes a formula."""

@@ -61,6 +61,9 @@ class BoundModel(Protocol):
     def outcome(self) -> FloatArray:
         """Sensitive values of the (first) synthesised column, shape (n,)."""
 
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""
+
     @property
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""

@@ -80,7 +80,11 @@ class BoundStanModel:
     @property
     def outcome(self) -> FloatArray:
         """Sensitive values, shape (n,)."""
-        return self.table[self.model.outcome].to_numpy(dtype=np.float64)
+        return self.numbers_of(self.table[self.model.outcome])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
 
     @property
     def density_above_one(self) -> bool:

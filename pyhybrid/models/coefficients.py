@@ -80,6 +80,11 @@ class LinearModel(RegressionModel):
         return columns == (_INTERCEPT,) and self.prior == "published"
 
     @property
+    def intercept_prior_sd(self) -> float | None:
+        """Standard deviation of the intercept's normal prior; None under the published prior."""
+        return self.prior_scale_intercept if self.prior == "normal" else None
+
+    @property
     def monitored_parameters(self) -> tuple[str, ...]:
         """What the likelihood reads and, under the published prior, the coefficients' scales."""
         return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))

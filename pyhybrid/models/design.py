@@ -8,6 +8,7 @@ confirmed on the table (`pyhybrid.models.recoding`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +67,15 @@ class Design:
         return code_table(self.coding.formula, df, self.coding)[0].X
 
 
-def read_design(formula: str, df: pd.DataFrame) -> Design:
+def read_design(
+    formula: str,
+    df: pd.DataFrame,
+    numbers_of: Callable[[pd.Series, str], FloatArray] | None = None,
+) -> Design:
     """Evaluate `formula` on `df`.
+
+    `numbers_of` makes finite numbers (n,) of the outcome's column, given with its name and without
+    missing values; without it the column must be numeric.
 
     Raises
     ------
@@ -79,7 +87,7 @@ def read_design(formula: str, df: pd.DataFrame) -> Design:
     """
     _check_table(df)
     parsed = parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
-    y = _outcome(df[parsed.outcome], parsed.outcome)
+    y = _outcome(df[parsed.outcome], parsed.outcome, numbers_of or _numbers)
     made, coding = code_table(parsed, df)
     _check_rank(made.X, made.terms)
     return Design(
@@ -105,13 +113,22 @@ def _check_table(df: Any) -> None:
         raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
 
 
-def _outcome(values: pd.Series, name: str) -> FloatArray:
+def _outcome(
+    values: pd.Series, name: str, numbers_of: Callable[[pd.Series, str], FloatArray]
+) -> FloatArray:
     if values.isna().any():
         where = int(np.flatnonzero(values.isna())[0])
         raise InvalidInput(
             f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
             "drop or impute such rows before synthesis"
         )
+    y = numbers_of(values, name)
+    if np.ptp(y) == 0:
+        raise InvalidInput(f"outcome {name!r} must vary: all {y.size} records have the same value")
+    return y
+
+
+def _numbers(values: pd.Series, name: str) -> FloatArray:
     kinds = pd.api.types
     if (
         isinstance(values.dtype, pd.CategoricalDtype)
@@ -121,7 +138,8 @@ def _outcome(values: pd.Series, name: str) -> FloatArray:
     ):
         raise InvalidInput(
             f"outcome {name!r} must be numeric: found {values.dtype}; code it as whole numbers and "
-            "give the model lower and upper, or leave it as it is"
+            "give the model lower and upper, take the model bernoulli if it has two levels, or "
+            "leave it as it is"
         )
     y = values.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(~np.isfinite(y))
@@ -129,8 +147,6 @@ def _outcome(values: pd.Series, name: str) -> FloatArray:
         raise InvalidInput(
             f"outcome {name!r} must be finite: {row_label(values.index, int(infinite[0]))} is not"
         )
-    if np.ptp(y) == 0:
-        raise InvalidInput(f"outcome {name!r} must vary: all {y.size} records have the same value")
     return y
 
 

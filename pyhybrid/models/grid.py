@@ -159,8 +159,10 @@ def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
 
 
-def _of_distinct(values: FloatArray) -> FloatArray:
-    """`scale_mixture_log_density`, once for each distinct value."""
+def _of_intercept(values: FloatArray, prior_sd: float | None) -> FloatArray:
+    """Log prior density of an intercept: normal of that deviation, the published one if None."""
+    if prior_sd is not None:
+        return np.asarray(stats.norm.logpdf(values, scale=prior_sd))
     distinct, place = np.unique(values, return_inverse=True)
     chunks = np.array_split(distinct, 1 + distinct.size // 5000)
     return np.concatenate([scale_mixture_log_density(chunk) for chunk in chunks])[place]
@@ -168,9 +170,13 @@ def _of_distinct(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class PoissonForm:
-    """Poisson with an intercept: beta."""
+    """Poisson with an intercept: beta.
+
+    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
+    """
 
     axes: tuple[Axis, ...] = (Axis(name="log_mean", lower=-10, upper=15, size=100_000),)
+    prior_sd: float | None = None
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """beta (C, 1)."""
@@ -181,18 +187,22 @@ class PoissonForm:
         return {"log_mean": parameters["beta"][:, 0]}
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """The published prior of one coefficient."""
-        return _of_distinct(at["log_mean"])
+        """The prior of one coefficient."""
+        return _of_intercept(at["log_mean"], self.prior_sd)
 
 
 @dataclass(frozen=True)
 class NegativeBinomialForm:
-    """Negative binomial with an intercept: beta and log(1 / phi)."""
+    """Negative binomial with an intercept: beta and log(1 / phi).
+
+    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
+    """
 
     axes: tuple[Axis, ...] = (
         Axis(name="log_mean", lower=-6, upper=9, size=1250),
         Axis(name="log_reciprocal_phi", lower=-8, upper=4, size=800),
     )
+    prior_sd: float | None = None
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """beta (C, 1), phi (C,)."""
@@ -208,7 +218,11 @@ class NegativeBinomialForm:
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """1/phi ~ half-Cauchy(0, 5), with the Jacobian of its logarithm."""
         log_r = at["log_reciprocal_phi"]
-        return np.asarray(_of_distinct(at["log_mean"]) + log_r - np.log1p((np.exp(log_r) / 5) ** 2))
+        return np.asarray(
+            _of_intercept(at["log_mean"], self.prior_sd)
+            + log_r
+            - np.log1p((np.exp(log_r) / 5) ** 2)
+        )
 
 
 @dataclass(frozen=True)
@@ -243,13 +257,17 @@ class BetaForm:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """Normal with an intercept, on the transformed scale: beta and log(sigma - min_sd)."""
+    """Normal with an intercept, on the transformed scale: beta and log(sigma - min_sd).
+
+    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
+    """
 
     min_sd: float = 0.0
     axes: tuple[Axis, ...] = (
         Axis(name="mean", lower=-25, upper=25, size=1250),
         Axis(name="log_sd", lower=-8, upper=5, size=800),
     )
+    prior_sd: float | None = None
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """beta (C, 1), sigma (C,)."""
@@ -265,4 +283,6 @@ class NormalForm:
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """sigma ~ half-t_3(0, 1) above min_sd, with the Jacobian of log(sigma - min_sd)."""
         sigma = self.min_sd + np.exp(at["log_sd"])
-        return np.asarray(_of_distinct(at["mean"]) + stats.t.logpdf(sigma, 3) + at["log_sd"])
+        return np.asarray(
+            _of_intercept(at["mean"], self.prior_sd) + stats.t.logpdf(sigma, 3) + at["log_sd"]
+        )

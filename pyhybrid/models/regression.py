@@ -167,7 +167,11 @@ class BoundRegression:
     @property
     def outcome(self) -> FloatArray:
         """Sensitive values on the scale of the table, shape (n,)."""
-        return self.table[self.design.outcome].to_numpy(dtype=np.float64)
+        return self.numbers_of(self.table[self.design.outcome])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -311,8 +315,12 @@ class BoundRegression:
             return self.model.from_support(values, self.decimals)
 
         values = draw_within(outcomes_of, len(X), self.model.support(like.dtype))
+        return self.released(values, like).to_frame()
+
+    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
+        """Replicates (n,) as a column in the form of the data's, `like`."""
         decimals = self.model.given_decimals if self.density_above_one else None
-        return in_form_of(values, like, decimals).to_frame()
+        return in_form_of(values, like, decimals)
 
     def _design_of(self, given: pd.DataFrame) -> FloatArray:
         """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""

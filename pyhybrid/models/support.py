@@ -50,8 +50,8 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
         raise InvalidInput(
             f"outcome {outcome!r} must have more than {FEW} different values for the default model "
             "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
-            "negative_binomial if these are counts without an upper end, or --model "
-            "poisson:lower=...,upper=... (say, poisson:upper=1) so that nothing outside is released"
+            "bernoulli if it has two, negative_binomial if these are counts without an upper "
+            "end, or --model poisson:lower=...,upper=... so that nothing outside is released"
         )
 
 

@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 CONFIDENTIAL_FIELDS = ("bound", "loss_range")
+_ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +144,11 @@ class PrivacyCharge:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
+
+    @property
+    def _counted(self) -> bool:
+        """True if more than the Lipschitz bound was computed."""
+        return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
 
     def _check_account(self) -> None:
         needed = {"gaussian": self.mu, "range": self.loss_range, "lipschitz": self.bound}
@@ -272,12 +278,15 @@ class PrivacyCharge:
         del fields["seal"]
         if self.unit is None:  # as charges were stored before there were units
             del fields["unit"]
+        if not self._counted:  # ... and before there were accountings
+            for name in _ACCOUNT_FIELDS:
+                del fields[name]
         return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
 
     def public(self) -> dict[str, Any]:
         """The fields that may be published, with epsilon by each accounting; no bound, no range."""
         shown = {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
-        if self.kind == STRICT:
+        if self.kind == STRICT or not self._counted:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
         return {**shown, **others}

@@ -207,10 +207,14 @@ class Ledger:
         """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
         entries = self.entries
         found = {f"{entry.kind}, {entry.relation}" for entry in entries}
+        units = {entry.charge.get("unit") for entry in entries}
+        if len(units) > 1:
+            found |= {f"unit {unit or 'row'}" for unit in units}
         data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
         if found <= {f"{self.kind}, {self.relation}"}:
             at = f" at delta = {self.delta:g}" if any(e.mu is not None for e in entries) else ""
-            return f"{self.kind}{at}, {self.relation} one record{data}"
+            whose = next(iter(units), None) or "record"
+            return f"{self.kind}{at}, {self.relation} one {whose}{data}"
         unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))
         return f"sum of unlike charges, no guarantee of any kind: {unlike}{data}"
 
@@ -316,6 +320,14 @@ class Ledger:
                 f"charges in ledger {self.path} must be {', '.join(own)}: found "
                 f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
                 "(--allow-unlike) adds it all the same and labels the sum"
+            )
+        units = {entry.charge.get("unit") for entry in entries}
+        if units and charge.unit not in units and not self.allow_unlike:
+            whose = " and ".join(sorted(str(unit or "single rows") for unit in units))
+            raise InvalidInput(
+                f"charges in ledger {self.path} must have one unit of privacy, {whose}: found "
+                f"{charge.unit or 'single rows'}; what is hidden of a person is not the sum of the "
+                "two. Give unit= to all, or allow_unlike=True, which labels the sum"
             )
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(

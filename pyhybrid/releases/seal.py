@@ -36,6 +36,7 @@ def record_digests(record: ReleaseRecord) -> dict[str, str]:
                 None if record.diagnostics is None else asdict(record.diagnostics),
             ]
         ),
+        "decisions": _digest([dict(record.exposed), asdict(record.decisions)]),
         "confidential part": _digest(_kept(record.confidential)),
     }
 

@@ -64,13 +64,15 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
     # A line break in a name could forge a heading.
     columns = " ".join(", ".join(release.synthesized).split())
+    several = len(release.synthesized) > 1
+    replaced = f"column{'s' if several else ''} {columns}", "were" if several else "was"
     together = "" if charge.n_synthetic == 1 else " together"
     return (
         f"**{charge.cost}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
         f"neighbour relation: **{charge.relation} {charge.protected}**; "
         f"mechanism: {charge.mechanism}.\n\n"
-        f"The column(s) {columns} of {n_records} records were replaced by values "
+        f"The {replaced[0]} of {n_records} records {replaced[1]} replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
     )
 

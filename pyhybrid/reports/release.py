@@ -28,6 +28,7 @@ from pyhybrid.reports.figures.mechanisms import (
     plot_distributions,
     plot_weights,
 )
+from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
@@ -261,7 +262,10 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
     }
     everything = [truth, *(values for each in sets.values() for values in each)]
     if not all(values.size for values in everything):
-        return Section(heading=heading, paragraphs=[["Not numeric: neither figure nor table."]])
+        synthetic = {
+            name: [table[column] for table in each.synthetic] for name, each in releases.items()
+        }
+        return Section(heading=heading, tables=[_levels(data[column], synthetic)])
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
@@ -269,6 +273,16 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
     return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+
+
+def _levels(truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
+    rows = [
+        [level, *(f"{share:.3f}" for share in shares)]
+        for level, shares in level_shares(truth, sets).items()
+    ]
+    header = ["level", "data", *(f"{name}, mean of {len(own)}" for name, own in sets.items())]
+    caption = "Share of each level in the data and in the synthetic sets."
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
@@ -293,8 +307,8 @@ def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> 
         rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
     header = [""]
     for name in _STATISTICS:
-        header += [name, f"{name.removesuffix(' percentile')} off by"]
-    caption = "Summaries of data and synthetic sets. Off by: absolute difference from the data, "
+        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
+    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
     caption += "in the unit of the outcome; from 0, smaller is better."
     return Table(caption=caption, header=header, rows=rows, numbers=True)
 

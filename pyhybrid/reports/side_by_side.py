@@ -7,6 +7,7 @@ so where it applies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -208,10 +209,15 @@ def _inference(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Co
             "standardised_difference, worst": float(fit.table["standardised_difference"].max()),
         }
     caption = (
-        f"Inference: coefficients of the linear model {formula}, 95 % intervals, "
+        f"Inference: coefficients of the linear model {_plain(formula)}, 95 % intervals, "
         f"{' or '.join(sorted(rules))}."
     )
     return _table(caption, found, measure_rows(found), "As good as the data", "Useless")
+
+
+def _plain(formula: str) -> str:
+    """The formula as people write it, names that need no quotes without them."""
+    return re.sub(r"Q\('([A-Za-z_]\w*)'\)", r"\1", formula)
 
 
 def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:

@@ -83,8 +83,12 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     session = open_session(
         MODEL.bind(table), seed=8, engine="embedded", settings=OPTIONS["settings"]
     )
-    vector = session.fit(ph.weights_from_lipschitz(
-        session.unweighted().bounds.by_record, scale=0.6, shift=-0.1), label="LW")  # fmt: skip
+    plain = session.unweighted()
+    vector = session.fit(
+        ph.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1),
+        label="LW",
+        warm_start=plain.draws.warm_start(),
+    )
     fit, refits = curve_points.scalar_fit(session, vector, session.unweighted().bounds.overall)
     np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-12)
     release = ph.GivenWeights(MODEL, alpha=fit.alpha).release_from(

@@ -75,6 +75,9 @@ _MECHANISM = [
 _MODEL = [
     "negative_binomial",
     "poisson",
+    "bernoulli",
+    "bernoulli:levels=0+1",
+    "bernoulli:levels=0",
     "beta",
     "beta:lower=0,upper=100",
     "normal",

@@ -96,8 +96,8 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
     release = masked(frame, separation=6.0)
     text = " ".join(release.statement.text.split())
     assert release.statement.left_as_they_were == ("sex", "grade", "region")
-    assert "**The column(s) sex, grade, region hold the respondents' own values in nearly" in text
-    assert "The column(s) age were replaced" in text
+    assert "**The columns sex, grade, region hold the respondents' own values in nearly" in text
+    assert "The column age was replaced" in text
     assert f"{kept_by_mask_alone(6.0, 2):.1%}".replace("%", " %") in (
         ph.masks_by_type.__doc__ or ""
     )

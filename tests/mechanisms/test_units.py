@@ -52,14 +52,22 @@ def _terms(session: FitSession, release: ph.Release) -> np.ndarray:
 
 
 MECHANISMS: dict[str, Any] = {
-    "Unweighted": ph.Unweighted(MODEL, unit="person"),
-    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person"),
-    "LW softmax": ph.LipschitzWeighted(MODEL, transform="softmax", unit="person"),
-    "LW re-weighted": ph.LipschitzWeighted(MODEL, unit="person", reweighting=True),
-    "CountWeighted": ph.CountWeighted(MODEL, unit="person"),
-    "ScalarWeighted": ph.ScalarWeighted(MODEL, target_epsilon=10, unit="person"),
-    "Truncated": ph.Truncated(MODEL, cap=9, unit="person"),
-    "GivenWeights": ph.GivenWeights(MODEL, alpha=np.linspace(0.2, 1, 60), unit="person"),
+    "Unweighted": ph.Unweighted(MODEL, unit="person", accounting="lipschitz"),
+    "LipschitzWeighted": ph.LipschitzWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "LW softmax": ph.LipschitzWeighted(
+        MODEL, transform="softmax", unit="person", accounting="lipschitz"
+    ),
+    "LW re-weighted": ph.LipschitzWeighted(
+        MODEL, unit="person", accounting="lipschitz", reweighting=True
+    ),
+    "CountWeighted": ph.CountWeighted(MODEL, unit="person", accounting="lipschitz"),
+    "ScalarWeighted": ph.ScalarWeighted(
+        MODEL, target_epsilon=10, unit="person", accounting="lipschitz"
+    ),
+    "Truncated": ph.Truncated(MODEL, cap=9, unit="person", accounting="lipschitz"),
+    "GivenWeights": ph.GivenWeights(
+        MODEL, alpha=np.linspace(0.2, 1, 60), unit="person", accounting="lipschitz"
+    ),
 }
 
 
@@ -78,6 +86,21 @@ def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession)
     if name == "Unweighted":
         assert by_row.charge.epsilon < 0.3 * due, "the control: a row is not a person"
         assert "k rows of one person cost k times" in by_row.statement
+
+
+def test_every_accounting_is_by_person(session: FitSession) -> None:
+    """Range and deviation of the summed terms; by row both are smaller, the control."""
+    own = {}
+    for unit in ("person", None):
+        mechanism = ph.Unweighted(MODEL, unit=unit)
+        own[unit] = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    terms = _terms(session, own["person"])
+    account, by_row = (own[unit].confidential.account for unit in ("person", None))
+    assert account.loss_range >= np.ptp(terms, axis=0).max() - 1e-9
+    assert account.mu >= 0.99 * terms.std(axis=0).max()
+    assert by_row.loss_range < 0.9 * account.loss_range
+    assert by_row.mu < 0.9 * account.mu
+    assert own["person"].charge.unit == "person"
 
 
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")

@@ -19,7 +19,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
 from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
-SIMULATIONS = {"beta": 200, "poisson": 100, "mixture": 12}
+SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "mixture": 12}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -29,8 +29,9 @@ def test_ranks_are_uniform(name: str) -> None:
         assert uniformity(own).holds, (quantity, uniformity(own))
 
 
-def test_a_program_that_halves_the_weights_is_caught() -> None:
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
+@pytest.mark.parametrize("name", ["beta", "bernoulli"])
+def test_a_program_that_halves_the_weights_is_caught(name: str) -> None:
+    found = ranks(MODELS[name], n_simulations=200, seed=17, wrong=0.5)
     assert not uniformity(found["log-likelihood"]).holds
 
 
@@ -109,6 +110,14 @@ def _references() -> dict[str, Reference]:
             log_lik=lambda y, a: stats.poisson.logpmf(y, np.exp(a)),
             log_prior=_log_prior_of_coefficient,
             box=((-2.0, 4.0),),
+            read=lambda d: (d.variables["beta"][..., 0],),
+        ),
+        "bernoulli": Reference(
+            model=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5),
+            y=(unit > 0.2).astype(float),
+            log_lik=lambda y, a: stats.bernoulli.logpmf(y, special.expit(a)),
+            log_prior=lambda a: stats.norm.logpdf(a, 0, 1.5),
+            box=((-6.0, 6.0),),
             read=lambda d: (d.variables["beta"][..., 0],),
         ),
         "negative_binomial": Reference(
@@ -204,8 +213,9 @@ def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
         assert abs(own.std() - sd) < 5 * spread
 
 
-def test_weights_that_are_ignored_are_seen_by_quadrature() -> None:
-    case = REFERENCES["poisson"]
+@pytest.mark.parametrize("name", ["poisson", "bernoulli"])
+def test_weights_that_are_ignored_are_seen_by_quadrature(name: str) -> None:
+    case = REFERENCES[name]
     alpha = np.full(case.y.size, 0.3)
     _, draws = fitted(case.model, case.y, np.ones(case.y.size), 3)
     (own,), [(_, sd)] = case.read(draws), by_quadrature(case, alpha, None)

@@ -22,8 +22,12 @@ MODELS: dict[str, Any] = {
     "poisson": ph.Poisson,
     "beta_regression": ph.BetaRegression,
     "normal_regression": ph.NormalRegression,
+    "bernoulli": ph.Bernoulli,
 }
-ETA = {"negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1}
+ETA = {
+    "negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1,
+    "bernoulli": 6,
+}  # fmt: skip
 
 
 def _table(model: str, n: int = 40) -> pd.DataFrame:
@@ -36,6 +40,7 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
         "poisson": lambda: rng.poisson(np.exp(eta)),
         "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
         "normal_regression": lambda: rng.normal(eta, 0.8),
+        "bernoulli": lambda: rng.random(n) < special.expit(eta),
     }
     return pd.DataFrame({"y": outcomes[model](), "year": year, "income": income})
 
@@ -86,6 +91,8 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     elif model == "normal_regression":
         sd = float(values["sigma"])
         total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
+    elif model == "bernoulli":
+        total = stats.bernoulli.logpmf(y, special.expit(mu_eta)) @ _alpha(bound)
     elif model == "negative_binomial":
         phi = float(values["phi"])
         total = stats.nbinom.logpmf(y, phi, phi / (phi + np.exp(mu_eta))) @ _alpha(bound)
@@ -287,3 +294,19 @@ def test_the_normal_prior_holds_where_the_data_say_nothing() -> None:
     beta = draws.flat("beta") / [10, 0.5]
     for k in range(2):
         assert stats.kstest(beta[::4, k], "norm").pvalue > 1e-4
+
+
+def test_a_stored_description_makes_the_same_model_again() -> None:
+    """Descriptions without a prior, as of earlier versions, are of the published one."""
+    import json
+
+    from pyhybrid.mechanisms.calibration_files import _model
+
+    for model in (
+        ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),
+        ph.NormalRegression("y ~ x", transform="log", unit=10.0),
+        ph.BetaRegression("y ~ x", upper=5.0, prior="normal", prior_scale_intercept=3.0),
+    ):
+        stored = json.loads(json.dumps(model.describe()))
+        assert _model(stored, None) == model
+        assert _model(stored, model) is model

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.grid import (
     Axis,
@@ -96,3 +97,15 @@ def test_a_grid_around_a_center() -> None:
         "log_mean": [0.8, 1.2, 1250],
         "log_reciprocal_phi": [pytest.approx(0.1), 0.9, 800],
     }
+
+
+@pytest.mark.parametrize("form", [PoissonForm, NegativeBinomialForm, NormalForm])
+def test_the_intercepts_prior_is_the_models(form: Any) -> None:
+    """Normal of the model's scale under prior="normal", not the published one."""
+    sd = ph.Poisson("y ~ 1", prior="normal", prior_scale_intercept=1.5).intercept_prior_sd
+    assert ph.Poisson("y ~ 1").intercept_prior_sd is None
+    first = form().axes[0].name
+    at = {axis.name: np.zeros(3) for axis in form().axes} | {first: np.array([-2.0, 0.5, 3.0])}
+    expected = np.diff(stats.norm.logpdf(at[first], scale=1.5))
+    np.testing.assert_allclose(np.diff(form(prior_sd=sd).log_prior(at)), expected, atol=1e-12)
+    assert np.abs(np.diff(form().log_prior(at)) - expected).max() > 0.1

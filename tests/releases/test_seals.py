@@ -19,6 +19,7 @@ from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.seal import tables_digest
 
@@ -172,6 +173,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "other tables": (lambda r: replace(r, synthetic=[people(), people()]), "tables"),
     "settings": (lambda r: replace(r, settings={**r.settings, "cap": 1}), "settings"),
     "what was synthesized": (lambda r: replace(r, synthesized=("visits", "age")), "settings"),
+    "what must be decided": (lambda r: replace(r, exposed={"income": "it is known"}), "decisions"),
+    "what was decided": (
+        lambda r: replace(r, decisions=Decisions.of((), ("income",), ())), "decisions",
+    ),
     "the name": (lambda r: replace(r, identifier="0" * 32), "identifier"),
     "the data": (
         lambda r: replace(r, confidential=replace(r.confidential, data=None)), "confidential part",
@@ -231,10 +236,10 @@ def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_pa
     run, table = tmp_path / "out/confidential/run.json", tmp_path / "out/public/synthetic_2.csv"
     whole, rows = run.read_text(), table.read_text().splitlines(keepends=True)
     content = json.loads(whole)
-    cheaper = {**content["charge"], "epsilon": 0.2, "bound": 0.05, "kind": "strict"}
-    run.write_text(json.dumps({**content, "charge": cheaper}))
-    with pytest.raises(InvalidInput, match="as it was saved"):
-        ph.Release.load(tmp_path / "out")
+    for edit in ({"assumes": []}, {"converged": False}, {"mechanism": "Censored"}):
+        run.write_text(json.dumps({**content, "charge": {**content["charge"], **edit}}))
+        with pytest.raises(InvalidInput, match="as it was saved"):
+            ph.Release.load(tmp_path / "out")
     run.write_text(whole)
     assert ph.Release.load(tmp_path / "out").content_digest() == release.content_digest()
     table.write_text("".join([rows[0], "7777" + rows[1][rows[1].index(",") :], *rows[2:]]))
@@ -277,9 +282,9 @@ def test_a_changed_answer_is_not_charged(tmp_path: Path) -> None:
 def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None:
     charge = release.charge
     assert charge.is_sealed
-    for field in ("epsilon", "safety_factor"):
-        raised = replace(charge, **{field: getattr(charge, field) + 100.0}, bound=0.0)
-        assert not raised.is_sealed
+    assert not replace(charge, epsilon=charge.epsilon + 1).is_sealed
+    assert not replace(charge, mechanism="Censored").is_sealed
+    assert not replace(charge, assumes=()).is_sealed
     by_hand = PrivacyCharge.from_dict(charge.as_dict())
     assert by_hand == charge
     assert not by_hand.is_sealed

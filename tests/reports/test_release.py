@@ -170,11 +170,11 @@ def test_summaries_equal_numpy(html, releases, data):
 
     target = summary(data["visits"].to_numpy())
     shown = np.array(rows["set 2"], dtype=float)
-    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=1e-4)
-    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=5e-4)
+    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-3)
     mean = np.array(rows["LipschitzWeighted, mean of 3"], dtype=float)[::2]
-    np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=1e-4)
-    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=1e-4)
+    np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=5e-4)
+    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=5e-4)
     assert set(rows["data"][1::2]) == {"–"}
 
 
@@ -182,7 +182,7 @@ def test_diagnostics_and_provenance(html, releases):
     release = releases[0]
     rows = {row[0]: row[1] for row in cells(html, "Worst values")}
     assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, rel=1e-4)
-    assert rows["n_draws"] == "2000"
+    assert rows["n_draws"] == "2,000"
     assert set(rows) - {"Diagnostic"} == {
         name for name in vars(release.diagnostics) if name not in ("problems", "rule")
     }
@@ -197,7 +197,7 @@ def test_problems_of_an_unconverged_fit_are_shown(releases, data):
     release = releases[0]
     bad = replace(release.diagnostics, problems=("R-hat of beta is 1.2, must be at most 1.01",))
     text = Page(release_report(replace(release, diagnostics=bad), data)).text
-    assert "THE CHAINS HAVE NOT CONVERGED" in text
+    assert "The chains HAVE NOT CONVERGED" in text
     assert "R-hat of beta is 1.2" in text
 
 
@@ -255,10 +255,12 @@ def test_continuous_outcomes_have_densities(releases):
     assert any("Density" in attrs["alt"] for attrs in page.attributes("img"))
 
 
-def test_outcomes_that_are_no_numbers_are_named_not_drawn(releases, data):
+def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
     page = Page(release_report(releases[0], words))
-    assert "Not numeric" in page.text
+    assert "Share of each level" in page.text
+    for level, share in data["site"].value_counts(normalize=True).items():
+        assert re.search(rf"{level}\s+{share:.3f}", page.text)
     assert len(page.attributes("img")) == 3
 
 

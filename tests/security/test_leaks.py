@@ -189,6 +189,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "negative binomial": lambda: ph.NegativeBinomial("visits ~ age").bind(people(-CANARY)),
     "too large a count": lambda: ph.Poisson("visits ~ age").bind(people(CANARY * 10**9)),
     "beta": lambda: ph.Beta("visits ~ 1", lower=0, upper=50).bind(people()),
+    "two levels": lambda: ph.Bernoulli("visits ~ 1").bind(people()),
+    "declared levels": lambda: ph.Bernoulli("visits ~ 1", levels=("a", "b")).bind(
+        people().astype({"visits": str})
+    ),
     "log": lambda: ph.NormalRegression("visits ~ 1", transform="log").bind(people(-CANARY)),
     "histogram": lambda: ph.PerturbedHistogram(
         column="visits", lower=0, upper=50, n_bins=5, epsilon=1

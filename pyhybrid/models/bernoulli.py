@@ -1,0 +1,134 @@
+"""Logistic regression of an outcome with two levels; program stan/bernoulli.stan."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.coefficients import LinearModel, quadratic
+from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.levels import (
+    OutcomeLevels,
+    check_levels_given,
+    column_of,
+    level_places,
+    outcome_levels,
+)
+from pyhybrid.models.regression import BoundRegression, Parameters
+from pyhybrid.models.rough_fit import LOGIT, rough_fit
+
+__all__ = ["Bernoulli", "BoundBernoulli"]
+
+
+@dataclass(frozen=True)
+class Bernoulli(LinearModel):
+    r"""An outcome with two levels: the second one with probability :math:`1/(1+\exp(-x_i'\beta))`.
+
+    Released values have the dtype, and for categories the order, of the data.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"voted ~ age + region"``.
+    levels : tuple of two, optional
+        The two values that the column can hold, e.g. ``("no", "yes")``: public, given, never read
+        from the data. Without it a logical column has false and true, a categorical one its two
+        categories, a column of numbers 0 and 1. For a column of text a strict charge needs it: if
+        omitted the levels are read from the data, sorted, and the charge says so and is not strict.
+    prior : {"normal", "published"}, default "normal"
+        On the coefficients: independent normals about 0 with standard deviations `prior_scale`
+        (2.5) and, for the intercept, `prior_scale_intercept` (10); see
+        `pyhybrid.models.coefficients.LinearModel`. It keeps the posterior proper where predictors
+        separate the levels.
+
+    Notes
+    -----
+    rstanarm's default has 2.5 for the coefficients, too, but per standard deviation of the data's
+    columns, and 2.5 for the intercept of centered ones: both are functions of the data.
+    """
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    prior: str = "normal"
+    program_name: ClassVar[str] = "bernoulli"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels, 2))
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings: the prior, too, as its default is not that of the papers' models."""
+        levels = None if self.levels is None else list(self.levels)
+        return {**super().describe(), "prior": self.prior, "levels": levels}
+
+    def bind(self, df: pd.DataFrame) -> BoundBernoulli:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        design = read_design(self.formula, df, self._places)
+        levels = self._levels_of(df[design.outcome], design.outcome)
+        return BoundBernoulli(model=self, table=df, design=design, levels=levels)
+
+    def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = outcome_levels(values, name, self.levels)
+        if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
+            raise InvalidInput(
+                f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
+                "declare the two with levels= if it has no others, or take another model"
+            )
+        return levels
+
+    def _places(self, values: pd.Series, name: str) -> FloatArray:
+        return level_places(values, name, self._levels_of(values, name))
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Nothing beyond the levels, which are checked when the outcome is coded."""
+
+    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+        """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
+        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * (parameters["beta"] @ X.T)))
+
+    def draw_outcome(
+        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """One replicate, shape (n,): 1 for the second level."""
+        probability = expit(X @ parameters["beta"])
+        return np.asarray(rng.random(X.shape[0]) < probability, dtype=np.float64)
+
+    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+        """The mode of beta, roughly; finite where predictors separate the levels."""
+        fit = rough_fit(y, X, weight, LOGIT)
+        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundBernoulli(BoundRegression):
+    """A Bernoulli model joined to a table. Confidential.
+
+    Attributes
+    ----------
+    levels : OutcomeLevels
+        In the type of the column.
+    """
+
+    model: Bernoulli
+    levels: OutcomeLevels
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms whose coding depends on all records, and levels that were read from them."""
+        read = (f"levels of {self.design.outcome}; levels= declares them",)
+        return (*super().data_dependent, *(read if self.levels.read else ()))
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """0 for the first level, 1 for the second, shape (n,)."""
+        return level_places(column, self.design.outcome, self.levels)
+
+    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
+        """Levels in the dtype of the data."""
+        return column_of(values, self.levels, like)

@@ -1,0 +1,73 @@
+// Logistic regression with record weights.
+//
+//   y_i ~ Bernoulli(1 / (1 + exp(-X_i beta)))
+//   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2);   with normal_prior = 0:
+//   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
+//   sigma_beta ~ half-t_3(0, 1)                              [prior of V25, supplement 2]
+//
+// Weights, cap, frequency, log_lik and L_beta as in negative_binomial.stan.
+functions {
+#include functions/pseudo_log_lik.stan
+#include functions/coefficients.stan
+}
+data {
+  int<lower=1> n;                              // rows
+  int<lower=1> K;                              // columns of the design
+  array[n] int<lower=0, upper=1> y;            // 1: the second level
+  vector<lower=0>[n] frequency;
+  vector<lower=0, upper=1>[n] weights;
+  matrix[n, K] X;
+  int<lower=0, upper=1> normal_prior;
+  vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
+  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  matrix[K, K] information_root;
+  vector[K] score;
+  // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
+  int<lower=0, upper=1> use_cap;
+  real<lower=0> cap_below;
+  real<lower=0> cap_above;
+  vector[n] reference;                         // f_i at a frozen theta; 0 without a center
+  int<lower=0> n_units;                        // 0: every row on its own
+  array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0, upper=1> emit_log_lik;
+}
+transformed data {
+  real freedom = K + 11;                       // K - 1 + 2 eta, eta = 6
+  vector[n] sign = 2 * to_vector(y) - 1;
+  vector[n] weight = frequency .* weights;
+}
+parameters {
+  vector[K] z;
+  vector[normal_prior == 1 ? 0 : K] log_scale;
+  vector[normal_prior == 1 ? 0 : 1] z_radius;
+}
+transformed parameters {
+#include blocks/coefficients.stan
+}
+model {
+  target += log_prior;
+  {
+    // log p(y | eta) = -log(1 + exp(-eta)) for y = 1, -log(1 + exp(eta)) for y = 0.
+    vector[n] f = -log1p_exp(-sign .* (X * beta));
+    if (use_cap == 1) {
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
+                               use_cap, cap_below, cap_above);
+    } else {
+      target += dot_product(weight, f);
+    }
+  }
+}
+generated quantities {
+  matrix[emit_log_lik == 1 && normal_prior == 0 ? K : 0, K] L_beta;
+  vector[emit_log_lik == 1 ? n : 0] mu;        // probability of the second level
+  vector[emit_log_lik == 1 ? n : 0] log_lik;
+  if (emit_log_lik == 1 && normal_prior == 0) {
+    L_beta = correlation_factor_rng(beta ./ sigma_beta, z_radius[1] / sqrt(2 * freedom), freedom);
+  }
+  if (emit_log_lik == 1) {
+    mu = inv_logit(X * beta);
+    for (i in 1:n) {
+      log_lik[i] = bernoulli_logit_lpmf(y[i] | X[i] * beta);
+    }
+  }
+}
