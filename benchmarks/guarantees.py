@@ -15,7 +15,7 @@ from statsmodels.datasets import randhie
 
 import pyhybrid as ph
 from benchmarks.measure import line
-from pyhybrid.fitting.session import open_session
+from pyhybrid.fitting.session import PosteriorFit, open_session
 
 _REFERENCE = 2000
 _MODEL = ph.NegativeBinomial("mdvis ~ 1")
@@ -64,7 +64,7 @@ def _split(split: int, reference: pd.DataFrame, new: pd.DataFrame) -> list[tuple
     return rows
 
 
-def _row(split: int, what: str, fit: ph.PosteriorFit) -> tuple[object, ...]:
+def _row(split: int, what: str, fit: PosteriorFit) -> tuple[object, ...]:
     clipped = np.nan if fit.censored is None else float(fit.censored.mean())
     beta, phi = fit.draws.flat("beta"), fit.draws.flat("phi")
     return split, what, float(np.exp(beta).mean()), float(phi.mean()), clipped
