@@ -151,11 +151,15 @@ class Reweighted:
         Before and after; the same if no safe step was found.
     steps : tuple of ReweightingStep
         All candidates in the order they were looked at.
+    rounds : tuple of PosteriorFit
+        What each round of the formula started from: `start`, and the results of the rounds before
+        the last.
     """
 
     start: PosteriorFit
     fit: PosteriorFit
     steps: tuple[ReweightingStep, ...]
+    rounds: tuple[PosteriorFit, ...] = ()
 
     @property
     def refits_saved(self) -> int:
@@ -180,13 +184,14 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
     search = _Search(session=session, plan=plan, limit=limit)
     if not plan.search:
         return search.published(start)
-    best, number = start, 1
+    best, number, bases = start, 1, []
     while True:
         found = search.round(best, number)
         if found is None:
             break
         gain = found.bounds.efficiency - best.bounds.efficiency
         if best is start or gain > 0:
+            bases.append(best)
             best, number = found, number + 1
         spent = search.refits >= plan.max_refits
         if not plan.recursive or spent or gain < _LEAST_GAIN or _no_slack_left(best):
@@ -197,7 +202,7 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
             "weights it started from are released",
             stacklevel=2,
         )
-    return Reweighted(start=start, fit=best, steps=tuple(search.steps))
+    return Reweighted(start=start, fit=best, steps=tuple(search.steps), rounds=tuple(bases))
 
 
 def _no_slack_left(fit: PosteriorFit) -> bool:
@@ -223,7 +228,7 @@ class _Search:
         fit = self._refit(alpha, start, f"re-weighting, k = {k:.4g}")
         self._note(1, k, float("nan"), fit)
         if fit is not None and fit.bounds.overall <= self.limit:
-            return Reweighted(start=start, fit=fit, steps=tuple(self.steps))
+            return Reweighted(start=start, fit=fit, steps=tuple(self.steps), rounds=(start,))
         if fit is not None:
             warnings.warn(
                 f"re-weighting at k = {k:.4g} raised the bound by more than the tolerance of "

@@ -33,6 +33,7 @@ from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
+from pyhybrid.reports.told import told_section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +44,25 @@ _CHARGE = {
     "mechanism": "How the record weights come from the data.",
     "epsilon": "Privacy loss of all released data sets together, nats, rounded up. From 0; smaller "
     "is safer.",
+    "accounting": "How epsilon was counted. Gaussian: by how much a record's log-likelihood varies "
+    "over the posterior, an epsilon at delta. Range: by how far it moves at most. Lipschitz: by "
+    "how large it is, as in the papers. The two other numbers stand below.",
+    "delta": "Probability by which the factor exp(epsilon) may be exceeded, a public number in "
+    "[0, 1 / n); 0 but for Gaussian accounting. Smaller is safer.",
+    "epsilon_range": "Epsilon of the same release by range accounting, without a delta.",
+    "epsilon_lipschitz": "Epsilon of the same release by the papers' accounting, 2 Δ for a draw.",
+    "mu": "What one draw tells of the record it tells most of, in the way that a normal value with "
+    "deviation 1 tells whether its mean is 0 or mu: the upper end. From 0; below 0.5 little, "
+    "above 3 nearly all. Draws add by squares.",
+    "mu_standard_error": "Monte Carlo standard error of mu. More draws make it smaller.",
+    "loss_range": "Confidential. Largest range R of any record's weighted log-likelihood over the "
+    "draws, nats. From 0; smaller is safer.",
     "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
     "number of records grows. Strict: holds for every database.",
     "relation": "Neighbouring databases of the guarantee: one record removed, or one replaced.",
     "n_synthetic": "Synthetic data sets released, m. From 1.",
     "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
-    "proportion to it.",
+    "proportion to it, by Gaussian accounting about as its square root.",
     "bound": "Confidential. Overall Lipschitz bound Δ of one draw, nats: the largest absolute "
     "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
     "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
@@ -60,7 +74,7 @@ _CHARGE = {
     "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
     "Larger is safer.",
     "density_above_one": "Whether a record's term can be above 0, as densities and terms less a "
-    "center can; the replace relation then costs twice as much.",
+    "center can; the replace relation then costs twice as much by the Lipschitz bound.",
     "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
 }
 _WITHOUT_FIT = {
@@ -69,7 +83,21 @@ _WITHOUT_FIT = {
     "it.",
     "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
 }
-_OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
+_OF_FITS = {
+    "accounting",
+    "delta",
+    "epsilon_range",
+    "epsilon_lipschitz",
+    "mu",
+    "mu_standard_error",
+    "loss_range",
+    "n_draws",
+    "draw_quantile",
+    "cap",
+    "safety_factor",
+    "density_above_one",
+    "converged",
+}
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
@@ -102,6 +130,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         *_statement(release.statement, level=3),
         side_by_side(dict(reversed(releases.items())), data),
         _charge(releases),
+        *told_section(releases),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
@@ -182,7 +211,7 @@ def _charge(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(_is_fitted(release) for release in releases.values())
     meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
-    show = {"epsilon": str}
+    show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
     rows = [
         [
             field,
@@ -198,6 +227,10 @@ def _charge(releases: Mapping[str, Release]) -> Section:
         rows=rows,
     )
     return Section(heading="Privacy charge", tables=[table])
+
+
+def _cost_text(epsilon: float | None) -> str:
+    return "–" if epsilon is None else str(epsilon)
 
 
 def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
