@@ -174,7 +174,7 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert not says(charge, "computed from the same database")
     assert says(charge, "calibration was made from other records") == calibrated
     assert says(charge, "records that the calibration was made from") == calibrated
-    assert len(charge.assumes) == 5 + calibrated
+    assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
     assert len(charge.not_covered) == 6 + calibrated
 

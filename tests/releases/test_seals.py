@@ -160,7 +160,15 @@ def strictly(release: ph.Release) -> ph.Release:
 
 
 CHANGES: dict[str, tuple[Change, str]] = {
-    "a kind": (lambda r: replace(r, charge=replace(r.charge, kind="strict")), "charge"),
+    "a kind": (
+        lambda r: replace(
+            r,
+            charge=replace(
+                r.charge, kind="strict", accounting="lipschitz", delta=0.0, epsilon=1e9
+            ),
+        ),
+        "charge",
+    ),
     "a charge of another's": (strictly, "charge"),
     "an epsilon": (
         lambda r: replace(r, charge=replace(r.charge, epsilon=r.charge.epsilon + 1)), "charge",

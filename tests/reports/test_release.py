@@ -267,7 +267,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "Share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 3
+    assert len(page.attributes("img")) == 4
 
 
 @pytest.mark.parametrize(
