@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import logsumexp
 
@@ -40,7 +41,7 @@ def centered_audits(options: dict[str, Any]) -> list[AuditFinding]:
     """Every model that has a grid, both relations; `options` go to `pyhybrid.calibrate`."""
     rng = np.random.default_rng(1)
     rates = rng.gamma(1.0, 3.0, _RECORDS)
-    cases: list[tuple[RegressionModel, FloatArray, tuple[float, ...]]] = [
+    cases: list[tuple[RegressionModel, npt.NDArray[Any], tuple[float, ...]]] = [
         (Poisson("y ~ 1"), rng.poisson(3, _RECORDS), _COUNTS),
         (NegativeBinomial("y ~ 1"), rng.poisson(rates), _COUNTS),
         (Beta("y ~ 1", decimals=4), rng.beta(1.0, 3.0, _RECORDS), (0.001, 0.2, 0.5, 0.99)),

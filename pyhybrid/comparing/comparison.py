@@ -239,7 +239,7 @@ class _Released:
     """The release of one mechanism, the fits it asked for, and the session that made them."""
 
     release: Release
-    asked: set[tuple[bytes, float | None]]
+    asked: set[tuple[object, ...]]
     session: FitSession
 
 

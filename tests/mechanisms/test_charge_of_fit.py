@@ -31,7 +31,8 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
     )  # fmt: skip
     cap = given.pop("cap", None)
     return SimpleNamespace(
-        bounds=bounds, diagnostics=diagnostics, cap=None if cap is None else Cap.of(cap),
+        alpha=np.array([1.0, 0.5]), bounds=bounds, diagnostics=diagnostics,
+        cap=None if cap is None else Cap.of(cap),
         converged=diagnostics.converged, n_elsewhere=diagnostics.n_elsewhere or 0, exact=None,
     )  # fmt: skip
 
@@ -46,7 +47,13 @@ def bound(**given: Any) -> Any:
 
 
 def local(own: Any, **given: Any) -> PrivacyCharge:
-    return charge_of_fit("LW", own, bound(**given), **COST)  # type: ignore[arg-type]
+    account: Any = SimpleNamespace(
+        loss_range=np.inf, mu=np.inf, mu_standard_error=np.inf, limit_holds=False, n_draws=40,
+        draws_recounted=0,
+    )  # fmt: skip
+    return charge_of_fit(
+        "LW", own, bound(**given), account=account, accounting="lipschitz", delta=1e-6, **COST
+    )  # type: ignore[arg-type]
 
 
 def censored(own: Any, *, by_record: bool, calibrated: bool, **given: Any) -> PrivacyCharge:
@@ -97,7 +104,8 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert not says(charge, "computed from the same database")
     assert says(charge, "calibration was made from other records") == calibrated
     assert says(charge, "records that the calibration was made from") == calibrated
-    assert len(charge.assumes) == 5 + calibrated
+    assert says(charge, "terms lie between -M and 0"), "M would do; the outcome is discrete"
+    assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
     assert len(charge.not_covered) == 6 + calibrated
 
