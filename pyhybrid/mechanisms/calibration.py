@@ -116,14 +116,14 @@ class Calibration:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
 
     def describe(self) -> dict[str, Any]:
-        """What of it may be published: the weight map and the cap, no draws and no extremes; of
-        the center its region, and itself if the reference is public."""
+        """What of it may be published: the weight map and the cap, no draws and no extremes; the
+        center if the reference is public."""
         shown = {"scale": self.scale, "shift": self.shift, "cap": self.cap,
                  "n_draws": self.draws.n_draws}  # fmt: skip
         if self.center is None:
             return shown
-        center = self.center.as_dict()
-        return {**shown, "center": center if self.center.public else {"region": center["region"]}}
+        center = self.center.as_dict() if self.center.public else "of the reference"
+        return {**shown, "center": center}
 
     def shared_with(self, bound: BoundModel) -> bool | None:
         """True if more records of `bound` are in the reference than chance explains.

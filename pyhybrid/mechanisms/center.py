@@ -20,6 +20,7 @@ Replacing one changes no n, and costs 4 M.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -219,7 +220,9 @@ def with_excess(
         if moves <= _LARGEST_SHARE * epsilon:
             break
         center = replace(center, region=_NARROWER * center.region)
-    more = (epsilon - moves) / 2  # the excess falls as the cap grows
+    # The excess falls as the cap grows. Rounded down, as the cap is published and the reference is
+    # not: 200 steps up to epsilon.
+    more = math.floor(100 * (epsilon - moves) / epsilon) * epsilon / 200
     better, moves = _excess_at(center, bound, form, alpha, more)
     return (better, more) if 2 * more + moves <= epsilon else (made, least)
 

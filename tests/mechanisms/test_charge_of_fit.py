@@ -33,7 +33,8 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
     )  # fmt: skip
     cap = given.pop("cap", None)
     return SimpleNamespace(
-        bounds=bounds, diagnostics=diagnostics, cap=None if cap is None else Cap.of(cap),
+        bounds=bounds, diagnostics=diagnostics,
+        cap=None if cap is None else Cap.of(cap),
         converged=diagnostics.converged, n_elsewhere=diagnostics.n_elsewhere or 0, exact=None,
         alpha=np.linspace(0, 1, 100),
     )  # fmt: skip
