@@ -1,4 +1,4 @@
-# Checks of arguments, each signalling `pyhybrid_invalid_input`. Exported functions call these once;
+# Checks of arguments, each signaling `pyhybrid_invalid_input`. Exported functions call these once;
 # everything else computes. A missing value (NA) counts as NaN throughout.
 
 show_value <- function(value) {

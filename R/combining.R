@@ -10,7 +10,7 @@
 #' * `combine_fully_synthetic()`, Raghunathan, Reiter, Rubin (2003): T = (1 + 1/m) b - v,
 #'   df = (m - 1)(1 - v/((1 + 1/m) b))^2; a T that is not positive is replaced by `size_ratio` times
 #'   v, with m - 1 degrees of freedom.
-#' * `combine_nested()`, Reiter (2004), m imputations each synthesised r times: T = (1 + 1/m) B -
+#' * `combine_nested()`, Reiter (2004), m imputations each synthesized r times: T = (1 + 1/m) B -
 #'   w/r + v with B the variance of the nest means and w the mean within-nest variance,
 #'   1/df = ((1 + 1/m) B)^2 / ((m - 1) T^2) + (w/r)^2 / (m (r - 1) T^2); a negative T is replaced by
 #'   (1 + 1/m) B + v with df = (m - 1)(1 + v/((1 + 1/m) B))^2.

@@ -27,7 +27,7 @@ compose <- function(charges, allow_unlike = FALSE) {
   if (length(labels) > 1 && !allow_unlike) {
     invalid_input(
       "charges must be of one kind, relation and unit: found ", paste(labels, collapse = "; "),
-      "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add all the same"
+      "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add them anyway"
     )
   }
   # Charges hold at most 6 decimals; 15 digits drop the binary noise of their sum.

@@ -1,7 +1,7 @@
 # Conditions that this package signals on purpose. A message says what must hold, what was found,
 # where, and what to do; its words are those of the Python package, records counted from 1.
 
-#' Conditions signalled by pyhybrid
+#' Conditions signaled by pyhybrid
 #'
 #' @description
 #' * `pyhybrid_invalid_input`: an argument does not meet what the function states.

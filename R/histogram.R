@@ -4,7 +4,7 @@
 #'
 #' `histogram_counts()` counts values in equal bins of \[lower, upper\], closed on the left, the last
 #' one closed on both sides. `perturbed_probabilities()` adds noise to counts, sets negatives to 0
-#' and normalises; if nothing positive is left the bins are equally likely. The noise (Laplace with
+#' and normalizes; if nothing positive is left the bins are equally likely. The noise (Laplace with
 #' scale 2/epsilon) must come from a vetted library, such as 'OpenDP' in the Python package:
 #' [stats::rexp()] is not fit for it.
 #'

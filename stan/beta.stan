@@ -17,7 +17,7 @@ data {
   real<lower=0> total_weight;                  // sum of frequency * weights
   real sum_log;                                // sum of frequency * weights * log(y)
   real sum_log1m;                              // sum of frequency * weights * log(1 - y)
-  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  // Location and scale of the reparametrization; the posterior does not depend on them.
   vector[2] center;                            // of logit(phi), log(lambda - 0.1)
   matrix[2, 2] factor;                         // lower Cholesky factor of their covariance
   // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.

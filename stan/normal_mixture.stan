@@ -19,9 +19,9 @@ data {
   matrix[n, K] X;
   vector[n] offsets;                           // added to X beta; 0 without offset()
   real<lower=0> min_sd;                        // 0: the prior of S22
-  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  // Location and scale of the reparametrization; the posterior does not depend on them.
   array[n_components] matrix[K, K] information;  // of beta_k, positive semidefinite
-  matrix[K, n_components] score;               // information of beta_k times where it is centred
+  matrix[K, n_components] score;               // information of beta_k times where it is centered
   vector[n_components] center_sigma;           // of log(sigma - min_sd)
   vector<lower=0>[n_components] spread_sigma;
   vector[n_components] center_ratio;           // of log(proportion / proportion[1])

@@ -21,7 +21,7 @@ data {
   real<lower=0> min_sd;                        // 0: the prior of S22
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
-  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  // Location and scale of the reparametrization; the posterior does not depend on them.
   matrix[K, K] information_root;
   vector[K] score;
   vector[K] near;                              // sums are taken about it, to lose no digits

@@ -20,7 +20,7 @@ data {
   vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
-  // Where the sampler looks first: a rough fit. Any values give the same posterior.
+  // Location and scale of the reparametrization; the posterior does not depend on them.
   matrix[K, K] information_root;
   vector[K] score;
   // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.

@@ -1,6 +1,6 @@
 """Exact audit of the Stan programs: their log density with a record and without it.
 
-At any parameters the unnormalised log posterior of two neighbouring databases differs by the
+At any parameters the unnormalized log posterior of two neighboring databases differs by the
 clipped terms of the record in question. The loss between the two posteriors is at most the range
 of that difference over the parameters, and the range is what is measured here, at many points, by
 the program that releases draw from.
@@ -41,7 +41,7 @@ _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
 _RECORDS = {"n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik"} | _CAP
 _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
-"""What a program reads of the records; the rest of its data says where the sampler looks first."""
+"""What a program reads of the records; the rest of its data is location and scale of the reparametrization."""
 
 _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
@@ -70,12 +70,12 @@ def program_audits() -> list[AuditFinding]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Neighbours:
+class _Neighbors:
     """A model with two tables that differ in one record."""
 
     model: RegressionModel
     table: pd.DataFrame
-    neighbour: pd.DataFrame
+    neighbor: pd.DataFrame
 
 
 def _audit(
@@ -83,11 +83,11 @@ def _audit(
 ) -> AuditFinding:
     losses = {1.0: 0.0, _TIMES: 0.0}
     for row in range(len(table)):
-        neighbour = table.drop(index=row)
+        neighbor = table.drop(index=row)
         if relation == "replace":
-            neighbour = table.copy()
-            neighbour.loc[row, "y"] = other
-        pair = _Neighbours(model=model, table=table, neighbour=neighbour)
+            neighbor = table.copy()
+            neighbor.loc[row, "y"] = other
+        pair = _Neighbors(model=model, table=table, neighbor=neighbor)
         for times in losses:
             losses[times] = max(losses[times], _range(pair, relation, times, centered=centered))
     name = f"Censored, stan/{model.program_name}.stan, {model.name}"
@@ -115,11 +115,11 @@ def _cap(
     return Cap(below=_BELOW * span, above=(1 - _BELOW) * span, reference=own)
 
 
-def _range(pair: _Neighbours, relation: str, times: float, *, centered: bool) -> float:
+def _range(pair: _Neighbors, relation: str, times: float, *, centered: bool) -> float:
     """Range over random points of the difference of the two log densities, nats."""
     own, other = (
         _data(pair.model, table, _cap(pair.model, table, relation, times, centered=centered))
-        for table in (pair.table, pair.neighbour)
+        for table in (pair.table, pair.neighbor)
     )
     # The same map from unconstrained points to parameters for both.
     held = {**other, **{name: value for name, value in own.items() if name not in _ROWS}}
@@ -136,5 +136,5 @@ def _data(model: RegressionModel, table: pd.DataFrame, cap: float | Cap) -> Mapp
     return model.bind(table).stan_data(np.ones(len(table)), cap=cap)
 
 
-def _program(pair: _Neighbours) -> Any:
+def _program(pair: _Neighbors) -> Any:
     return pair.model.bind(pair.table).program

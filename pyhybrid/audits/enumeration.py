@@ -1,4 +1,4 @@
-"""Exact audit: every small database of a support, every neighbour, one theta of a grid released.
+"""Exact audit: every small database of a support, every neighbor, one theta of a grid released.
 
 A mechanism that releases one theta of a grid with a flat prior has the privacy loss
 max |log xi(A | x) - log xi(A | x')| over sets A of the grid. A ratio of sums lies between the
@@ -61,7 +61,7 @@ _RECORDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Losses:
-    """Largest loss over all databases and neighbours, nats, by neighbour relation."""
+    """Largest loss over all databases and neighbors, nats, by neighbor relation."""
 
     remove: float
     replace: float
@@ -225,7 +225,7 @@ def _in_sample_terms(model: RegressionModel, values: FloatArray, cap: float) -> 
 
 
 def response_loss(keep: float, *, persons: int = 2) -> float:
-    """Largest loss of randomised response over all reports and all neighbours."""
+    """Largest loss of randomized response over all reports and all neighbors."""
 
     def log_probability(report: tuple[bool, ...], truth: tuple[bool, ...]) -> float:
         alike = sum(r == t for r, t in zip(report, truth, strict=True))
@@ -240,7 +240,7 @@ def response_loss(keep: float, *, persons: int = 2) -> float:
 
 
 def response_audit() -> AuditFinding:
-    """Randomised response at the probability that it works with; needs OpenDP."""
+    """Randomized response at the probability that it works with; needs OpenDP."""
     keep = [
         randomized_response([True], epsilon=times * _EPSILON).keep_probability for times in (1, 2)
     ]
@@ -256,7 +256,7 @@ def response_audit() -> AuditFinding:
 
 
 def histogram_loss(scale: float, n: int) -> float:
-    """Largest loss over all pairs of neighbours of n records in two bins, any released shares.
+    """Largest loss over all pairs of neighbors of n records in two bins, any released shares.
 
     Noise is cut at +-8 for both databases of a pair, so that only shares within the cut count.
     """

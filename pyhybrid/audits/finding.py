@@ -20,7 +20,7 @@ class AuditFinding:
     mechanism : str
     relation : {"remove", "replace"}
     method : {"exact", "sampled"}
-        Enumeration of all neighbours of a small domain, or a lower confidence bound from runs.
+        Enumeration of all neighbors of a small domain, or a lower confidence bound from runs.
     epsilon : float
         Stated, nats.
     loss : float

@@ -1,4 +1,4 @@
-"""Audits of noise as it runs: primitives and perturbed histograms on two neighbouring databases.
+"""Audits of noise as it runs: primitives and perturbed histograms on two neighboring databases.
 
 Each pair of databases is one that attains the stated epsilon, or nearly, and each score tells the
 two apart. OpenDP's noise has no seed. The control is the same mechanism with less noise.
@@ -37,7 +37,7 @@ Score = Callable[[Any, float, int], FloatArray]
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseCase:
-    """A mechanism, two neighbouring databases, and the score of its outputs.
+    """A mechanism, two neighboring databases, and the score of its outputs.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def _centres(rows: list[list[float]], epsilon: float) -> float:
     found = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
     counts, sums = found.counts, found.counts * found.value[:, 0]
     by_counts = abs(counts[0]) + abs(counts[1] - 1) - abs(counts[0] - 1) - abs(counts[1])
-    filled = counts >= 1  # the centre of an empty cluster tells nothing of its sum
+    filled = counts >= 1  # the center of an empty cluster tells nothing of its sum
     by_sum = np.where(filled, np.abs(sums) - np.abs(sums - [1, -1]), 0.0)
     other = np.where(filled, np.abs(sums) - np.abs(sums - [1, -1]), 0.0)
     return float(by_counts + by_sum[0] - other[1])
@@ -160,7 +160,7 @@ def _cases() -> tuple[NoiseCase, ...]:
             **options,
         )
 
-    favoured, others = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
+    favored, others = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
     return (
         case("randomized_response", "replace", True, False, _response),
         case("laplace_counts", "remove", [0], [], _counts("remove")),
@@ -173,7 +173,7 @@ def _cases() -> tuple[NoiseCase, ...]:
         case(
             "exponential_mechanism",
             "replace",
-            favoured,
+            favored,
             others,
             _repeated(_choice),
             share=0.5,

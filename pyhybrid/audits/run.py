@@ -27,10 +27,10 @@ def run_audits(
     engine: str | Engine = "auto",
     progress: FitProgress | None = None,
 ) -> AuditReport:
-    """Hold every strict mechanism against its stated epsilon, and a broken one beside it.
+    """Check each strict mechanism against its stated epsilon, and a broken one beside it.
 
     Censored posteriors are enumerated on a grid, the Stan programs are evaluated with a record and
-    without it, and mechanisms with OpenDP's noise are run on neighbouring databases. An audit can
+    without it, and mechanisms with OpenDP's noise are run on neighboring databases. An audit can
     refute a mechanism and cannot prove it: the losses are those of the databases that were tried.
 
     Parameters

@@ -93,7 +93,7 @@ def synthesize(
     formula: Annotated[
         list[str] | None,
         typer.Option(
-            help="As in R, e.g. 'visits ~ age + region'; several are synthesised in sequence, "
+            help="As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, "
             "each given those before it."
         ),
     ] = None,
@@ -128,7 +128,7 @@ def synthesize(
         float | None, typer.Option(help="Drop draws above this quantile. [default: 1]")
     ] = None,
     relation: Annotated[
-        str | None, typer.Option(help="Neighbours: remove or replace a record. [default: remove]")
+        str | None, typer.Option(help="Neighbors: remove or replace a record. [default: remove]")
     ] = None,
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")

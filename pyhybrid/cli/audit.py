@@ -36,7 +36,7 @@ def _show(report: AuditReport) -> None:
     for cause in report.left_out:
         show(f"left out: {escape(cause)}")
     show(
-        "exact: largest loss over all neighbours of a small domain. sampled: the loss is at least "
+        "exact: largest loss over all neighbors of a small domain. sampled: the loss is at least "
         f"this, with confidence {report.confidence:.6f}.",
         f"{report.verdict}.",
     )

@@ -17,7 +17,7 @@ def audit(
     engine: Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """Hold the strict mechanisms against their epsilon; exit code 1 if one fails. A minute."""
+    """Check each strict mechanism against its stated epsilon; exit code 1 if one fails."""
     from pyhybrid.cli.audit import audit as command
 
     raise typer.Exit(command(runs=runs, engine=engine, as_json=as_json))

@@ -97,7 +97,7 @@ def release_table(releases: Mapping[str, Release]) -> Table:
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
         **_accounting_rows(releases),
         "kind": lambda r: r.charge.kind,
-        "neighbour relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
+        "neighbor relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
         "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),

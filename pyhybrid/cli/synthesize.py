@@ -128,7 +128,7 @@ def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
     model = NegativeBinomial("mdvis ~ 1")
     show(
         f"RAND Health Insurance Experiment: {len(visits)} person-years; 'mdvis', the number of "
-        "outpatient visits, is sensitive and is synthesised by a negative binomial model.",
+        "outpatient visits, is sensitive and is synthesized by a negative binomial model.",
         "5,908 persons are in it for up to 5 years each, and the file does not say whose row is "
         "whose: the unit of privacy is a person-year, and a person of k years pays k times the "
         "epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",

@@ -38,7 +38,7 @@ class SourceTable:
     file_format: str
 
     def restore(self, release: Release) -> Release:
-        """The release with unsynthesised columns letter by letter as they stand in the file."""
+        """The release with unsynthesized columns letter by letter as they stand in the file."""
         return release if self.text is None else release.with_unsynthesized(self.text)
 
 

@@ -67,7 +67,7 @@ class Comparison:
         Tidy: statistic, source, estimate, lower, upper. Sources are the data ("data") and the
         mechanisms; see `pyhybrid.measures.arrays.estimates.estimates` for how sets are combined.
     outcome : str
-        The synthesised column that the estimates are of.
+        The synthesized column that the estimates are of.
     moved_away : tuple of str
         Mechanisms whose re-weighting took the mean further from the data than it was before.
     fits_made, fits_saved : int

@@ -67,7 +67,7 @@ class RiskUtilityCurve:
         error_mean, error_median, error_q15, error_q90 (absolute differences between data and the
         average over the sets, unit of the outcome) and converged.
     outcome : str
-        The synthesised column.
+        The synthesized column.
     n_synthetic : int
         m, sets at each point.
     points_resumed : int

@@ -59,7 +59,7 @@ class SamplerSettings:
         Chains run at once; as many as there are cores if omitted.
     threads_per_chain : int, default 1
         For programs of one's own with ``reduce_sum`` or ``map_rect``; more than 1 needs the cmdstan
-        engine. Sums in another order: the draws of another number of threads are others.
+        engine. Sums are taken in another order: draws depend on the number of threads.
     max_draws : int, optional
         Most draws per chain, 4 x `draws` if omitted. While nothing but effective sample sizes or a
         slightly large R-hat keeps a fit from having converged, chains go on from where they are,

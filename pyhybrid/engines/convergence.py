@@ -2,7 +2,7 @@
 
 References
 ----------
-Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), Bayesian Analysis 16:667-718: rank-normalised
+Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), Bayesian Analysis 16:667-718: rank-normalized
 split R-hat, bulk and tail effective sample size (computed by ArviZ).
 """
 
@@ -27,7 +27,7 @@ class ConvergenceRule:
     Attributes
     ----------
     rhat : float, default 1.01
-        Largest rank-normalised split R-hat.
+        Largest rank-normalized split R-hat.
     ess_per_chain : float, default 100
         Smallest bulk and tail effective sample size, per chain.
     divergent_share : float, default 0.001
@@ -42,7 +42,7 @@ class ConvergenceRule:
     def describe(self) -> str:
         """The rule in words."""
         return (
-            f"rank-normalised split R-hat at most {self.rhat:g}, bulk and tail effective sample "
+            f"rank-normalized split R-hat at most {self.rhat:g}, bulk and tail effective sample "
             f"sizes at least {self.ess_per_chain:g} per chain, at most "
             f"{100 * self.divergent_share:g} % of transitions divergent"
         )
@@ -55,7 +55,7 @@ class Diagnostics:
     Attributes
     ----------
     max_rhat, min_ess_bulk, min_ess_tail : float
-        Worst rank-normalised split R-hat, bulk and tail effective sample sizes.
+        Worst rank-normalized split R-hat, bulk and tail effective sample sizes.
     worst : str
         Quantity with the largest R-hat.
     n_divergent, n_max_treedepth : int

@@ -91,7 +91,7 @@ MEASURES = {
         "pMSE",
         "Mean squared distance of the propensities of being synthetic from the share of synthetic "
         "rows.",
-        "[0, 1/4] for sets as large as the data", _LESS, "0", "1/4: every row can be told",
+        "[0, 1/4] for sets as large as the data", _LESS, "0", "1/4: every row can be told apart",
     ),
     "pmse_ratio": _utility(
         "pMSE ratio",
@@ -99,14 +99,14 @@ MEASURES = {
         "from 0", _LESS, "0; about 1 for a second sample", "1/4 over the expectation: large",
     ),
     "pmse_standardised": _utility(
-        "standardised pMSE",
+        "standardized pMSE",
         "pMSE less its expectation under chance, in standard deviations under chance.",
         "any number", _LESS, "about 0 for a second sample; below for a copy", "large",
     ),
     "specks": _utility(
         "SPECKS",
         "Kolmogorov-Smirnov distance of the propensities of data and synthetic rows.",
-        "[0, 1]", _LESS, "0", "1: every row can be told",
+        "[0, 1]", _LESS, "0", "1: every row can be told apart",
     ),
     "interval_overlap": _utility(
         "interval overlap",
@@ -115,19 +115,20 @@ MEASURES = {
         "up to 1, negative for disjoint intervals", _MORE, "1", "0 or below: disjoint",
     ),
     "standardised_difference": _utility(
-        "standardised difference",
+        "standardized difference",
         "Distance of a coefficient from that of the data, in standard errors of the data.",
         "from 0", _LESS, "0", "2 and more: outside the interval of the data",
     ),
     "matching_risk": _risk(
         "matching risk I",
         "1/c with c the synthetic records that match a target on the keys, 0 for none, averaged "
-        "over sets and targets: what the intruder believes, also where he is misled.",
+        "over sets and targets: the intruder's confidence, whether right or wrong.",
         "[0, 1]", _RISKIER, "0: nothing matches", "1 if all records are unique on the keys",
     ),
     "expected_match_risk": _risk(
         "expected match risk",
-        "Targets that an intruder names correctly who picks one of the matches at random.",
+        "Expected number of targets identified correctly when the intruder picks a match at "
+        "random.",
         "[0, n]", _RISKIER, "0", "number of distinct records on the keys",
     ),
     "true_match_rate": _risk(

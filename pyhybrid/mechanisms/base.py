@@ -63,7 +63,7 @@ class PseudoPosteriorMechanism(ABC):
     draw_quantile : float, default 1
         See `pyhybrid.lipschitz_bounds`; below 1 the charge has a failure probability.
     relation : {"remove", "replace"}
-        Neighbouring databases of the charge.
+        Neighboring databases of the charge.
     safety_factor : float, default 1
         s in epsilon = 2 s Delta [S22 sec. 4.5]: to turn a local bound into a global one, up to
         1.05 for n > 1000 and from 1.05 to 1.10 below.
@@ -161,7 +161,7 @@ class PseudoPosteriorMechanism(ABC):
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
     ) -> Release:
-        """Fit, bound, charge and synthesise.
+        """Fit, bound, charge and synthesize.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class PseudoPosteriorMechanism(ABC):
     ) -> Made:
         """What `release_from` releases, or a step of a sequence, which is no release by itself.
 
-        `given` are m tables in which other columns were synthesised before: the tables made are
+        `given` are m tables in which other columns were synthesized before: the tables made are
         these with the model's column replaced, and predictors are read from them.
         """
         m = check_count(n_synthetic, "n_synthetic")

@@ -227,7 +227,7 @@ class Censored(PseudoPosteriorMechanism):
             if not found.log_density_gap > 0:
                 message += (
                     ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
-                    "on_not_converged='warn' to release all the same with that in the charge"
+                    "on_not_converged='warn' to release anyway with that in the charge"
                 )
                 if session.on_not_converged == "raise":
                     raise NotConverged(message)

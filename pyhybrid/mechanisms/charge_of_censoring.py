@@ -29,13 +29,13 @@ _AN_EXACT_ANSWER = (
 )
 _SHARED = (
     "The calibration was made from records that are released here, or from more of them than "
-    "chance explains: weights are assumed not to change for neighbours; a calibration from other "
+    "chance explains: weights are assumed not to change for neighbors; a calibration from other "
     "records would make the guarantee strict."
 )
 _UNKNOWN = (
     "Whether the calibration was made from the records that are released here cannot be told, as "
     "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
-    "neighbours; another calibration, from other records, would make the guarantee strict."
+    "neighbors; another calibration, from other records, would make the guarantee strict."
 )
 _DISCRETE = (
     "The outcome is discrete, so that terms lie between -M and 0, and leaving a record out moves "
@@ -68,7 +68,7 @@ def charge_of_censored_fit(
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
     Strict if weights and predictors are functions of single records. If they were computed from
-    the same database, those of a neighbour differ, which the cap does not bound: the charge stays
+    the same database, those of a neighbor differ, which the cap does not bound: the charge stays
     local. So it does if the draws are not known to come from the censored posterior: the chains
     have not converged, or others ended in another mode. With a center a term has either sign: a
     draw costs the length of the cap's interval under `remove` and twice that under `replace`.
@@ -159,7 +159,7 @@ def _assumes_of_censoring(
     shared: bool | None,
 ) -> tuple[str, ...]:
     sentences = [
-        "The type of the synthesised column and the levels of categorical predictors are public "
+        "The type of the synthesized column and the levels of categorical predictors are public "
         "and the same for every possible record.",
     ]
     if shared is not False:
@@ -169,13 +169,13 @@ def _assumes_of_censoring(
     else:
         sentences.append(
             "Weights were computed from the same database and are assumed not to change for its "
-            "neighbours; a frozen calibration or weights of 1 would make the guarantee strict."
+            "neighbors; a frozen calibration or weights of 1 would make the guarantee strict."
         )
     if calibrated and shared is False:
         sentences.append("The calibration was made from other records, or from public ones.")
     if bound.data_dependent:
         sentences.append(
-            f"{coded_sentence(bound)}, assumed not to change for neighbours; constants given by "
+            f"{coded_sentence(bound)}, assumed not to change for neighbors; constants given by "
             "hand would make the guarantee strict."
         )
     if fit.n_elsewhere:

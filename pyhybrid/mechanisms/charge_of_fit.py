@@ -249,7 +249,7 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
             "weights of the others."
         )
     if bound.data_dependent:
-        sentences.append(f"{coded_sentence(bound)}, assumed not to change for neighbours.")
+        sentences.append(f"{coded_sentence(bound)}, assumed not to change for neighbors.")
     sentences += [*bound.assumptions, *given_decimals(bound), converged_sentence(fit)]
     if fit.bounds.draw_quantile < 1:
         sentences.append(
@@ -265,7 +265,7 @@ def converged_sentence(fit: PosteriorFit) -> str:
     if fit.diagnostics is None or fit.diagnostics.converged:
         return "The sampler has converged, by the rule stated below."
     return (
-        "THE SAMPLER HAS NOT CONVERGED and the release was made all the same: the epsilon stated "
+        "THE SAMPLER HAS NOT CONVERGED and the release was made anyway: the epsilon stated "
         "here may be too small. " + "; ".join(fit.diagnostics.problems) + "."
     )
 
@@ -273,7 +273,7 @@ def converged_sentence(fit: PosteriorFit) -> str:
 def unsynthesized_sentence(synthesized: tuple[str, ...]) -> str:
     """That every column but those given is released as it is."""
     columns = " ".join(", ".join(synthesized).split())
-    return f"Columns that were not synthesised: every column but {columns} is released as it is."
+    return f"Columns that were not synthesized: every column but {columns} is released as it is."
 
 
 def public_sentences(unit: str | None) -> tuple[str, ...]:

@@ -97,6 +97,6 @@ class CountWeighted(PseudoPosteriorMechanism):
             if column not in table.columns:
                 raise InvalidInput(f"pattern column {column!r} must be in the data: it is not")
             if column in session.bound.synthesized:
-                raise InvalidInput(f"pattern column {column!r} must not be synthesised: it is")
+                raise InvalidInput(f"pattern column {column!r} must not be synthesized: it is")
         known: npt.NDArray[np.object_] = table[list(self.pattern)].to_numpy(dtype=object)
         return known

@@ -40,7 +40,7 @@ class PerturbedHistogram:
     r"""Draw synthetic values from a histogram whose counts got Laplace(2 / epsilon) noise.
 
     The range is cut into equal bins and each count gets noise from OpenDP; negative ones become 0,
-    the rest are normalised to probabilities. A synthetic value is uniform within a bin drawn with
+    the rest are normalized to probabilities. A synthetic value is uniform within a bin drawn with
     them. Only the counts touch the data: all that follows is post-processing.
 
     The guarantee is strict: it holds for every database of the stated range, at any n, without a
@@ -54,7 +54,7 @@ class PerturbedHistogram:
     Parameters
     ----------
     column : str
-        The column to synthesise.
+        The column to synthesize.
     lower, upper : float
         Public range of the column, both ends included: from a codebook, never from the data.
     n_bins : int

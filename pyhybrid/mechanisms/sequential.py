@@ -37,13 +37,13 @@ __all__ = ["SequentialSynthesis"]
 
 @dataclass(frozen=True)
 class SequentialSynthesis:
-    """Synthesise several columns in sequence.
+    """Synthesize several columns in sequence.
 
     Parameters
     ----------
     mechanisms : sequence of PseudoPosteriorMechanism
         One per column, in the order of synthesis, all of one relation. A model may read columns
-        synthesised before its own; it must not read one that is synthesised later, whose true
+        synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
@@ -114,7 +114,7 @@ class SequentialSynthesis:
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
     ) -> Release:
-        """Fit, bound, charge and synthesise every column.
+        """Fit, bound, charge and synthesize every column.
 
         Parameters are those of `PseudoPosteriorMechanism.release`.
 
@@ -127,8 +127,8 @@ class SequentialSynthesis:
         Raises
         ------
         InvalidInput
-            For what a step refuses (the step is named), a column synthesised twice, a model that
-            reads a column synthesised later, or strict steps beside local ones.
+            For what a step refuses (the step is named), a column synthesized twice, a model that
+            reads a column synthesized later, or strict steps beside local ones.
         EngineUnavailable, SamplingError, NotConverged
             As a release of any step would.
         """
@@ -223,7 +223,7 @@ def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) ->
 def _known(
     table: pd.DataFrame, df: pd.DataFrame, own: Sequence[str], later: Sequence[str]
 ) -> pd.DataFrame:
-    """`table` for a step: its own column, for its model to replace, and none that is synthesised
+    """`table` for a step: its own column, for its model to replace, and none that is synthesized
     later, whose true values no program of a user's must see."""
     known: pd.DataFrame = table.drop(
         columns=[column for column in later if column in table.columns]
@@ -239,7 +239,7 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
         for column in bound.synthesized:
             if column in step_of:
                 raise InvalidInput(
-                    f"each column must be synthesised once: {column!r} is in steps "
+                    f"each column must be synthesized once: {column!r} is in steps "
                     f"{step_of[column]} and {place}"
                 )
             step_of[column] = place
@@ -247,7 +247,7 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
         for column in bound.predictors:
             if step_of.get(column, 0) > place:
                 raise InvalidInput(
-                    f"step {place} must not read {column!r}, which is synthesised later (step "
+                    f"step {place} must not read {column!r}, which is synthesized later (step "
                     f"{step_of[column]}): its true values would shape what is released; change the "
                     "order of the steps"
                 )

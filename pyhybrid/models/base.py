@@ -59,7 +59,7 @@ class BoundModel(Protocol):
 
     @property
     def outcome(self) -> FloatArray:
-        """Sensitive values of the (first) synthesised column, shape (n,)."""
+        """Sensitive values of the (first) synthesized column, shape (n,)."""
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""

@@ -44,7 +44,7 @@ class Design:
     predictors : tuple of str
         Columns of the table that the right-hand side reads.
     data_dependent : tuple of str
-        Terms whose coding depends on all records (centring, splines, orthogonal polynomials).
+        Terms whose coding depends on all records (centering, splines, orthogonal polynomials).
     coding : Coding
         How the columns were made: formula, levels, contrasts, what was taken from the data.
     """

@@ -147,7 +147,7 @@ class RegressionModel(ABC):
     def rough_fit(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """Stan data that say where the sampler looks first; they do not move the posterior."""
+        """Location and scale of the reparametrization; the posterior does not depend on them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -287,7 +287,7 @@ class BoundRegression:
         except (np.linalg.LinAlgError, ValueError) as error:
             raise InvalidInput(
                 f"outcome and predictors must be of a size that can be fitted ({error}): "
-                f"centre and rescale {', '.join(self.predictors[:5]) or 'them'}, or give a unit"
+                f"center and rescale {', '.join(self.predictors[:5]) or 'them'}, or give a unit"
             ) from None
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:

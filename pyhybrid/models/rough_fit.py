@@ -1,6 +1,6 @@
 """Rough fits that tell the sampler where to look first; they never move the posterior.
 
-A canonical generalised linear model, ridge-penalised so that it exists for any data, and for models
+A canonical generalized linear model, ridge-penalized so that it exists for any data, and for models
 with a size parameter some steps of Fisher scoring from there.
 """
 
@@ -80,7 +80,7 @@ def rough_fit(
 ) -> RoughFit:
     """Fit y (d,) on X (d, K) and offset (d,) under frequency x record weights (d,)."""
     size = _column_sizes(X)
-    scaled = X / size  # steps of the optimiser have one length for all coefficients
+    scaled = X / size  # steps of the optimizer have one length for all coefficients
     ridge = np.diag(_RIDGE / size**2)
 
     def loss(beta: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""A rough fit of a mixture of normal regressions by EM: where the sampler looks first.
+"""A rough fit of a mixture of normal regressions by EM: where the reparametrization is centered.
 
 Chains that start anywhere would settle in different partitions of the records, and density by
 density they would not agree. All chains start around one EM solution, the best of a few

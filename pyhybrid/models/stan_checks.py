@@ -2,7 +2,7 @@
 
 The numeric check needs no sampling: at random points theta the log densities under two weight
 vectors must differ by sum_i (a_i - b_i) f_i(theta), f the program's own log_lik, up to a constant
-that theta does not enter (a program may drop normalising constants). A program that forgets a
+that theta does not enter (a program may drop normalizing constants). A program that forgets a
 weight, weights a prior, or whose log_lik is not the term in its model fails it.
 """
 

@@ -75,7 +75,7 @@ class StanModel:
         charge names them.
     if_unchecked : {"refuse", "local"}, default "refuse"
         What to do with a program that cannot be checked, because it rejects other values than the
-        data's, or because stanli is missing: "local" releases all the same. The charge is then
+        data's, or because stanli is missing: "local" releases anyway. The charge is then
         asymptotic local and says that nothing was checked.
     monitored : tuple of str, optional
         Variables that must have converged; the program's parameters if omitted. Give variables

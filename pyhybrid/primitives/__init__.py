@@ -1,7 +1,7 @@
 """The building blocks of differential privacy, with noise from the OpenDP library.
 
 ===================== ======================================== ==================================
-primitive             noise                                    neighbours
+primitive             noise                                    neighbors
 ===================== ======================================== ==================================
 `laplace_sum`         Laplace(sensitivity / epsilon)           remove, or replace with n public
 `laplace_mean`        Laplace((upper - lower) / (n epsilon))   replace; n is public

@@ -30,7 +30,7 @@ class PrivateAnswer(ABC):
     Attributes
     ----------
     charge : PrivacyCharge
-        Strict, with its neighbour relation.
+        Strict, with its neighbor relation.
     identifier : str
         Tells this answer from every other one, also from one that came out the same.
     """

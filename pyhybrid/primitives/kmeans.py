@@ -1,6 +1,6 @@
 r"""Differentially private k-means: Lloyd's algorithm with noise in every round.
 
-Each round assigns every row to its nearest centre and moves the centre to the mean of its rows. A
+Each round assigns every row to its nearest center and moves the center to the mean of its rows. A
 round looks at the data twice: the rows of each cluster are counted and summed. With T rounds each
 look gets
 
@@ -10,7 +10,7 @@ and by sequential composition all looks together cost epsilon.
 
 **Sensitivity.** Rows have an L1 norm of at most 1, and each row is in one cluster, so replacing a
 row changes all counts together by at most 2 (one less here, one more there) and all sums together
-by at most 1 + 1 = 2 in L1. Both get Laplace(2 / epsilon') noise in every coordinate. A centre is
+by at most 1 + 1 = 2 in L1. Both get Laplace(2 / epsilon') noise in every coordinate. A center is
 sum / count where the noisy count is at least 1; else it starts anew, uniform in the L1 ball. The
 initial centres come from there, too, and not from the data.
 
@@ -165,7 +165,7 @@ def _round(
 ) -> tuple[FloatArray, IntArray]:
     """Centres (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
     k, d = centres.shape
-    # Squared distances up to the rows' own norms, which do not change which centre is nearest.
+    # Squared distances up to the rows' own norms, which do not change which center is nearest.
     points = data / _UNIT
     nearest = np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1)
     sums = np.zeros((k, d), dtype=np.int64)

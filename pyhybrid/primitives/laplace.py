@@ -1,13 +1,13 @@
 r"""Laplace mechanism: sums and means (and `counts`) with noise of scale sensitivity / epsilon.
 
-**Why this scale.** Let q(x) be the true answer and q(x') the answer from a neighbouring database.
-The sensitivity is the largest |q(x) - q(x')| over all neighbours, worked out from the stated bounds
+**Why this scale.** Let q(x) be the true answer and q(x') the answer from a neighboring database.
+The sensitivity is the largest |q(x) - q(x')| over all neighbors, worked out from the stated bounds
 and never from the data. The Laplace density at z is proportional to exp(-|z - q| / b), so that the
 densities of the two answers differ by a factor of at most
 
 .. math:: \exp(|q(x) - q(x')| / b) \le \exp(\text{sensitivity} / b) = e^{\epsilon}.
 
-**Neighbours.** Under ``remove`` one record may be there or not, and n is confidential. Under
+**Neighbors.** Under ``remove`` one record may be there or not, and n is confidential. Under
 ``replace`` the values of one record may be any others within the bounds, and n is public.
 
 References
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 CHANGED = {"remove": 1, "replace": 2}
-"""Records that a neighbour differs by: a replacement takes one out and puts one in."""
+"""Records that a neighbor differs by: a replacement takes one out and puts one in."""
 _LARGEST_EXACT = 2**53
 _LARGEST_REAL_SUM = 2**20  # OpenDP sums a random subset of more, if n is confidential
 
@@ -71,7 +71,7 @@ class NoisyNumber(LaplaceAnswer):
     value : float or int
         An int for a sum of whole numbers.
     sensitivity : float
-        Largest change of the true value between neighbours, as OpenDP states it: floating-point
+        Largest change of the true value between neighbors, as OpenDP states it: floating-point
         sums add a trifle.
     scale : float
         Of the noise; its standard deviation is sqrt(2) times this.

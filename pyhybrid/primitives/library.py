@@ -115,7 +115,7 @@ def calibrated(
     scale : float
         Sensitivity / epsilon.
     d_in : float
-        Distance of neighbouring inputs.
+        Distance of neighboring inputs.
     epsilon : float
         Allowed, in nats.
 

@@ -1,4 +1,4 @@
-r"""Randomised response: each person's yes or no is kept or turned round before anyone sees it.
+r"""Randomized response: each person's yes or no is kept or turned round before anyone sees it.
 
 Keep the true answer with probability p, give the other one with probability 1 - p. Whatever is
 reported, it is at most p / (1 - p) times as likely under one true answer as under the other:
@@ -91,7 +91,7 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     Returns
     -------
     RandomizedResponse
-        The charge is epsilon for all reports together: a neighbouring database differs in one
+        The charge is epsilon for all reports together: a neighboring database differs in one
         person's answer, and each report depends on one answer only.
 
     Raises

@@ -5,7 +5,7 @@ Candidate c with score u(x, c) is chosen with a probability proportional to
 .. math:: \exp\left( \frac{\epsilon \, u(x, c)}{2 \, \Delta u} \right), \qquad
    \Delta u = \max_{c, x \sim x'} |u(x, c) - u(x', c)|.
 
-**Why 2.** A neighbour may raise the score of one candidate and lower all the others: the numerator
+**Why 2.** A neighbor may raise the score of one candidate and lower all the others: the numerator
 changes by a factor of at most e^{epsilon/2}, and so does the sum in the denominator.
 
 It is drawn by adding Gumbel noise of scale 2 Delta u / epsilon to each score and taking the best,
@@ -47,7 +47,7 @@ class NoisyChoice(PrivateAnswer):
     candidate : object
         The candidate itself; its position if no candidates were given.
     sensitivity, scale : float
-        Largest change of a score between neighbours; scale of the Gumbel noise on each score.
+        Largest change of a score between neighbors; scale of the Gumbel noise on each score.
     """
 
     value: int
@@ -75,12 +75,12 @@ def exponential_mechanism(
     scores : array_like, shape (k,)
         Score of each candidate on the data, higher is better. Confidential.
     sensitivity : float
-        Largest change of any score between neighbours of `relation`, above 0: stated by the user
+        Largest change of any score between neighbors of `relation`, above 0: stated by the user
         from how the score is made. A count of records has 1 under either relation.
     epsilon : float
         Above 0, nats.
     relation : {"remove", "replace"}
-        The neighbours that `sensitivity` was worked out for.
+        The neighbors that `sensitivity` was worked out for.
     candidates : sequence of length k, optional
         Public names of the candidates, fixed without looking at the data.
 
@@ -122,7 +122,7 @@ def exponential_mechanism(
             epsilon=eps,
             relation=relation,
             assumes=(
-                "No score changes by more than the stated sensitivity between neighbours, and the "
+                "No score changes by more than the stated sensitivity between neighbors, and the "
                 "candidates were fixed without looking at the data.",
             ),
         ),

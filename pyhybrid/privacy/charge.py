@@ -1,7 +1,7 @@
 r"""What a release costs: epsilon, privacy charges, composition.
 
 A charge is created by the mechanism that made a release and states everything needed to read its
-epsilon: kind, neighbour relation, number of data sets, where the number came from, what it
+epsilon: kind, neighbor relation, number of data sets, where the number came from, what it
 assumes and what it does not cover.
 
 References
@@ -61,7 +61,7 @@ class PrivacyCharge:
         Asymptotic local: holds for this database, estimated from posterior draws, contracting to
         a global guarantee as n grows. Strict: holds for every database of the stated relation.
     relation : {"remove", "replace"}
-        Neighbouring databases: one record left out, or one record replaced.
+        Neighboring databases: one record left out, or one record replaced.
     n_synthetic, n_draws_released : int
         Data sets released, 0 for an answer that is no data set (a noisy mean); posterior draws or
         noisy histograms they were simulated from (the cost grows with them).

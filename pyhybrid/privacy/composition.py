@@ -50,7 +50,7 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
     if len(labels) > 1 and not allow_unlike:
         raise InvalidInput(
             f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
-            "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
+            "a sum of unlike charges is no guarantee, pass allow_unlike=True to add them anyway"
         )
     deltas = sorted({c.delta for c in charges if c.accounting == "gaussian"})
     if len(deltas) > 1:

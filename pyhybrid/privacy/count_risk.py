@@ -135,7 +135,7 @@ def balls_around(y: FloatArray, radius: float, kind: str) -> Balls:
 def _first(
     low: IntArray, high: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]
 ) -> IntArray:
-    """Smallest index in low .. high - 1 at which `holds` turns true, `high` if none; vectorised."""
+    """Smallest index in low .. high - 1 at which `holds` turns true, `high` if none; vectorized."""
     while (low < high).any():
         middle = (low + high) // 2
         found = holds(middle) | (low >= high)

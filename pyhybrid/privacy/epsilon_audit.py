@@ -1,4 +1,4 @@
-r"""Empirical audit: a lower confidence bound on epsilon from outputs of two neighbouring databases.
+r"""Empirical audit: a lower confidence bound on epsilon from outputs of two neighboring databases.
 
 Pure differential privacy bounds every event: P(A | x) <= exp(epsilon) P(A | x'). Hence any event
 with log P(A | x) / P(A | x') above the stated epsilon refutes it. From n runs on each database the
@@ -70,7 +70,7 @@ def epsilon_lower_bound(
     hits, runs : int
         The event happened in `hits` of `runs` runs on the database that makes it likely.
     other_hits, other_runs : int
-        The same on the neighbour that makes it unlikely.
+        The same on the neighbor that makes it unlikely.
     confidence : float, default 0.99
         In (0, 1). The event, and which database comes first, must not have been chosen by looking
         at these runs; `audit_epsilon` chooses on others.
@@ -97,7 +97,7 @@ def epsilon_lower_bound(
 
 
 def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> EpsilonAudit:
-    """Audit a mechanism by a score of its outputs under two neighbouring databases.
+    """Audit a mechanism by a score of its outputs under two neighboring databases.
 
     Half of each sample chooses the event (score at or above a threshold, or at or below, under
     either database); the other half gives the bound, so that the choice costs no confidence.

@@ -52,7 +52,7 @@ def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.
 
 
 def perturbed_probabilities(counts: Any, noise: Any) -> FloatArray:
-    """Bin probabilities from counts + noise: negatives to 0, then normalised, shape (B,).
+    """Bin probabilities from counts + noise: negatives to 0, then normalized, shape (B,).
 
     If nothing positive is left, the bins are equally likely.
     """

@@ -98,11 +98,11 @@ class Ledger:
         Gaussian limit are added, by squares of their mu. 1e-6 if omitted when the ledger is
         created; strict ledgers have none.
     allow_unlike : bool, default False
-        Take charges of another kind or relation, too. The sum is then labelled: it is no
+        Take charges of another kind or relation, too. The sum is then labeled: it is no
         guarantee of either kind.
     allow_other_data : bool, default False
         Take releases of other tables than that of the first release, too: of a part of its
-        records, or of the same ones recoded. The sum is then labelled.
+        records, or of the same ones recoded. The sum is then labeled.
     wait : float, default 10
         Seconds to wait for another process that uses the file.
 
@@ -110,7 +110,7 @@ class Ledger:
     -----
     The first release binds the ledger to its data: the entry keeps a digest of each column under a
     key of the ledger's own (HMAC-SHA-256). Later releases must be of a table with as many records
-    in which the column that is synthesised, and most of the other columns that both have, hold the
+    in which the column that is synthesized, and most of the other columns that both have, hold the
     same values, in any order. Columns may be added, dropped, renamed or recoded, and dtypes may
     change; another year of a survey, or some of the records, are another data set. Answers of
     primitives come without a table: whose data they are of is the owner's word.
@@ -319,7 +319,7 @@ class Ledger:
             raise InvalidInput(
                 f"charges in ledger {self.path} must be {', '.join(own)}: found "
                 f"{', '.join(found)}; a sum of unlike charges is no guarantee. allow_unlike=True "
-                "(--allow-unlike) adds it all the same and labels the sum"
+                "(--allow-unlike) adds it anyway and labels the sum"
             )
         units = {entry.charge.get("unit") for entry in entries}
         if units and charge.unit not in units and not self.allow_unlike:

@@ -129,10 +129,10 @@ class Release(ReleaseRecord):
         }
 
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
-        """The same release with every column that was not synthesised taken from `table`.
+        """The same release with every column that was not synthesized taken from `table`.
 
         For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
-        left out of `table`; none may be added, and the synthesised ones stay as they are.
+        left out of `table`; none may be added, and the synthesized ones stay as they are.
         """
         self.check_seal()
         if not table.index.equals(self.synthetic[0].index):
@@ -259,6 +259,6 @@ class Release(ReleaseRecord):
         if stored.content_sha256 not in (None, loaded.content_digest()):
             raise InvalidInput(
                 f"{os.fspath(folder)} must hold a release as it was saved: its charge, settings or "
-                "synthesised values have changed since"
+                "synthesized values have changed since"
             )
         return loaded

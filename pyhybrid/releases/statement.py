@@ -18,7 +18,7 @@ from pyhybrid.releases.record import ReleaseRecord
 __all__ = ["privacy_statement"]
 
 _RELATION = {
-    "remove": "differ by {} left out",
+    "remove": "differ in the presence of {}",
     "replace": "differ in the values of {}",
 }
 
@@ -70,7 +70,7 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     return (
         f"**{charge.cost}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
-        f"neighbour relation: **{charge.relation} {charge.protected}**; "
+        f"neighbor relation: **{charge.relation} {charge.protected}**; "
         f"mechanism: {charge.mechanism}.\n\n"
         f"The {replaced[0]} of {n_records} records {replaced[1]} replaced by values "
         f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"

@@ -29,7 +29,7 @@ _CHARGE = {
     "draws, nats. From 0; smaller is safer.",
     "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
     "number of records grows. Strict: holds for every database.",
-    "relation": "Neighbouring databases of the guarantee: one record removed, or one replaced.",
+    "relation": "Neighboring databases of the guarantee: one record removed, or one replaced.",
     "n_synthetic": "Synthetic data sets released, m. From 1.",
     "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
     "proportion to it, by Gaussian accounting about as its square root.",

@@ -184,7 +184,7 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
         "pMSE of each set, its mean and standard deviation under chance, and what chance means: "
         "population, two samples of one population; paired, rows that keep some of their columns."
     )
-    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardised", "SPECKS",
+    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "SPECKS",
               "chance"]  # fmt: skip
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
     return Section(
@@ -192,7 +192,7 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
     )
 
 
-_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised", "specks")
+_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardized", "specks")
 
 
 def _pairs(found: UtilitySummary, mark: str) -> Section:
@@ -241,7 +241,7 @@ def _model(fit: ModelUtility, mark: str) -> Section:
 
 
 def model_table(fit: ModelUtility) -> Table:
-    """Coefficients of data and sets, their overlap and standardised difference."""
+    """Coefficients of data and sets, their overlap and standardized difference."""
     rows = [
         [
             str(term),
@@ -253,10 +253,10 @@ def model_table(fit: ModelUtility) -> Table:
         for term, row in fit.table.iterrows()
     ]
     caption = (
-        "Interval overlap: 1 is best, 0 or below is disjoint. Standardised difference: in standard "
+        "Interval overlap: 1 is best, 0 or below is disjoint. Standardized difference: in standard "
         "errors of the data, 0 is best."
     )
-    header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardised difference"]
+    header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardized difference"]
     return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 

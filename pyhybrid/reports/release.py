@@ -64,7 +64,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     Raises
     ------
     InvalidInput
-        If `data` or `baseline` have other records or lack a synthesised column.
+        If `data` or `baseline` have other records or lack a synthesized column.
     """
     _check_records(release, data, baseline)
     releases = _by_name(release, baseline)
@@ -104,7 +104,7 @@ def _check_records(release: Release, data: pd.DataFrame, baseline: Release | Non
         raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
     missing = [column for column in release.synthesized if column not in data.columns]
     if missing:
-        raise InvalidInput(f"data must have the synthesised columns: {missing[0]!r} is not in them")
+        raise InvalidInput(f"data must have the synthesized columns: {missing[0]!r} is not in them")
     if baseline is None:
         return
     if len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized:
@@ -203,7 +203,7 @@ def _reweighting(release: Release) -> list[Section]:
 
 
 def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
-    """Figure and table of one synthesised column, data against synthetic sets."""
+    """Figure and table of one synthesized column, data against synthetic sets."""
     heading = f"Data against synthetic data: {column}"
     truth = _numeric(data[column])
     sets = {

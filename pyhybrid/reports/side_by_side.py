@@ -41,7 +41,7 @@ _RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Columns:
-    """What the page compares: synthesised columns, and predictors that were kept."""
+    """What the page compares: synthesized columns, and predictors that were kept."""
 
     synthesized: tuple[str, ...]
     kept: tuple[str, ...]
@@ -142,7 +142,7 @@ def _attribute(
     columns: _Columns,
     near: Sequence[str],
 ) -> dict[str, float]:
-    """Attribute risk of the synthesised columns of numbers, for one who knows the others."""
+    """Attribute risk of the synthesized columns of numbers, for one who knows the others."""
     if not columns.kept:
         return {}
     found: dict[str, float] = {}
@@ -198,7 +198,7 @@ def _inference(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Co
         tables = reconcile_tables(data[columns.all].iloc[rows], sets)
         outcome = next((c for c in columns.synthesized if tables.is_number(c)), None)
         if outcome is None:
-            raise InvalidInput("a linear model needs a synthesised column of numbers")
+            raise InvalidInput("a linear model needs a synthesized column of numbers")
         formula = _formula(tables, outcome, columns)
         rule = SINGLE if len(sets) == 1 else "partially_synthetic"
         fit = model_of_tables(tables, formula, rule=rule)

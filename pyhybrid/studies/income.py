@@ -68,9 +68,9 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """SIMULATED incomes: log-normal given age, sex and earners; a sixth of them far lower."""
     age, sex = (rng.integers(20, 80, n) - 50) / 20, rng.integers(0, 2, n)
     earners = rng.integers(0, 3, n) - 1.0
-    centre = 10.4 - 0.25 * age**2 + 0.1 * sex + 0.45 * earners
+    center = 10.4 - 0.25 * age**2 + 0.1 * sex + 0.45 * earners
     low = rng.random(n) < 1 / 6
-    log_income = np.where(low, rng.normal(centre - 1.5, 1.3, n), rng.normal(centre, 0.6, n))
+    log_income = np.where(low, rng.normal(center - 1.5, 1.3, n), rng.normal(center, 0.6, n))
     incomes: pd.DataFrame = pd.DataFrame(
         {
             "FINCBTAX": np.maximum(np.exp(log_income).round(), 1.0),

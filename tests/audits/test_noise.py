@@ -105,13 +105,13 @@ def test_bad_input_of_the_audit(call: Any, message: str) -> None:
         call()
 
 
-# --- Randomised response ------------------------------------------------------------------------
+# --- Randomized response ------------------------------------------------------------------------
 
 
 @needs_opendp
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, math.log(3), 5.0])
-def test_randomised_response_exactly(epsilon: float) -> None:
-    """All reports of two persons, all neighbours: the largest loss is epsilon, not above it."""
+def test_randomized_response_exactly(epsilon: float) -> None:
+    """All reports of two persons, all neighbors: the largest loss is epsilon, not above it."""
     p = ph.randomized_response([True], epsilon=epsilon).keep_probability
 
     assert response_loss(p) == pytest.approx(epsilon, rel=1e-9)
@@ -122,7 +122,7 @@ def test_randomised_response_exactly(epsilon: float) -> None:
 
 
 @needs_opendp
-def test_randomised_response_as_it_runs() -> None:
+def test_randomized_response_as_it_runs() -> None:
     """Every person is a run: 10000 who say yes against 10000 who say no."""
     runs, stated = 10000, 1.0
     yes, no = np.ones(runs, dtype=bool), np.zeros(runs, dtype=bool)
@@ -193,9 +193,9 @@ def test_whole_releases_of_the_perturbed_histogram() -> None:
 
 @needs_opendp
 @pytest.mark.parametrize(
-    ("relation", "neighbour"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]
+    ("relation", "neighbor"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]
 )
-def test_counts_under_both_relations(relation: str, neighbour: list[int]) -> None:
+def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None:
     """One record against none, and against another one: pairs that attain epsilon."""
 
     def score(codes: list[int], epsilon: float) -> Array:
@@ -206,11 +206,11 @@ def test_counts_under_both_relations(relation: str, neighbour: list[int]) -> Non
         # Count 0 is there (and, for a replacement, count 1 is not).
         return np.array([c[0] if relation == "remove" else min(c[0], 1 - c[1]) for c in found])
 
-    honest = audit_epsilon(score([0], EPSILON), score(neighbour, EPSILON), confidence=CONFIDENCE)
+    honest = audit_epsilon(score([0], EPSILON), score(neighbor, EPSILON), confidence=CONFIDENCE)
     assert not honest.refutes(EPSILON)
     assert honest.lower_bound > 0.4 * EPSILON
     halved = audit_epsilon(
-        score([0], 2 * EPSILON), score(neighbour, 2 * EPSILON), confidence=CONFIDENCE
+        score([0], 2 * EPSILON), score(neighbor, 2 * EPSILON), confidence=CONFIDENCE
     )
     assert halved.refutes(EPSILON)
 

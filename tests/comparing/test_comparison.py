@@ -259,7 +259,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
         (["--mechanism", "nothing"], "--mechanism must be one of unweighted, lipschitz"),
         (["--mechanism", "count:radius=-1"], "radius must be above 0: found -1"),
         (["--mechanism", "count:radius=big"], "radius must be a number: found 'big'"),
-        (["--mechanism", "count:colour=red"], "takes no --colour"),
+        (["--mechanism", "count:color=red"], "takes no --color"),
         (["--mechanism", "lipschitz:reweighting=perhaps"], "reweighting must be True, False"),
         (["--mechanism", "scalar"], "exactly one of target_epsilon"),
         (["--mechanism", "count", "--mechanism", "count"], "'count' is there twice"),

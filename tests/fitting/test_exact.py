@@ -121,7 +121,7 @@ def test_released_draws_follow_the_posterior() -> None:
 
 
 def largest_loss(make: Any, relation: str, values: tuple[int, ...] = (0, 1, 5, 30)) -> float:
-    """max over databases of 3 records and their neighbours of the log ratio of posteriors."""
+    """max over databases of 3 records and their neighbors of the log ratio of posteriors."""
     cache: dict[tuple[int, ...], np.ndarray] = {}
 
     def log_posterior(y: tuple[int, ...]) -> np.ndarray:

@@ -55,7 +55,7 @@ def test_short_chains_go_on_and_are_not_started_anew(bound: Any) -> None:
 
 
 def test_the_chains_that_go_on_are_one_chain(bound: Any) -> None:
-    """Same posterior, and the first new draw is as near to the last as neighbours are."""
+    """Same posterior, and the first new draw is as near to the last as neighbors are."""
     engine = EmbeddedEngine()
     data = bound.stan_data(np.ones(bound.n))
     settings = replace(SHORT, chains=4, draws=500)

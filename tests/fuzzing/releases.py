@@ -189,7 +189,7 @@ def check_release_case(
 
 
 def check_release(release: ph.Release, df: pd.DataFrame) -> None:
-    """m tables in the form of the data, only the synthesised column changed; a finite charge."""
+    """m tables in the form of the data, only the synthesized column changed; a finite charge."""
     assert len(release.synthetic) == release.charge.n_synthetic
     kept = [column not in release.synthesized for column in df.columns]
     for table in release.synthetic:

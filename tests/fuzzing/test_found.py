@@ -86,7 +86,7 @@ def test_predictors_too_large_beside_their_spread_are_refused() -> None:
     try:
         mechanism.release(df, **OPTIONS)
     except InvalidInput as error:
-        assert "centre and rescale" in str(error)  # noqa: PT017
+        assert "center and rescale" in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize("values", [[10**30] * 8, [1j] * 8], ids=["10^30", "complex"])

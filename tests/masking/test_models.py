@@ -79,7 +79,7 @@ def test_weakened_masks_divide_the_log_density() -> None:
     for factor in (0.5, 4.0):
         weak = level_log_density(gauss.weakened(factor), w, 3)
         np.testing.assert_allclose(weak - weak[:, [0]], (logs - logs[:, [0]]) / factor)
-        # A mixture tells neighbours apart by (separation)^2, in mean log density ratios.
+        # A mixture tells neighbors apart by (separation)^2, in mean log density ratios.
         assert mixture.weakened(factor).separation ** 2 == pytest.approx(9 / factor)
         flat = ph.MisclassificationMask.keep(0.9, 3).weakened(factor)
         odds = np.log(flat.matrix[0][0] / flat.matrix[0][1])

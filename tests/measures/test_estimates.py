@@ -79,12 +79,12 @@ def test_the_barycenter_averages_quantile_functions() -> None:
     """Sets that are shifts of each other: their barycenter is the one of the mean shift."""
     y = np.random.default_rng(2).normal(size=200)
     found = estimates([y - 3, y + 9, y], n_resamples=4000, rng=1)
-    centre = estimates(y + 2, n_resamples=4000, rng=2)
-    np.testing.assert_allclose(found.estimate, centre.estimate, rtol=1e-12)
+    center = estimates(y + 2, n_resamples=4000, rng=2)
+    np.testing.assert_allclose(found.estimate, center.estimate, rtol=1e-12)
     # Averages of 3 order statistics each: within a small share of the spread of the resamples.
-    spread = centre.resampled.std(axis=1)
-    assert (np.abs(found.lower - centre.lower) < 0.3 * spread).all()
-    assert (np.abs(found.upper - centre.upper) < 0.3 * spread).all()
+    spread = center.resampled.std(axis=1)
+    assert (np.abs(found.lower - center.lower) < 0.3 * spread).all()
+    assert (np.abs(found.upper - center.upper) < 0.3 * spread).all()
 
 
 def test_equal_sets_keep_the_length_of_the_interval() -> None:

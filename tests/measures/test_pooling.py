@@ -120,7 +120,7 @@ def test_models_of_unlike_terms_are_refused() -> None:
 def test_coverage_of_intervals_from_partially_synthetic_data() -> None:
     """95 % intervals for a slope cover it in 95 % of samples, within 5 standard errors.
 
-    y is synthesised m = 4 times given x, each time from its own draw of the posterior of the
+    y is synthesized m = 4 times given x, each time from its own draw of the posterior of the
     regression, as the rule assumes.
     """
     rng = np.random.default_rng(20)

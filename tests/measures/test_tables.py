@@ -89,7 +89,7 @@ def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
     ("null", "size"), [("population", 300), ("population", 500), ("data", 300)]
 )
 def test_null_of_the_logistic_is_right_in_mean(null: str, size: int) -> None:
-    """Ratios average to 1, and standardised values to 0, where the null's own story is true."""
+    """Ratios average to 1, and standardized values to 0, where the null's own story is true."""
     rng = np.random.default_rng(size)
     found = []
     for _ in range(150):
@@ -98,12 +98,12 @@ def test_null_of_the_logistic_is_right_in_mean(null: str, size: int) -> None:
         if null == "data":
             other = data.iloc[rng.integers(300, size=size)]
         result = ph.propensity_utility(data, other, null=null)
-        found.append((result.ratio, result.standardised))
-    ratios, standardised = np.array(found).T
+        found.append((result.ratio, result.standardized))
+    ratios, standardized = np.array(found).T
     error = ratios.std() / np.sqrt(len(ratios))
     assert abs(ratios.mean() - 1) < 5 * error + 0.02  # the quadratic form is the first order
-    assert abs(standardised.mean()) < 5 * standardised.std() / np.sqrt(len(ratios)) + 0.03
-    assert standardised.std() == pytest.approx(1, abs=5 / np.sqrt(2 * len(ratios)) * 1.5)
+    assert abs(standardized.mean()) < 5 * standardized.std() / np.sqrt(len(ratios)) + 0.03
+    assert standardized.std() == pytest.approx(1, abs=5 / np.sqrt(2 * len(ratios)) * 1.5)
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "cart"])
@@ -184,9 +184,9 @@ def test_interactions_see_what_main_effects_cannot() -> None:
     main = ph.propensity_utility(data, broken, null="population")
     both = ph.propensity_utility(data, broken, null="population", interactions=True)
     tree = ph.propensity_utility(data, broken, null="population", classifier="cart", rng=1)
-    assert main.standardised < 4
-    assert both.standardised > 20
-    assert tree.standardised > 5
+    assert main.standardized < 4
+    assert both.standardized > 20
+    assert tree.standardized > 5
 
 
 def test_many_categories_do_not_fill_the_memory() -> None:

@@ -349,7 +349,7 @@ def _log_lik(values: np.ndarray) -> np.ndarray:
 
 
 def _worst(cap: float, weigh: Any, relation: str) -> float:
-    """Largest log ratio over all databases of 3 records on the domain and all neighbours."""
+    """Largest log ratio over all databases of 3 records on the domain and all neighbors."""
 
     def terms(values: np.ndarray) -> np.ndarray:
         return ph.censor(_log_lik(values), weigh(values), cap=cap)
@@ -371,7 +371,7 @@ def _in_sample(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_audit_no_neighbour_exceeds_epsilon(epsilon: float, relation: str) -> None:
+def test_audit_no_neighbor_exceeds_epsilon(epsilon: float, relation: str) -> None:
     cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
     for weigh in (_frozen, np.ones_like):
         assert _worst(cap, weigh, relation) <= epsilon + 1e-12
@@ -382,7 +382,7 @@ def test_audit_catches_what_is_broken(relation: str) -> None:
     epsilon = 1.0
     cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=True)
     assert _worst(2 * cap, np.ones_like, relation) > epsilon  # clipped at 2M
-    # Weights of the same database: each neighbour's differ, and the cap does not bound that.
+    # Weights of the same database: each neighbor's differ, and the cap does not bound that.
     exceeded = _worst(cap, _in_sample, relation)
     assert exceeded > epsilon, f"in-sample weights reach {exceeded:.3f} for epsilon {epsilon}"
 

@@ -187,7 +187,7 @@ def test_what_takes_strictness_away_is_said() -> None:
     assert weights.kind == coded.kind == ASYMPTOTIC_LOCAL
     assert says(weights, "computed from the same database")
     assert not says(weights, "function of that record alone")
-    assert says(coded, "(scale(x)), assumed not to change for neighbours; constants")
+    assert says(coded, "(scale(x)), assumed not to change for neighbors; constants")
 
 
 @pytest.mark.parametrize(("n_elsewhere", "said"), [(None, False), (0, False), (2, True)])

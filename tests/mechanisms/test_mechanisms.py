@@ -56,8 +56,8 @@ def test_bounds_are_those_of_the_released_draws() -> None:
 
 def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
     """Mean and sd of beta by quadrature: Poisson likelihood, beta ~ N(0, s), s ~ half-t_3."""
-    centre = np.log((alpha @ y) / alpha.sum())
-    grid = centre + np.linspace(-1, 1, 801) * 8 / np.sqrt(alpha @ y)
+    center = np.log((alpha @ y) / alpha.sum())
+    grid = center + np.linspace(-1, 1, 801) * 8 / np.sqrt(alpha @ y)
     log_s = np.linspace(-12, 12, 4001)
     s = np.exp(log_s)
     prior = stats.norm.pdf(grid[:, None], 0, s) * 2 * stats.t.pdf(s, 3) * s

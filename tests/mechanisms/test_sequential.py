@@ -83,7 +83,7 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     assert whole.mechanism == "SequentialSynthesis"
     left_open = [s for s in whole.not_covered if s.startswith("Columns that were not")]
     assert left_open == [
-        "Columns that were not synthesised: every column but a, b is released as it is."
+        "Columns that were not synthesized: every column but a, b is released as it is."
     ]
     assert "Step 1: a by LipschitzWeighted" in released.statement
     assert f"epsilon = {second.epsilon:g}" in released.statement
@@ -197,7 +197,7 @@ def test_unlike_kinds_are_not_composed_silently() -> None:
     [
         ([], "at least one mechanism"),
         ([FIRST], "step 1 must be a mechanism"),
-        ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesised"),
+        ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
         ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
         ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),

@@ -142,7 +142,7 @@ def test_censoring_clips_the_sum_of_a_person(session: FitSession) -> None:
     alpha[(table["person"] == "id 3").to_numpy()] = 0
     for name, own in (("person", by_person), ("row", session)):
         data = [own.bound.stan_data(a, cap=own.cap_of(25.0)) for a in (np.ones(60), alpha)]
-        # Hints say where the sampler looks first; one set of them, so that points agree.
+        # Hints are location and scale of the reparametrization; one set, so that points agree.
         by_row = {"n", "y", "frequency", "weights", "X", "offsets", "reference", "unit"}
         data[1] |= {k: data[0][k] for k in data[0].keys() - by_row}
         both = [ProgramAtPoints(own.bound.program, each) for each in data]

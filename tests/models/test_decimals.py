@@ -27,7 +27,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-def _neighbours() -> tuple[pd.DataFrame, pd.DataFrame]:
+def _neighbors() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two databases that differ in one record: two decimals, and five."""
     first = pd.DataFrame({"y": np.random.default_rng(3).uniform(0.1, 0.9, 60).round(2)})
     second = first.copy()
@@ -44,9 +44,9 @@ def _released(model: Any, table: pd.DataFrame) -> ph.Release:
     return mechanism.release(table, **FAST)
 
 
-def test_decimals_read_from_the_data_tell_neighbours_apart_and_are_not_strict() -> None:
-    """The attack, as it was: two neighbours published 2 and 5 decimals at strict epsilon."""
-    first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbours())
+def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
+    """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon."""
+    first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbors())
     assert (_decimals(first.synthetic[0]["y"]), _decimals(second.synthetic[0]["y"])) == (2, 5)
     assert first.charge.kind == second.charge.kind == "asymptotic local"
     for release, shown in ((first, "2"), (second, "5")):
@@ -54,8 +54,8 @@ def test_decimals_read_from_the_data_tell_neighbours_apart_and_are_not_strict() 
         assert "decimals= (--model NAME:decimals=...)" in release.statement
 
 
-def test_given_decimals_are_the_same_for_neighbours_and_strict() -> None:
-    for table in _neighbours():
+def test_given_decimals_are_the_same_for_neighbors_and_strict() -> None:
+    for table in _neighbors():
         release = _released(ph.Beta("y ~ 1", decimals=3), table)
         assert release.charge.kind == "strict"
         assert _decimals(release.synthetic[0]["y"]) == 3
@@ -66,7 +66,7 @@ def test_given_decimals_are_the_same_for_neighbours_and_strict() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_continuous_model_takes_decimals(name: str) -> None:
     """Kind of the charge and form of the values, without a fit."""
-    table = _neighbours()[0]
+    table = _neighbors()[0]
     from_data, given = (MODELS[name]("y ~ 1", **o) if name != "beta_regression" else
                         MODELS[name]("y ~ x", **o) for o in ({}, {"decimals": 1}))  # fmt: skip
     table["x"] = np.arange(60) % 2

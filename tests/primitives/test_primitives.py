@@ -162,7 +162,7 @@ def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
     assert bits.value == 2
 
 
-def test_randomised_response_by_its_estimator() -> None:
+def test_randomized_response_by_its_estimator() -> None:
     truth = np.arange(8000) % 10 < 3
     answer = ph.randomized_response(truth, epsilon=1.2)
     p = 1 / (1 + math.exp(-1.2))

@@ -108,9 +108,9 @@ def test_one_record_moves_counts_by_at_most_two_in_l1() -> None:
     base = histogram_counts(y, lower=0, upper=1, n_bins=7)
     moved = set()
     for i in range(30):
-        neighbour = y.copy()
-        neighbour[i] = rng.uniform(0, 1)
-        moved.add(int(np.abs(histogram_counts(neighbour, lower=0, upper=1, n_bins=7) - base).sum()))
+        neighbor = y.copy()
+        neighbor[i] = rng.uniform(0, 1)
+        moved.add(int(np.abs(histogram_counts(neighbor, lower=0, upper=1, n_bins=7) - base).sum()))
     assert moved == {0, 2}
 
 

@@ -188,7 +188,7 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
         ph.LipschitzWeighted(MODEL, scale=0, shift=-1).fit(session)
     with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):
         ph.CountWeighted(MODEL, pattern=("age",)).weights(session)
-    with pytest.raises(InvalidInput, match="must not be synthesised"):
+    with pytest.raises(InvalidInput, match="must not be synthesized"):
         ph.CountWeighted(MODEL, pattern=("y",)).weights(session)
 
 

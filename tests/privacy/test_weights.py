@@ -68,7 +68,7 @@ def test_maps_equal_their_formulas(name: str, f: list[float], scale: float, shif
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_published_constants(name: str) -> None:
-    # f = 2, 4, 6 has mean 4 and sd 2, so that standardised values are -1, 0, 1.
+    # f = 2, 4, 6 has mean 4 and sd 2, so that standardized values are -1, 0, 1.
     # e^1.69897 = 5.46831, 1/6.46831 = 0.154600.
     # e^-1 = 0.367879, 2/1.367879 - 1 = 0.462117, one minus it 0.537883.
     expected = {

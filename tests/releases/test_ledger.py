@@ -90,7 +90,7 @@ def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> 
         ledger.add(changed)
 
 
-def test_unlike_charges_only_when_told_and_then_labelled(path: Path, release: ph.Release) -> None:
+def test_unlike_charges_only_when_told_and_then_labeled(path: Path, release: ph.Release) -> None:
     ledger = ph.Ledger(path, budget=1000, **TERMS)
     ledger.add(answer())
     for unlike in (release, answer(relation="remove")):
@@ -204,7 +204,7 @@ def test_a_ledger_takes_no_release_of_other_data(
     assert not (tmp_path / "out").exists()
 
 
-def test_other_data_only_when_told_and_then_labelled(path: Path) -> None:
+def test_other_data_only_when_told_and_then_labeled(path: Path) -> None:
     local_ledger(path, 1e6).add(of(survey()))
     told = ph.Ledger(path, allow_other_data=True)
     assert told.add(of(survey().head(30))).other_data

@@ -70,12 +70,12 @@ def made(table: pd.DataFrame, mechanism: Any = STRICT, **options: Any) -> ph.Rel
 
 
 @pytest.mark.parametrize("failing", [1.05, 1.234])
-@pytest.mark.parametrize("neighbour", [False, True])
+@pytest.mark.parametrize("neighbor", [False, True])
 def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
-    neighbour: bool, failing: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    neighbor: bool, failing: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, table = made(people()), people()
-    if neighbour:
+    if neighbor:
         table.loc[7, ["y", "x"]] = [11, 0]
     failing_at_first(
         monkeypatch, failing=failing, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3

@@ -119,7 +119,7 @@ def test_the_check_sees_a_step_that_carries_all_tables(
 
 
 def test_tables_made_so_far_are_not_handed_to_a_release(made: ph.Release) -> None:
-    """A cousin: tables with other columns synthesised before are for steps of a sequence only."""
+    """A cousin: tables with other columns synthesized before are for steps of a sequence only."""
     assert "given" not in ph.Unweighted.release_from.__annotations__
     assert "given" not in ph.Unweighted.release.__annotations__
 

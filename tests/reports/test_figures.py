@@ -22,7 +22,7 @@ INTERVALS = pd.DataFrame(
 )
 
 
-def labelled(ax, label):
+def labeled(ax, label):
     """The lines of `ax` with this label."""
     return [line for line in ax.lines if line.get_label() == label]
 
@@ -37,7 +37,7 @@ def texts(ax):
 def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
     figure = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25})
     (ax,) = figure.axes
-    (line,) = labelled(ax, "overall bound Δ")
+    (line,) = labeled(ax, "overall bound Δ")
     np.testing.assert_array_equal(line.get_ydata(), [6.25, 6.25])
     assert line.get_xdata()[0] < 1 < line.get_xdata()[1]  # LW stands at 1, U at 0
     assert line.get_xdata()[0] > 0.5
@@ -112,7 +112,7 @@ def test_weights_before_after_are_the_points():
     np.testing.assert_allclose(points.get_offsets(), [[0.1, 0.2], [0.5, 0.6], [1, 1]])
     sizes = points.get_sizes()
     assert sizes[1] > sizes[0] == sizes[2]
-    (line,) = labelled(ax, "unchanged")
+    (line,) = labeled(ax, "unchanged")
     np.testing.assert_array_equal(line.get_xdata(), line.get_ydata())
 
 
@@ -126,7 +126,7 @@ def test_frequencies_of_data_and_sets():
     bars = ax.patches[0].get_data()
     assert bars.edges[0] == -0.5
     np.testing.assert_allclose(bars.values, np.bincount(COUNTS, minlength=bars.values.size) / 400)
-    (line,) = labelled(ax, "LW, mean and range of 2 sets")
+    (line,) = labeled(ax, "LW, mean and range of 2 sets")
     np.testing.assert_array_equal(line.get_xdata(), np.arange(bars.values.size))
     shares = np.array([np.bincount(s, minlength=bars.values.size) / 400 for s in sets])
     np.testing.assert_allclose(line.get_ydata(), shares.mean(axis=0))
@@ -137,7 +137,7 @@ def test_frequencies_of_data_and_sets():
 def test_log_scale_is_the_default_and_leaves_out_zero_frequencies():
     (ax,) = plots.plot_distributions([0, 0, 3], {"LW": [[0, 1, 1]]}, discrete=True).axes
     assert ax.get_yscale() == "log"
-    (line,) = labelled(ax, "LW, 1 set")
+    (line,) = labeled(ax, "LW, 1 set")
     np.testing.assert_allclose(line.get_ydata(), [1 / 3, 2 / 3, np.nan, np.nan])
     np.testing.assert_allclose(ax.patches[0].get_data().values, [2 / 3, 0, 0, 1 / 3])
 
@@ -155,11 +155,11 @@ def test_density_integrates_to_one_and_ecdf_is_exact():
     data, synthetic = RNG.normal(0, 1, 500), RNG.normal(0.5, 1, 500)
     figure = plots.plot_distributions(data, {"LW": [synthetic, synthetic]}, discrete=False)
     density, ecdf = figure.axes
-    x, y = labelled(density, "data")[0].get_data()
+    x, y = labeled(density, "data")[0].get_data()
     assert trapezoid(y, x) == pytest.approx(1, abs=0.02)
-    x, y = labelled(ecdf, "data")[0].get_data()
+    x, y = labeled(ecdf, "data")[0].get_data()
     np.testing.assert_allclose(y, [(data <= at).mean() for at in x])
-    x, y = labelled(ecdf, "LW, mean and range of 2 sets")[0].get_data()
+    x, y = labeled(ecdf, "LW, mean and range of 2 sets")[0].get_data()
     np.testing.assert_allclose(y, [(synthetic <= at).mean() for at in x])
 
 
@@ -180,9 +180,9 @@ def test_scatter_shows_the_records_the_bound_and_a_smooth():
     bounds = 4 * alpha * (1.5 - alpha)
     (ax,) = plots.plot_bound_against_weight(alpha, bounds, overall=2.25).axes
     np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([alpha, bounds]))
-    (line,) = labelled(ax, "overall bound Δ")
+    (line,) = labeled(ax, "overall bound Δ")
     np.testing.assert_array_equal(line.get_ydata(), [2.25, 2.25])
-    x, y = labelled(ax, "smooth")[0].get_data()
+    x, y = labeled(ax, "smooth")[0].get_data()
     middle = (x > 0.2) & (x < 0.8)
     np.testing.assert_allclose(y[middle], (4 * x * (1.5 - x))[middle], atol=0.1)
 
@@ -195,12 +195,12 @@ def test_heavily_tied_records_keep_their_number_and_the_smooth_is_finite():
     points = ax.collections[0]
     np.testing.assert_allclose(points.get_offsets()[:, 0], distinct, atol=1e-3)
     np.testing.assert_allclose((points.get_sizes() - 9) / 250, (counts - 1) / 20_190)
-    assert np.isfinite(labelled(ax, "smooth")[0].get_ydata()).all()
+    assert np.isfinite(labeled(ax, "smooth")[0].get_ydata()).all()
 
 
 def test_constant_weights_have_no_smooth():
     (ax,) = plots.plot_bound_against_weight(np.ones(300), BOUNDS, overall=BOUNDS.max()).axes
-    assert not labelled(ax, "smooth")
+    assert not labeled(ax, "smooth")
 
 
 def test_before_and_after_share_their_scale():
@@ -211,15 +211,15 @@ def test_before_and_after_share_their_scale():
     left, right = figure.axes
     assert left.get_ylim() == right.get_ylim()
     assert left.get_ylim()[1] > 5
-    assert labelled(left, "overall bound Δ")[0].get_ydata()[0] == 5
-    assert labelled(right, "overall bound Δ")[0].get_ydata()[0] == 3
+    assert labeled(left, "overall bound Δ")[0].get_ydata()[0] == 5
+    assert labeled(right, "overall bound Δ")[0].get_ydata()[0] == 3
     assert "before" in left.get_title(loc="left")
 
 
 # ---------------------------------------------------------------- densities and intervals
 
 
-def test_mean_density_peaks_at_the_mode_and_differs_in_colour_and_line():
+def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():
     draws = RNG.normal(3, 0.1, 4000)
     (ax,) = plots.plot_mean_density({"U": draws, "LW": draws + 1}, label="mean of $y").axes
     first, second = ax.lines

@@ -63,7 +63,7 @@ def _blocks(language: str, *, until: str = "## Both") -> str:
 def _python(folder: Path, seed: int) -> dict[str, Any]:
     """The page's variables after its Python blocks."""
     names: dict[str, Any] = {}
-    until = "## Both" if seed == 1 else "## 6. Synthesise"  # other seeds are for the bounds
+    until = "## Both" if seed == 1 else "## 6. Synthesize"  # other seeds are for the bounds
     text = _blocks("python", until=until).replace("seed=1", f"seed={seed}")
     before = os.getcwd()
     os.chdir(folder)

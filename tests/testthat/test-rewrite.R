@@ -23,7 +23,7 @@ test_that("comments and everything else stay", {
   )
 })
 
-test_that("single negative binomial calls are guarded, vectorised ones left alone", {
+test_that("single negative binomial calls are guarded, vectorized ones left alone", {
   one <- for_old_rstan("model { target += neg_binomial_2_log_lpmf(y[i] | eta, phi); }")
   expect_match(one, "functions \\{.*phi > 1e8.*pyhybrid_neg_binomial_2_log_lpmf\\(y\\[i\\] \\|")
   own <- for_old_rstan("functions { real f(); } model { neg_binomial_2_log_lpmf(y[i] | 1, 2); }")

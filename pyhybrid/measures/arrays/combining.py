@@ -131,7 +131,7 @@ def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float
 
 
 def combine_nested(estimates: Any, variances: Any) -> Combined:
-    r"""[R04] for m imputations of missing values, each synthesised r times.
+    r"""[R04] for m imputations of missing values, each synthesized r times.
 
     T = (1 + 1/m) B - b/r + v with B the variance of the nest means, b the mean within-nest
     variance; 1/nu = ((1 + 1/m) B)^2 / ((m-1) T^2) + (b/r)^2 / (m (r-1) T^2). A negative T is

@@ -7,7 +7,7 @@ Voas-Williamson :math:`\sum (a - b)^2 / ((a + b)/2)`, Freeman-Tukey
 
 References
 ----------
-Voas, Williamson (2001), Geographical and Environmental Modelling 5:177-200; Freeman, Tukey (1950),
+Voas, Williamson (2001), Geographical and Environmental Modeling 5:177-200; Freeman, Tukey (1950),
 Annals of Mathematical Statistics 21:607-611; Raab, Nowok, Dibben (2021), arXiv:2109.12717.
 """
 

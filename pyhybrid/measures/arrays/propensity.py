@@ -5,7 +5,7 @@ and c = n_syn / N. [JC], [SN18]:
 
 .. math:: \text{pMSE} = \frac1N \sum_i (p_i - c)^2,
 
-0 if no row can be told, c (1 - c) if every row can (1/4 at equal sizes). A classifier finds chance
+0 if no row can be told apart, c (1 - c) if every row can (1/4 at equal sizes). A classifier finds chance
 differences, so pMSE is set against its null expectation: what it would be if both were samples of
 one population.
 
@@ -88,7 +88,7 @@ def specks(propensities: Any, is_synthetic: Any) -> float:
 
 
 def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatArray:
-    """Fitted probabilities of an unpenalised logistic regression, shape (N,).
+    """Fitted probabilities of an unpenalized logistic regression, shape (N,).
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatAr
 def orthonormal_design(columns: FloatArray) -> FloatArray:
     """Orthonormal basis (N, k) of an intercept and `columns` (N, p); k is their rank.
 
-    Columns are centred and scaled, so that the rank does not depend on their units.
+    Columns are centered and scaled, so that the rank does not depend on their units.
     """
     n = columns.shape[0]
-    centred = columns - columns.mean(axis=0)
-    size = np.sqrt((centred**2).sum(axis=0))
+    centered = columns - columns.mean(axis=0)
+    size = np.sqrt((centered**2).sum(axis=0))
     constant = size <= 1e-10 * np.sqrt(n) * np.abs(columns).max(axis=0, initial=0)
-    varied = centred[:, ~constant] / size[~constant]
+    varied = centered[:, ~constant] / size[~constant]
     intercept = np.full((n, 1), 1 / np.sqrt(n))
     if not varied.shape[1]:
         return intercept

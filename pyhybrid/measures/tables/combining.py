@@ -89,9 +89,9 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
         variance) of numbers or of vectors of one length. For ``rule="nested"`` a sequence of m
         such sequences, one per imputation, each of the same length r.
     rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "nested"}
-        [R03] for data of which some columns are synthesised; [RRR03] for data of which all are
+        [R03] for data of which some columns are synthesized; [RRR03] for data of which all are
         and whose records are fresh; Rubin's rules for imputed missing values; [R04] for both,
-        each of m imputations synthesised r times.
+        each of m imputations synthesized r times.
     size_ratio : float, default 1
         See `pyhybrid.combine_fully_synthetic`; for that rule only.
 

@@ -225,7 +225,7 @@ def _fit(
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
             fit = built.fit(**quiet)
             errors = np.asarray(fit.bse, dtype=np.float64)
-    except Exception as error:  # parsers and optimisers raise their own kinds
+    except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
         raise InvalidInput(f"{model} {formula!r} cannot be fitted to {name}: {reason}") from None
     if np.linalg.matrix_rank(design) < design.shape[1]:

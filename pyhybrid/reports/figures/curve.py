@@ -72,7 +72,7 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
-    """(scale, shift) just above and just below the points by turns, to keep neighbours clear."""
+    """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
     floor = 0.12 * points[measure].max()  # no room below a point on the axis
     for place, (_, point) in enumerate(points.iterrows()):
         below = place % 2 == 1 and point[measure] > floor

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyhybrid.checks import check_vector
 from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
-    COLOURS,
+    COLORS,
     INK,
     MARKERS,
     PALE,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["plot_match_risk", "plot_subgroups", "plot_tuning"]
 
 Points = Mapping[str, tuple[float, float]]
-_GROUP_COLOURS = {"low": COLOURS[2], "medium": COLOURS[4], "high": COLOURS[1]}
+_GROUP_COLORS = {"low": COLORS[2], "medium": COLORS[4], "high": COLORS[1]}
 _RISK = "share of records that an intruder names correctly"
 
 
 def plot_subgroups(groups: RiskSubgroups) -> Figure:
-    """Records by how many others match them on all keys, coloured by subgroup, and their shares.
+    """Records by how many others match them on all keys, colored by subgroup, and their shares.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
     edges = np.arange(0, top + 2 * step, step) - 0.5
     shown = np.minimum(groups.n_matches, edges[-1] - 0.5)
     below = np.zeros(edges.size - 1)
-    for name, colour in _GROUP_COLOURS.items():
+    for name, color in _GROUP_COLORS.items():
         counts = np.histogram(shown[groups.by_record == name], edges)[0]
         centres = (edges[1:] + edges[:-1]) / 2
-        left.bar(centres, counts, width=step, bottom=below, color=colour, label=f"{name} risk")
+        left.bar(centres, counts, width=step, bottom=below, color=color, label=f"{name} risk")
         below = below + counts
     left.axvline(groups.k0 - 0.5, color=INK, linestyle="--", linewidth=1.2)
     left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
     left.locator_params(axis="x", integer=True)
     table = groups.table
-    colours = [_GROUP_COLOURS[name] for name in table["subgroup"]]
-    bars = right.bar(table["subgroup"], table["share"], color=colours)
+    colors = [_GROUP_COLORS[name] for name in table["subgroup"]]
+    bars = right.bar(table["subgroup"], table["share"], color=colors)
     labels = [f"{n:,}" for n in table["records"]]
     right.bar_label(bars, labels, fontsize=TEXT - 1)
     right.set(xlabel="risk subgroup", ylabel="share of records", ymargin=0.12)
@@ -77,11 +77,11 @@ def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     ax = new_panels(5.8, 3.4)[0]
     edges = np.linspace(0, 1, 21)
     style = {"fill": True, "linewidth": 1.6}
-    parts = (("the data as they are", one, PALE), ("synthetic keys", two, COLOURS[0]))
-    for name, values, colour in parts:
+    parts = (("the data as they are", one, PALE), ("synthetic keys", two, COLORS[0]))
+    for name, values, color in parts:
         share = np.histogram(np.clip(values, 0, 1), edges)[0] / values.size
         label = f"{name}, mean {values.mean():.3f}"
-        ax.stairs(share, edges, color=colour, label=label, alpha=0.65, **style)
+        ax.stairs(share, edges, color=color, label=label, alpha=0.65, **style)
     ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
            ylim=(0, None))  # fmt: skip
     return finish(ax)
@@ -101,13 +101,13 @@ def plot_tuning(tuned: TunedMask, *, others: Points | None = None) -> Figure:
     if table.empty:
         raise InvalidInput("tuned must hold at least one mask strength: found none")
     ax = new_panels(6.2, 4.2)[0]
-    ax.plot(table["risk"], table["loss"], "o-", color=COLOURS[0], markersize=4, label="masks")
+    ax.plot(table["risk"], table["loss"], "o-", color=COLORS[0], markersize=4, label="masks")
     ax.axvline(tuned.target_risk, color=INK, linestyle="--", linewidth=1.3, label="target risk")
-    ax.plot([tuned.risk], [tuned.loss], "D", color=COLOURS[1], markersize=9, label="chosen")
+    ax.plot([tuned.risk], [tuned.loss], "D", color=COLORS[1], markersize=9, label="chosen")
     ax.axvline(tuned.data_risk, color=INK, linestyle=":", linewidth=1.3, label="data as they are")
     _label_factors(ax, table)
     for place, (name, (risk, loss)) in enumerate((others or {}).items()):
-        ax.plot([risk], [loss], MARKERS[(place + 2) % 6], color=COLOURS[(place + 2) % 6],
+        ax.plot([risk], [loss], MARKERS[(place + 2) % 6], color=COLORS[(place + 2) % 6],
                 markersize=8, label=plain(name))  # fmt: skip
     ax.set(xscale="log", xlabel=_RISK, ylabel="loss (0 is best)")
     ax.set_ylim(0, ax.get_ylim()[1])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pyhybrid.checks import check_vector
 from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
-    COLOURS,
+    COLORS,
     INK,
     NUMBER,
     RULE,
@@ -62,8 +62,8 @@ def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike
         style = {"drawstyle": "steps-post"}
         ax.plot(grid, _heights(truth, grid), color=INK, linewidth=2.2, label="data", **style)
         for values in parts:
-            colour = {"color": COLOURS[1], "linewidth": 1.1, "linestyle": STYLES[1]["linestyle"]}
-            ax.plot(grid, _heights(values, grid), label="synthetic sets", **colour, **style)
+            color = {"color": COLORS[1], "linewidth": 1.1, "linestyle": STYLES[1]["linestyle"]}
+            ax.plot(grid, _heights(values, grid), label="synthetic sets", **color, **style)
         ax.set_title(plain(name), loc="left", fontsize=TEXT)
         ax.set(ylim=(-0.02, 1.02))
         ax.locator_params(axis="x", nbins=4)
@@ -105,7 +105,7 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
     Parameters
     ----------
     ratios : DataFrame, square
-        Ratios >= 0 with the names of the columns; see `TableUtility.matrix`. Colours end at 10.
+        Ratios >= 0 with the names of the columns; see `TableUtility.matrix`. Colors end at 10.
     """
     values = ratios.to_numpy(dtype=np.float64)
     if values.size == 0 or values.shape[0] != values.shape[1] or not (values >= 0).all():
@@ -120,9 +120,9 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
     ax.spines[:].set_visible(False)
     if k <= 20:
         for (i, j), value in np.ndenumerate(values):
-            colour = "black" if value > _CAP / 2 else "white"
+            color = "black" if value > _CAP / 2 else "white"
             text = f"{value:.1f}" if value < 99.95 else f"{value:.0f}" if value < 1e3 else ">999"
-            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+            ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=color)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, extend="max")
     bar.set_label("table ratio (1: as a second sample)", fontsize=TEXT)
     bar.ax.tick_params(labelsize=TEXT)
@@ -145,7 +145,7 @@ def plot_matching_risk(groups: Mapping[str, npt.ArrayLike]) -> Figure:
         if not ((risk >= 0) & (risk <= 1)).all():
             raise InvalidInput(f"matching risk of {name} must lie in [0, 1]")
         counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts, edges, fill=True, color=COLOURS[place % 6], alpha=0.6)
+        ax.stairs(counts, edges, fill=True, color=COLORS[place % 6], alpha=0.6)
         _count(ax, -0.06, int((risk == 0).sum()))
         _count(ax, None, int((risk == 1).sum()))
         ax.set_yscale("symlog", linthresh=10)

@@ -1,7 +1,7 @@
 """The papers' figures: bounds, weights, data against synthetic data, intervals.
 
 Every function takes arrays and returns a `matplotlib.figure.Figure`; none touches pyplot, a
-backend or any other global state, and equal input gives equal figures. Colours are Okabe and
+backend or any other global state, and equal input gives equal figures. Colors are Okabe and
 Ito's (2008, Color universal design); line styles and markers differ as well.
 
 An argument `groups` maps names of mechanisms to arrays, in the order of drawing; `label` names an
@@ -29,7 +29,7 @@ from pyhybrid.checks import (
 )
 from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
-    COLOURS,
+    COLORS,
     INK,
     MARKERS,
     NUMBER,
@@ -124,7 +124,7 @@ def plot_weights(groups: Groups) -> Figure:
     for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
         alpha = check_alpha(values, np.size(values))
         counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts / alpha.size, edges, fill=True, color=COLOURS[place % 6], alpha=0.6)
+        ax.stairs(counts / alpha.size, edges, fill=True, color=COLORS[place % 6], alpha=0.6)
         for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
             ax.bar(x, mass / alpha.size, width=0.05, color=INK)
             ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **NUMBER)
@@ -240,9 +240,9 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
             place = sources.index(row.source)
             if row.source == reference:
                 ax.axvspan(row.lower, row.upper, color=PALE, alpha=0.5, linewidth=0)
-            colour = INK if row.source == reference else COLOURS[place % 6]
-            ax.plot([row.lower, row.upper], [place, place], color=colour, linewidth=1.6)
-            ax.plot([row.estimate], [place], MARKERS[place % 6], color=colour, markersize=5)
+            color = INK if row.source == reference else COLORS[place % 6]
+            ax.plot([row.lower, row.upper], [place, place], color=color, linewidth=1.6)
+            ax.plot([row.estimate], [place], MARKERS[place % 6], color=color, markersize=5)
         ax.set_title(plain(statistic), loc="left", fontsize=TEXT)
         ax.locator_params(axis="x", nbins=3)
     panels[0].set_yticks(range(len(sources)), map(plain, sources))
@@ -257,7 +257,7 @@ def _violin(ax: Any, place: int, values: FloatArray) -> None:
     flat = np.ptp(values) <= 1e-9 * abs(values).max()
     height = np.ones(_GRID) if flat else _density(values, grid)
     half = 0.4 * height / height.max()
-    ax.fill_betweenx(grid, place - half, place + half, color=COLOURS[place % 6], alpha=0.45)
+    ax.fill_betweenx(grid, place - half, place + half, color=COLORS[place % 6], alpha=0.45)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     ax.plot([place, place], [low, high], color=INK, linewidth=3, solid_capstyle="butt")
     ax.plot([place], [middle], "o", color="white", mec=INK, ms=5, label="median and quartiles")
@@ -324,7 +324,7 @@ def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overal
         smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
         gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
         curve = np.insert(smooth, gaps, np.nan, axis=1)
-        ax.plot(*curve, color=COLOURS[1], linewidth=1.8, label="smooth")
+        ax.plot(*curve, color=COLORS[1], linewidth=1.8, label="smooth")
     ax.axhline(overall, label="overall bound Δ", **RULE)
     ax.text(0, overall, f"{overall:.2f}", **NUMBER)
     ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
@@ -335,7 +335,7 @@ def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
     if x.size > 5000:
         x, y = (np.round(v / (v.max() or 1), 3) * v.max() for v in (x, y))
     pairs, counts = np.unique(x + 1j * y, return_counts=True)  # many times faster than axis=0
-    style = {"color": COLOURS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
+    style = {"color": COLORS[0], "alpha": 0.5, "linewidths": 0, "label": "records"}
     ax.scatter(pairs.real, pairs.imag, s=9 + 250 * (counts - 1) / x.size, **style)
 
 

@@ -1,4 +1,4 @@
-"""What all figures share: colours that the colour-blind tell apart, panels, the legend."""
+"""What all figures share: colors that the color-blind tell apart, panels, the legend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "INK",
     "MARKERS",
     "NUMBER",
@@ -30,10 +30,10 @@ __all__ = [
     "plain",
 ]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-STYLES = [{"color": c, "linestyle": s} for c, s in zip(COLOURS, LINES, strict=True)]
+STYLES = [{"color": c, "linestyle": s} for c, s in zip(COLORS, LINES, strict=True)]
 INK, PALE, TEXT = "#222222", "#C9C9C9", 9
 RULE = {"color": INK, "linestyle": "--", "linewidth": 1.4}
 NUMBER = {"va": "bottom", "fontsize": TEXT - 1}
