@@ -41,7 +41,8 @@ _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
 _RECORDS = {"n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik"} | _CAP
 _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
-"""What a program reads of the records; the rest of its data is location and scale of the reparametrization."""
+"""What a program reads of the records; the rest of its data is location and scale of the
+reparametrization."""
 
 _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
