@@ -13,11 +13,11 @@ show_value <- function(value) {
   }
 }
 
-# A shape as both languages write it: (3,) for a vector, (3, 4) for a matrix, () for nothing.
+# A shape in R's words: "length 3" for a vector, (3, 4) for a matrix, () for nothing.
 show_shape <- function(value) {
   size <- if (is.null(dim(value))) length(value) else dim(value)
   if (is.null(value)) size <- integer(0)
-  paste0("(", paste(size, collapse = ", "), if (length(size) == 1) ",", ")")
+  if (length(size) == 1) paste("length", size) else paste0("(", paste(size, collapse = ", "), ")")
 }
 
 short <- function(number) sprintf("%g", number)
@@ -72,7 +72,7 @@ check_vector <- function(values, name, length = NULL) {
     invalid_input(name, " must be numeric: found ", class(values)[1])
   }
   if (length(dim(values)) > 1 || base::length(values) == 0) {
-    invalid_input(name, " must be a vector of shape (n,), n >= 1: found ", show_shape(values))
+    invalid_input(name, " must be a vector of length n, n >= 1: found ", show_shape(values))
   }
   if (!is.null(length) && base::length(values) != length) {
     invalid_input(name, " must have ", length, " elements: found ", base::length(values))

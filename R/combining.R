@@ -160,18 +160,18 @@ check_estimates <- function(estimates, variances, sets, rule) {
       invalid_input(name, " must be numeric: found ", class(given[[name]])[1])
     }
   }
-  axes <- if (sets == 1) "(m,) or (m, p)" else "(m, r) or (m, r, p)"
+  axes <- if (sets == 1) "length m or (m, p)" else "shape (m, r) or (m, r, p)"
   size <- if (is.null(dim(estimates))) length(estimates) else dim(estimates)
   if (!length(size) %in% c(sets, sets + 1) || show_shape(estimates) != show_shape(variances)) {
     invalid_input(
-      "estimates and variances must share a shape ", axes, ": found ", show_shape(estimates),
+      "estimates and variances must share a ", axes, ": found ", show_shape(estimates),
       " and ", show_shape(variances)
     )
   }
   if (min(size[seq_len(sets)]) < 2) {
     invalid_input(
-      "the rule '", rule, "' needs at least 2 sets along ", axes, ": found shape ",
-      show_shape(estimates)
+      "the rule '", rule, "' needs at least 2 sets along ", sub("shape ", "", axes), ": found ",
+      if (length(size) > 1) "shape ", show_shape(estimates)
     )
   }
   if (!all(is.finite(estimates)) || !all(is.finite(variances)) || any(variances < 0)) {

@@ -2,11 +2,12 @@
 
 #' Sequential composition
 #'
-#' The sum of the epsilons of charges of one kind and relation.
-#' @param charges List of charges; each is a list with `epsilon`, `kind` and `relation`, such as a
-#'   privacy charge of the Python package read from JSON.
-#' @param allow_unlike Add charges of unlike kind or relation all the same; the sum is then no
-#'   formal guarantee of any kind.
+#' The sum of the epsilons of charges of one kind, relation and unit.
+#' @param charges List of charges; each is a list with `epsilon`, `kind` and `relation`, and `unit`
+#'   where all records of one person are protected, such as a privacy charge of the Python package
+#'   read from JSON.
+#' @param allow_unlike Add charges of unlike kind, relation or unit; the sum is then no formal
+#'   guarantee of any kind.
 #' @return Epsilon in nats; 0 for no charges.
 #' @examples
 #' charge <- list(epsilon = 5, kind = "asymptotic local", relation = "remove")
@@ -17,11 +18,15 @@ compose <- function(charges, allow_unlike = FALSE) {
   if (!is.list(charges) || !all(vapply(charges, is_charge, TRUE))) {
     invalid_input("charges must be a list of charges, each with epsilon, kind and relation")
   }
-  label <- function(charge) paste0(charge$kind, ", ", charge$relation)
+  label <- function(charge) {
+    unit <- charge$unit
+    protected <- if (is.null(unit)) "one record" else paste("all records of one", unit)
+    paste0(charge$kind, ", ", charge$relation, " ", protected)
+  }
   labels <- sort(unique(vapply(charges, label, "")), method = "radix")
   if (length(labels) > 1 && !allow_unlike) {
     invalid_input(
-      "charges must be of one kind and relation: found ", paste(labels, collapse = "; "),
+      "charges must be of one kind, relation and unit: found ", paste(labels, collapse = "; "),
       "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add all the same"
     )
   }

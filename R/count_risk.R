@@ -49,7 +49,7 @@ pattern_codes <- function(pattern, n) {
   }
   columns <- if (length(dim(pattern)) == 2) as.data.frame(pattern) else list(pattern)
   if (length(dim(pattern)) > 2 || any(lengths(columns) != n)) {
-    invalid_input("pattern must have shape (n,) or (n, p), n = ", n, ": found ", show_shape(pattern))
+    invalid_input("pattern must have length n or (n, p), n = ", n, ": found ", show_shape(pattern))
   }
   code <- rep(1, n)
   for (column in columns) {

@@ -93,7 +93,10 @@ masked_level_probabilities <- function(prior, log_density) {
 
 check_mask_rows <- function(w, n) {
   if (!is.numeric(w) || length(dim(w)) != 2 || nrow(w) != n || length(w) == 0) {
-    invalid_input("w must have one row for each of ", n, " records: found shape ", show_shape(w))
+    invalid_input(
+      "w must have one row for each of ", n, " records: found ",
+      if (length(dim(w)) > 1) "shape ", show_shape(w)
+    )
   }
   w
 }

@@ -42,6 +42,9 @@ def _not_collapsed(bound: Any) -> dict[str, Any]:
         "n": bound.n,
         "y": bound.design.y.astype(int),
         "X": bound.design.X,
+        "offsets": bound.design.offset,
         "frequency": np.ones(bound.n),
         "weights": np.ones(bound.n),
+        "reference": np.zeros(bound.n),
+        "unit": np.zeros(bound.n, dtype=int),
     }

@@ -35,9 +35,10 @@ R_WORKFLOW = r"""
 arguments <- commandArgs(trailingOnly = TRUE)
 for (file in list.files("R", full.names = TRUE)) source(file)
 data <- jsonlite::fromJSON(arguments[1], simplifyVector = TRUE)
-for (name in c("center", "y", "frequency", "weights")) data[[name]] <- array(data[[name]])
+vectors <- c("y", "frequency", "weights", "offsets", "reference", "unit", "prior_scale", "score")
+for (name in vectors) data[[name]] <- array(data[[name]])
 data$X <- matrix(data$X, data$n, data$K)
-data$factor <- matrix(data$factor, data$K, data$K)
+data$information_root <- matrix(data$information_root, data$K, data$K)
 cores <- as.integer(arguments[2])
 loop_draws <- as.integer(arguments[3])
 seconds <- c(compile = 0, fits = 0, loop = 0)
@@ -48,7 +49,7 @@ clock <- function(part, call) {
   value
 }
 require_rstan()
-text <- paste(readLines("stan/negative_binomial.stan"), collapse = "\n")
+text <- whole_text("stan/negative_binomial.stan")
 if (utils::packageVersion("rstan") < "2.26") text <- for_old_rstan(text)
 model <- clock("compile", compile_rstan(text, NULL))
 weighted_fit <- function(alpha) {
@@ -160,7 +161,10 @@ def _record_by_record(bound: Any) -> dict[str, Any]:
         "n": bound.n,
         "y": bound.design.y.astype(int),
         "X": bound.design.X,
+        "offsets": bound.design.offset,
         "frequency": np.ones(bound.n),
         "weights": np.ones(bound.n),
+        "reference": np.zeros(bound.n),
+        "unit": np.zeros(bound.n, dtype=int),
         "emit_log_lik": 1,
     }

@@ -1,6 +1,6 @@
 // Logistic regression with record weights.
 //
-//   y_i ~ Bernoulli(1 / (1 + exp(-X_i beta)))
+//   y_i ~ Bernoulli(1 / (1 + exp(-offset_i - X_i beta)))
 //   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2);   with normal_prior = 0:
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1)                              [prior of V25, supplement 2]
@@ -17,6 +17,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
   // Where the sampler looks first: a rough fit. Any values give the same posterior.
@@ -48,7 +49,7 @@ model {
   target += log_prior;
   {
     // log p(y | eta) = -log(1 + exp(-eta)) for y = 1, -log(1 + exp(eta)) for y = 0.
-    vector[n] f = -log1p_exp(-sign .* (X * beta));
+    vector[n] f = -log1p_exp(-sign .* (offsets + X * beta));
     if (use_cap == 1) {
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
                                use_cap, cap_below, cap_above);
@@ -65,9 +66,9 @@ generated quantities {
     L_beta = correlation_factor_rng(beta ./ sigma_beta, z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
-    mu = inv_logit(X * beta);
+    mu = inv_logit(offsets + X * beta);
     for (i in 1:n) {
-      log_lik[i] = bernoulli_logit_lpmf(y[i] | X[i] * beta);
+      log_lik[i] = bernoulli_logit_lpmf(y[i] | offsets[i] + X[i] * beta);
     }
   }
 }

@@ -52,5 +52,8 @@ def test_the_installed_package_has_the_stan_programs(tarball: Path) -> None:
     library.mkdir()
     done = _run("R", "CMD", "INSTALL", f"--library={library}", tarball.name, cwd=tarball.parent)
     assert done.returncode == 0, done.stderr
-    shipped = {path.name for path in (library / "pyhybrid" / "stan").iterdir()}
-    assert shipped == {path.name for path in (ROOT / "stan").glob("*.stan")}
+
+    def programs(folder: Path) -> set[str]:
+        return {str(path.relative_to(folder)) for path in folder.rglob("*.stan")}
+
+    assert programs(library / "pyhybrid" / "stan") == programs(ROOT / "stan")

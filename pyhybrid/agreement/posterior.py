@@ -40,6 +40,8 @@ def table_rows(bound: Any) -> Iterator[Row]:
     if mine.shape == other.shape:  # the order of columns is no part of a model
         mine, other = (X[:, np.lexsort(np.round(X, 9) + 0.0)] for X in (mine, other))
     yield compare(TABLE, f"design matrix of {bound.model.formula}", mine, other)
+    if bound.design.has_offset:
+        yield compare(TABLE, "offset", bound.design.offset, in_r["offset"])
 
 
 def short_settings(rows: int) -> SamplerSettings:

@@ -38,7 +38,7 @@ _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
-_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "emit_log_lik"} | _CAP
+_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik"} | _CAP
 _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
 """What a program reads of the records; the rest of its data says where the sampler looks first."""

@@ -133,6 +133,15 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            help="How epsilon is counted: gaussian, range, lipschitz. [default: gaussian]"
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Of gaussian accounting, below 1 / n. [default: 1e-6]")
+    ] = None,
     unit: Annotated[
         str | None,
         typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
@@ -142,7 +151,8 @@ def synthesize(
     ] = False,
     k: Annotated[float | None, typer.Option("--k", help="With --reweight. [default: 0.95]")] = None,
     single_step: Annotated[
-        bool, typer.Option("--single-step", help="With --reweight: one round only, as published.")
+        bool,
+        typer.Option("--single-step", help="With --reweight: one step at this k, as published."),
     ] = False,
     n_synthetic: Annotated[int, typer.Option(help="m, the number of synthetic data sets.")] = 1,
     one_draw: Annotated[
@@ -190,6 +200,8 @@ def synthesize(
         "draw_quantile": draw_quantile,
         "relation": relation,
         "safety_factor": safety_factor,
+        "accounting": accounting,
+        "delta": delta,
         "unit": unit,
         "reweighting": reweighting_of(reweight, k, single_step),
     }

@@ -246,7 +246,7 @@ def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool |
         if k is not None or single_step:
             raise InvalidInput("--k and --single-step go with --reweight")
         return None
-    plan = Reweighting(recursive=not single_step)
+    plan = Reweighting.published() if single_step else Reweighting()
     return plan if k is None else replace(plan, k=k)
 
 

@@ -33,7 +33,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Model, NegativeBinomial
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
@@ -191,6 +191,13 @@ def _open_ledger(
         raise InvalidInput(
             f"charges in ledger {path} must be for {ledger.relation} one record: {step.name} would "
             f"be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
+        )
+    asked = step.describe() if isinstance(step, PseudoPosteriorMechanism) else {}
+    counted = asked.get("accounting") == "gaussian" and ledger.kind != STRICT
+    if counted and asked["delta"] != ledger.delta:
+        raise InvalidInput(
+            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
+            f"found {asked['delta']:g}; give --delta, or --accounting range"
         )
     return ledger
 

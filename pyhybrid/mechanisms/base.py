@@ -31,7 +31,7 @@ from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.account import account_of_fit, stepped
-from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
@@ -77,9 +77,10 @@ class PseudoPosteriorMechanism(ABC):
         What a local release costs, counted by the deviation of a record's log-likelihood over the
         posterior (an epsilon at `delta`), by its range, or by its size as in the papers
         (2 Delta); see `pyhybrid.privacy.local_account`. The charge carries all three. Where the
-        Gaussian limit does not hold, the range is charged. Strict charges are not touched.
+        Gaussian limit does not hold, or draws are dropped, the range is charged. Censored releases
+        are charged their cap, whatever is given here.
     delta : float, default 1e-6
-        Public, in (0, 1 / n); of Gaussian accounting.
+        Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
     """
 
     model: Model
@@ -244,6 +245,10 @@ class PseudoPosteriorMechanism(ABC):
     def fit(self, session: FitSession) -> Reweighted:
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
         session = session.by_unit(self.unit)
+        if self.accounting == "gaussian":  # before anything is fitted
+            check_delta_of(
+                self.delta, session.bound.n if session.units is None else session.units.n
+            )
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
         near = None

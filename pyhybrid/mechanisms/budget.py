@@ -27,6 +27,7 @@ __all__ = ["Solution", "SolutionStep", "solve_scale", "solve_shift"]
 
 _SCALES = (0.0, 1.0)
 _SHIFTS = (-1.0, 1.0)
+_SMALLEST_BRACKET = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,8 @@ def solve_scale(
     target_epsilon : float
         For all `n_draws_released` draws, nats, above 0.
     tolerance : float, default 0.1
-        The search ends at an epsilon in (target - tolerance, target], nats.
+        The search ends at an epsilon in (target - tolerance, target], nats; or below, where epsilon
+        jumps over that as the Gaussian limit gives way to the range.
     n_draws_released : int, default 1
         Draws that the release will use.
     limits : (float, float), default (0, 1)
@@ -203,6 +205,7 @@ def _search(
         )
     aim = target - tolerance / 2
     best, below, above, side = None, bottom - aim, top - aim, 0
+    narrow = _SMALLEST_BRACKET * (high - low)
     if bottom > target - tolerance and bottom > 0:
         return low
     for _ in range(max_fits):
@@ -218,6 +221,8 @@ def _search(
         else:
             high, above = value, epsilon - aim
             below, side = (below / 2, 1) if side == 1 else (below, 1)
+        if best is not None and high - low < narrow:  # epsilon jumps: another accounting holds
+            return best
     raise InvalidInput(
         f"target_epsilon was not met within {tolerance:g} in {max_fits} fits; the nearest below is "
         f"{parameter} = {best}: raise tolerance or max_fits"

@@ -153,6 +153,8 @@ class Censored(PseudoPosteriorMechanism):
         for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
             if settings[name] == usual:  # names of random streams stay what they were
                 del settings[name]
+        for unused in ("accounting", "delta"):  # the cap is charged
+            del settings[unused]
         if calibration is None:
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}

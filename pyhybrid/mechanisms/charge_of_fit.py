@@ -15,6 +15,7 @@ from pyhybrid.privacy.local_account import LocalAccount
 
 __all__ = [
     "charge_of_fit",
+    "check_delta_of",
     "coded_sentence",
     "converged_sentence",
     "given_decimals",
@@ -27,7 +28,7 @@ __all__ = [
 
 _EPSILON_TELLS = (
     "The epsilon stated here: it was computed from the confidential data, and the Lipschitz "
-    "bound can be worked out from it."
+    "bound can be worked out from it, as can range and mu from theirs."
 )
 
 
@@ -61,19 +62,21 @@ def charge_of_fit(
             "the Lipschitz bound must be finite: a record with a positive weight has a likelihood "
             "of 0 under some draw; use a mechanism that gives such records weight 0"
         )
-    if accounting == "gaussian" and delta >= 1 / bound.n:
-        raise InvalidInput(
-            f"delta must be below 1 / n = {1 / bound.n:.1e}: found {delta:g}; a larger one allows "
-            "a release to tell all about somebody"
-        )
-    counted = _counted(account, accounting)
+    if accounting == "gaussian":
+        check_delta_of(delta, account.loss_ranges.size)
+    dropped = fit.bounds.draw_quantile < 1
+    counted = _counted(account, accounting, dropped=dropped)
     return made_charge(
         fit,
         bound,
         mechanism=mechanism,
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
-        assumes=(*_of_account(account, accounting, counted), *_assumes(fit, bound, account)),
+        assumes=(
+            *_of_account(account, accounting, counted, dropped=dropped),
+            *_of_relation(relation, counted, unit),
+            *_assumes(fit, bound, account),
+        ),
         accounting=counted,
         delta=delta if counted == "gaussian" else 0.0,
         loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
@@ -88,14 +91,37 @@ def charge_of_fit(
     )
 
 
-def _counted(account: LocalAccount, accounting: str) -> str:
+def check_delta_of(delta: float, n: int) -> None:
+    """Raise InvalidInput unless `delta` is below one over the number of records or units."""
+    if delta >= 1 / n:
+        raise InvalidInput(
+            f"delta must be below 1 / n = {1 / n:.1e}, n the number of records or units of "
+            f"privacy: found {delta:g}; a larger one allows a release to tell all about somebody"
+        )
+
+
+def _counted(account: LocalAccount, accounting: str, *, dropped: bool) -> str:
     """The accounting that holds, the one asked for if it does."""
-    if accounting == "gaussian" and not (account.limit_holds and math.isfinite(account.mu)):
+    limit = account.limit_holds and math.isfinite(account.mu) and not dropped
+    if accounting == "gaussian" and not limit:
         accounting = "range"
     return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
 
 
-def _of_account(account: LocalAccount, asked: str, counted: str) -> tuple[str, ...]:
+def _of_relation(relation: str, counted: str, unit: str | None) -> tuple[str, ...]:
+    """What counting a replaced record by those present takes for granted."""
+    if relation != "replace" or counted == "lipschitz":
+        return ()
+    one = "record" if unit is None else "unit"
+    return (
+        f"A {one} that could be put in the place of another tells no more than those present: the "
+        f"cost is twice that of the {one} that tells most.",
+    )
+
+
+def _of_account(
+    account: LocalAccount, asked: str, counted: str, *, dropped: bool
+) -> tuple[str, ...]:
     """What the chosen accounting takes for granted."""
     if counted == "gaussian":
         return (
@@ -105,10 +131,18 @@ def _of_account(account: LocalAccount, asked: str, counted: str) -> tuple[str, .
             "for the delta stated it is the limit's word. The upper end of mu is charged.",
         )
     sentences = []
-    if asked == "gaussian":
+    if asked != counted:
+        why = "some log-likelihoods have no finite range"
+        if asked == "gaussian":
+            why = (
+                "draws were dropped, with a probability above delta"
+                if dropped
+                else "the check of its limit failed for some record"
+            )
+        by = "range of the log-likelihoods" if counted == "range" else "Lipschitz bound"
         sentences.append(
-            "Gaussian accounting was asked for; the check of its limit failed for some record, and "
-            "epsilon is counted by the range of the log-likelihoods."
+            f"{asked.capitalize()} accounting was asked for; {why}, and epsilon is counted by the "
+            f"{by}."
         )
     if counted == "range":
         sentences.append(

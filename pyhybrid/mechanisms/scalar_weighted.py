@@ -30,7 +30,8 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     Parameters
     ----------
     target_epsilon : float, optional
-        Wanted epsilon of one released draw, above 0, nats.
+        Wanted epsilon of one released draw by the Lipschitz bound, above 0, nats; by the other
+        accountings the same weights cost less.
     target_bound : float, optional
         Wanted bound, above 0, nats, e.g. the bound of another fit, and then confidential; exactly
         one of the two. On the command line it is read from a file: ``target_bound=@FILE``.
@@ -67,9 +68,11 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """The weight without the record that alone holds the unweighted bound."""
-        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        bounds = session.unweighted(draw_quantile=self.draw_quantile).bounds
         target = self._bound(session.bound.density_above_one)
-        return scalar_without(by_unit(session, f), target_bound=target)
+        if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
+            target *= bounds.by_record.max() / bounds.overall
+        return scalar_without(by_unit(session, bounds.by_record), target_bound=target)
 
     def describe(self) -> dict[str, Any]:
         """Public settings: a target bound may be the confidential bound of another fit."""

@@ -33,7 +33,8 @@ class Truncated(PseudoPosteriorMechanism):
     cap : float, optional
         M in nats, above 0.
     epsilon : float, optional
-        Of one released draw, above 0, nats; M = epsilon / 2. Exactly one of the two.
+        Of one released draw by the Lipschitz bound, above 0, nats; M = epsilon / 2. Exactly one of
+        the two.
     inner : PseudoPosteriorMechanism, optional
         Whose weights are truncated; `LipschitzWeighted` of the same model if omitted.
 

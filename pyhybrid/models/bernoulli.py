@@ -13,6 +13,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.grid import BernoulliForm
 from pyhybrid.models.levels import (
     OutcomeLevels,
     check_levels_given,
@@ -20,7 +21,7 @@ from pyhybrid.models.levels import (
     level_places,
     outcome_levels,
 )
-from pyhybrid.models.regression import BoundRegression, Parameters
+from pyhybrid.models.regression import BoundRegression, Offset, Parameters
 from pyhybrid.models.rough_fit import LOGIT, rough_fit
 
 __all__ = ["Bernoulli", "BoundBernoulli"]
@@ -28,9 +29,9 @@ __all__ = ["Bernoulli", "BoundBernoulli"]
 
 @dataclass(frozen=True)
 class Bernoulli(LinearModel):
-    r"""An outcome with two levels: the second one with probability :math:`1/(1+\exp(-x_i'\beta))`.
+    r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
 
-    Released values have the dtype, and for categories the order, of the data.
+    o_i is the offset. Released values have the dtype, and for categories the order, of the data.
 
     Parameters
     ----------
@@ -89,20 +90,33 @@ class Bernoulli(LinearModel):
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Nothing beyond the levels, which are checked when the outcome is coded."""
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
-        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * (parameters["beta"] @ X.T)))
+        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * (parameters["beta"] @ X.T + offset)))
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate, shape (n,): 1 for the second level."""
-        probability = expit(X @ parameters["beta"])
+        probability = expit(X @ parameters["beta"] + offset)
         return np.asarray(rng.random(X.shape[0]) < probability, dtype=np.float64)
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def grid_form(self, columns: tuple[str, ...]) -> BernoulliForm | None:
+        """With an intercept alone, under either prior."""
+        alone = columns == ("Intercept",)
+        return BernoulliForm(prior_sd=self.intercept_prior_sd) if alone else None
+
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """The mode of beta, roughly; finite where predictors separate the levels."""
-        fit = rough_fit(y, X, weight, LOGIT)
+        fit = rough_fit(y, X, weight, LOGIT, offset)
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
 

@@ -15,7 +15,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
 from pyhybrid.models.grid import BetaForm
 from pyhybrid.models.proportions import ProportionModel
-from pyhybrid.models.regression import Parameters
+from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.rough_fit import cholesky_or_diagonal
 
 __all__ = ["Beta"]
@@ -49,7 +49,7 @@ class Beta(ProportionModel):
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Within the bounds, and no predictors."""
-        if design.columns != ("Intercept",):
+        if design.columns != ("Intercept",) or design.has_offset:
             raise InvalidInput(
                 f"Beta takes no predictors, formula must be 'outcome ~ 1': found {self.formula!r}; "
                 "use BetaRegression"
@@ -60,7 +60,9 @@ class Beta(ProportionModel):
         """It has no predictors."""
         return BetaForm()
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log Beta(y | lambda phi, lambda (1 - phi)), shape (S, b), in nats, unit scale."""
         beta1 = (parameters["lambda"] * parameters["phi"])[:, None]
         beta2 = (parameters["lambda"] * (1 - parameters["phi"]))[:, None]
@@ -69,13 +71,19 @@ class Beta(ProportionModel):
         )
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate on the unit scale, shape (n,)."""
         beta1 = parameters["lambda"] * parameters["phi"]
         return rng.beta(beta1, parameters["lambda"] * (1 - parameters["phi"]), size=X.shape[0])
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """The mode and its curvature, and the sums that stand for the records."""
         total, ones = float(weight.sum()), float(weight @ np.log(y))
         zeros = float(weight @ np.log1p(-y))
@@ -98,7 +106,7 @@ class Beta(ProportionModel):
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """No design; and no rows where the sums stand for them."""
-        del data["X"], data["K"]
+        del data["X"], data["K"], data["offsets"]
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data

@@ -11,7 +11,7 @@ from scipy.special import betaln, digamma, expit, logit, polygamma
 from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.proportions import ProportionModel
-from pyhybrid.models.regression import Parameters
+from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.rough_fit import LOGIT, SizedLikelihood, rough_fit, scored_fit
 
 __all__ = ["BetaRegression"]
@@ -21,7 +21,7 @@ _SMALLEST = 0.1  # lambda is above it
 
 @dataclass(frozen=True)
 class BetaRegression(LinearModel, ProportionModel):
-    r"""An outcome in an interval with predictors: mean expit(x_i' beta), size lambda.
+    r"""An outcome in an interval with predictors: mean expit(o_i + x_i' beta), size lambda.
 
     Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`.
 
@@ -41,21 +41,29 @@ class BetaRegression(LinearModel, ProportionModel):
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log Beta(y | lambda mu, lambda (1 - mu)), shape (S, b), in nats, unit scale."""
-        return _log_density(y, parameters["beta"] @ X.T, parameters["lambda"][:, None])
+        return _log_density(y, parameters["beta"] @ X.T + offset, parameters["lambda"][:, None])
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate on the unit scale, shape (n,)."""
-        eta, size = X @ parameters["beta"], parameters["lambda"]
+        eta, size = X @ parameters["beta"] + offset, parameters["lambda"]
         # A mean that rounds to 0 or 1 leaves no beta distribution; it is at the edge then.
         smallest = np.finfo(np.float64).tiny
         beta1, beta2 = (np.maximum(size * expit(sign * eta), smallest) for sign in (1, -1))
         return np.asarray(rng.beta(beta1, beta2), dtype=np.float64)
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """The mode of beta and lambda, roughly, from a quasi-binomial fit on."""
         target = logit(y)
         likelihood = SizedLikelihood(
@@ -64,8 +72,8 @@ class BetaRegression(LinearModel, ProportionModel):
             curvature=lambda eta, t: _curvature(np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
             bounds=(-5.0, 18.0),  # of t = log(lambda - 0.1)
         )
-        start = rough_fit(y, X, weight, LOGIT).center
-        fit = scored_fit(likelihood, X, weight, start)
+        start = rough_fit(y, X, weight, LOGIT, offset).center
+        fit = scored_fit(likelihood, X, weight, start, offset)
         return {
             **quadratic(X, fit.center, fit.slope, fit.curvature),
             "center_lambda": fit.log_size,

@@ -184,7 +184,7 @@ def _arithmetic(factor: Factor, node: ast.expr, df: pd.DataFrame, state: State) 
         return _compared(factor, node, df, of)
     assert isinstance(node, ast.Call)
     name = ast.unparse(node.func)
-    if name == "I":
+    if name in ("I", "offset"):
         return of(node.args[0])
     if name in _BASES:
         return _basis(factor, node, df, state)[:, 0]

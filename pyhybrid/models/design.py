@@ -18,6 +18,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.formula import parse_formula
+from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.recoding import all_records_terms
 from pyhybrid.models.tables import Coding, code_table, row_label, term_of
 
@@ -36,6 +37,8 @@ class Design:
         Outcome as floats, finite.
     X : ndarray, shape (n, K)
         Design matrix of full column rank.
+    offset : ndarray, shape (n,)
+        What ``offset()`` adds to the linear predictor; 0 without one.
     columns : tuple of str
         Names of its columns.
     predictors : tuple of str
@@ -49,13 +52,23 @@ class Design:
     outcome: str
     y: FloatArray
     X: FloatArray
+    offset: FloatArray
     columns: tuple[str, ...]
     predictors: tuple[str, ...]
     data_dependent: tuple[str, ...] = ()
     coding: Coding | None = field(default=None, repr=False)
 
+    @property
+    def has_offset(self) -> bool:
+        """True if the formula has an ``offset()``."""
+        return self.coding is not None and bool(self.coding.formula.offsets)
+
     def matrix_of(self, df: pd.DataFrame) -> FloatArray:
-        """Design matrix (n, K) of another table, coded as this one's.
+        """Design matrix (n, K) of another table; see `recoded`."""
+        return self.recoded(df).X
+
+    def recoded(self, df: pd.DataFrame) -> Matrix:
+        """Design matrix and offset of another table, coded as this one's.
 
         Raises
         ------
@@ -64,7 +77,7 @@ class Design:
             row.
         """
         assert self.coding is not None
-        return code_table(self.coding.formula, df, self.coding)[0].X
+        return code_table(self.coding.formula, df, self.coding)[0]
 
 
 def read_design(
@@ -94,6 +107,7 @@ def read_design(
         outcome=parsed.outcome,
         y=y,
         X=made.X,
+        offset=made.offset,
         columns=made.columns,
         predictors=parsed.predictors,
         data_dependent=all_records_terms(coding, df, made.X),

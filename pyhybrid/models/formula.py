@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhybrid.checks import did_you_mean
@@ -19,8 +19,6 @@ from pyhybrid.models.whitelist import FUNCTIONS, Factor, TermReader, no_column
 __all__ = ["Formula", "parse_formula"]
 
 _INSTEAD: Mapping[str, str] = {
-    "offset": "these models have no offset: add the term itself, e.g. + log(exposure), whose "
-    "coefficient is then estimated",
     "center": "write scale(x, scale=FALSE)",
     "standardize": "write scale(x)",
     "cr": "write ns(x, df=4)",
@@ -46,6 +44,7 @@ _CHARACTERS: Mapping[str, str] = {
 _LITERAL = "literal"  # how formulaic marks the intercept
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
+_SUBTRACTED = re.compile(r"-\s*offset\s*\(")
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 
 
@@ -59,16 +58,20 @@ class Formula:
     outcome : str
     terms : tuple of tuple of Factor
         In R's order; the intercept is the term without factors.
+    offsets : tuple of Factor
+        What is added to the linear predictor without a coefficient.
     """
 
     text: str
     outcome: str
     terms: tuple[tuple[Factor, ...], ...]
+    offsets: tuple[Factor, ...] = ()
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """Each factor once, in the order in which the terms name them."""
-        return tuple({f.text: f for term in self.terms for f in term}.values())
+        own = (f for term in self.terms for f in term)
+        return tuple({f.text: f for f in (*own, *self.offsets)}.values())
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -99,6 +102,8 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         if character in _bare(right):
             raise InvalidInput(f"formula {formula!r} must have {instead}")
     _check_calls(formula, _bare(right))
+    if _SUBTRACTED.search(_bare(right)):
+        raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
     terms = tuple(
         tuple(
             _factor(each, formula, columns)
@@ -107,10 +112,26 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         )
         for term in _terms(formula, right, [c for c in columns if c != outcome])
     )
-    parsed = Formula(text=formula, outcome=outcome, terms=terms)
+    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms))
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
+
+
+def _without_offsets(formula: Formula) -> Formula:
+    """The formula with its offsets set apart from the terms that get coefficients."""
+    found = [f for f in formula.factors if f.is_offset]
+    kept = tuple(term for term in formula.terms if not any(f.is_offset for f in term))
+    if any(f.is_offset for term in formula.terms if len(term) > 1 for f in term):
+        raise InvalidInput(
+            f"formula {formula.text!r} must have offset() as a term of its own: {found[0].text!r} "
+            "is multiplied by another term"
+        )
+    if not kept:
+        raise InvalidInput(
+            f"formula {formula.text!r} must have a term beside offset(): leave the intercept in"
+        )
+    return replace(formula, terms=kept, offsets=tuple(found))
 
 
 def _bare(text: str) -> str:

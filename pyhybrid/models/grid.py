@@ -19,6 +19,7 @@ from pyhybrid.errors import InvalidInput
 
 __all__ = [
     "Axis",
+    "BernoulliForm",
     "BetaForm",
     "GridForm",
     "NegativeBinomialForm",
@@ -189,6 +190,29 @@ class PoissonForm:
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """The prior of one coefficient."""
         return _of_intercept(at["log_mean"], self.prior_sd)
+
+
+@dataclass(frozen=True)
+class BernoulliForm:
+    """Bernoulli with an intercept: beta, the logit of the second level's probability.
+
+    `prior_sd` is the intercept's under ``prior="normal"``; None for the published prior.
+    """
+
+    axes: tuple[Axis, ...] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
+    prior_sd: float | None = None
+
+    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """beta (C, 1)."""
+        return {"beta": at["logit"][:, None]}
+
+    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """logit."""
+        return {"logit": parameters["beta"][:, 0]}
+
+    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
+        """The prior of one coefficient."""
+        return _of_intercept(at["logit"], self.prior_sd)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ class Matrix:
     Attributes
     ----------
     X : ndarray, shape (n, K)
+    offset : ndarray, shape (n,)
+        Sum of the offsets; 0 without any.
     columns, terms : tuple of str, length K
         Name of each column, which may hold a level, and of the term it belongs to, which does not.
     spec : object
@@ -31,6 +33,7 @@ class Matrix:
     """
 
     X: FloatArray
+    offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
     spec: Any
@@ -62,7 +65,18 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
         str(part.term) for part in made.model_spec.structure for _ in range(len(part.columns))
     )
     columns = tuple(str(column) for column in made.columns)
-    return Matrix(X=X, columns=columns, terms=terms, spec=made.model_spec)
+    offset = _offset([coded[factor.text] for factor in formula.offsets], n)
+    return Matrix(X=X, offset=offset, columns=columns, terms=terms, spec=made.model_spec)
+
+
+def _offset(parts: list[Coded], n: int) -> FloatArray:
+    """Sum of the offsets, shape (n,); infinite where it overflows."""
+    total = np.zeros(n)
+    for part in parts:
+        assert isinstance(part, Numbers)
+        with np.errstate(over="ignore"):
+            total = total + part.values[:, 0]
+    return total
 
 
 def _terms(formula: Formula) -> Any:

@@ -12,7 +12,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import quadratic
 from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.grid import NegativeBinomialForm
-from pyhybrid.models.regression import Parameters
+from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
 
 __all__ = ["NegativeBinomial"]
@@ -20,7 +20,7 @@ __all__ = ["NegativeBinomial"]
 
 @dataclass(frozen=True)
 class NegativeBinomial(CountModel):
-    r"""Counts with log link: mean :math:`\mu_i = \exp(x_i'\beta)`, variance mu + mu^2 / phi.
+    r"""Counts with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`, variance mu + mu^2 / phi.
 
     Priors: 1/phi ~ half-Cauchy(0, 5); beta ~ MVN(0, diag(s) L L' diag(s)), L ~ LKJ-Cholesky(6),
     s ~ half-t_3(0, 1), or independent normals.
@@ -41,16 +41,22 @@ class NegativeBinomial(CountModel):
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log NB(y | mu, phi), shape (S, b), in nats."""
-        return _log_density(y, parameters["beta"] @ X.T, parameters["phi"][:, None])
+        return _log_density(y, parameters["beta"] @ X.T + offset, parameters["phi"][:, None])
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate, shape (n,)."""
         phi = parameters["phi"]
-        mu = np.exp(X @ parameters["beta"])
+        mu = np.exp(X @ parameters["beta"] + offset)
         try:
             # A gamma mixture of Poissons, the definition; numpy's own sampler needs phi/(phi+mu).
             return rng.poisson(rng.gamma(phi, mu / phi)).astype(np.float64)
@@ -61,7 +67,9 @@ class NegativeBinomial(CountModel):
         """With an intercept alone under the published prior."""
         return NegativeBinomialForm() if self.plain_intercept(columns) else None
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """The mode of beta and 1/phi, roughly, from a Poisson fit on."""
         likelihood = SizedLikelihood(
             log_lik=lambda eta, t: _log_density(y, _clipped(eta), np.exp(-t)),
@@ -71,8 +79,8 @@ class NegativeBinomial(CountModel):
             ),
             bounds=(-7.0, 7.0),  # of t = log(1/phi)
         )
-        start = rough_fit(y, X, weight, LOG_LINEAR).center
-        fit = scored_fit(likelihood, X, weight, start)
+        start = rough_fit(y, X, weight, LOG_LINEAR, offset).center
+        fit = scored_fit(likelihood, X, weight, start, offset)
         return {
             **quadratic(X, fit.center, fit.slope, fit.curvature),
             "center_rphi": fit.log_size,

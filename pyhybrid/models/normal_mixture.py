@@ -13,7 +13,7 @@ from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.engines.base import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
-from pyhybrid.models.regression import BoundRegression, Parameters
+from pyhybrid.models.regression import BoundRegression, Offset, Parameters
 from pyhybrid.models.rough_mixture import rough_mixture
 from pyhybrid.models.transformed import TransformedModel
 from pyhybrid.privacy.cap import Cap
@@ -30,7 +30,7 @@ _OUTCOMES_MONITORED = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
 class MixtureRegression(TransformedModel):
     r"""A finite mixture of normal regressions of the transformed outcome.
 
-    :math:`t(y_i) \sim \sum_k \pi_k N(x_i'\beta_k, \sigma_k^2)` with the component of a record
+    :math:`t(y_i) \sim \sum_k \pi_k N(o_i + x_i'\beta_k, \sigma_k^2)` with the component of a record
     summed out: the log-likelihood of a record is that of the whole mixture. Priors: pi ~
     Dirichlet(a/C, ..., a/C), a ~ Gamma(1, 1); beta_k and sigma_k as in `NormalRegression`, the
     scales s and correlations Omega shared by the components. `n_components` may be more than
@@ -81,30 +81,38 @@ class MixtureRegression(TransformedModel):
         """Public settings, with the number of components."""
         return {**super().describe(), "n_components": self.n_components}
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log of the mixture density of t(y), shape (S, b), in nats."""
         beta, sigma = parameters["beta"], parameters["sigma"]  # (S, K, C), (S, C)
         constant = parameters["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
         total = None
         for k in range(sigma.shape[1]):
-            z = (y - beta[:, :, k] @ X.T) / sigma[:, k, None]
+            z = (y - offset - beta[:, :, k] @ X.T) / sigma[:, k, None]
             own = constant[:, k, None] - z**2 / 2
             total = own if total is None else np.logaddexp(total, own)
         return np.asarray(total)
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate of t(y), shape (n,): a component for each record, then its normal."""
         proportion = np.exp(parameters["log_proportion"])
         component = rng.choice(proportion.size, size=X.shape[0], p=proportion / proportion.sum())
         mean = np.einsum("nk,kn->n", X, parameters["beta"][:, component])
         noise = rng.standard_normal(X.shape[0])
-        return np.asarray(mean + parameters["sigma"][component] * noise)
+        return np.asarray(mean + offset + parameters["sigma"][component] * noise)
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """EM; see `pyhybrid.models.rough_mixture`."""
-        fit = rough_mixture(y, X, weight, self.n_components)
+        fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
         # Where no records are, pi_k follows its prior: log pi_k about psi(a/C) - log(n).
@@ -158,10 +166,10 @@ class BoundMixture(BoundRegression):
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels.
 
-        Seven quantiles of the outcome at four designs: the mean one and three records', chosen by
-        their least-squares means. Shape (chains, draws, 28), nats.
+        Seven quantiles of the outcome, less the offset, at four designs: the mean one and three
+        records', chosen by their least-squares means. Shape (chains, draws, 28), nats.
         """
-        y, X = self.design.y, self.design.X
+        y, X = self.design.y - self.design.offset, self.design.X
         points = np.quantile(y, _OUTCOMES_MONITORED)
         order = np.argsort(X @ np.linalg.lstsq(X, y, rcond=None)[0], kind="stable")
         rows = [order[round(q * (order.size - 1))] for q in _ROWS_MONITORED]

@@ -10,7 +10,7 @@ import numpy as np
 from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.grid import NormalForm
-from pyhybrid.models.regression import Parameters
+from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.transformed import TransformedModel
 
 __all__ = ["NormalRegression"]
@@ -22,7 +22,7 @@ _ROUNDS = 3  # of least squares and sigma
 
 @dataclass(frozen=True)
 class NormalRegression(LinearModel, TransformedModel):
-    r"""A continuous outcome, transformed, with mean :math:`x_i'\beta` and deviation sigma.
+    r"""A continuous outcome, transformed, with mean :math:`o_i + x_i'\beta` and deviation sigma.
 
     Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
     coefficient, or independent normals; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and
@@ -46,26 +46,35 @@ class NormalRegression(LinearModel, TransformedModel):
     program_name: ClassVar[str] = "normal_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log of the density of t(y), shape (S, b), in nats."""
         sigma = parameters["sigma"].reshape(-1, 1)
         beta = parameters["beta"].reshape(sigma.size, -1)
-        z = (y - beta @ X.T) / sigma
+        z = (y - offset - beta @ X.T) / sigma
         return np.asarray(-np.log(sigma) - _HALF_LOG_2PI - z**2 / 2)
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate of t(y), shape (n,)."""
         noise = rng.standard_normal(X.shape[0])
-        return np.asarray(X @ parameters["beta"] + parameters["sigma"] * noise)
+        return np.asarray(X @ parameters["beta"] + offset + parameters["sigma"] * noise)
 
     def grid_form(self, columns: tuple[str, ...]) -> NormalForm | None:
         """With an intercept alone under the published prior."""
         return NormalForm(min_sd=self.min_sd) if self.plain_intercept(columns) else None
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """Least squares, with the ridge that a standard normal prior is."""
+        y = y - offset
         total = max(float(weight.sum()), 1.0)
         smallest = max(1e-6 * float(np.std(y)), 1e-150)
         sd, center = 1.0, np.zeros(X.shape[1])

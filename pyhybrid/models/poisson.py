@@ -12,7 +12,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.models.coefficients import quadratic
 from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.grid import PoissonForm
-from pyhybrid.models.regression import Parameters
+from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 
 __all__ = ["Poisson"]
@@ -20,7 +20,9 @@ __all__ = ["Poisson"]
 
 @dataclass(frozen=True)
 class Poisson(CountModel):
-    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
+    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
+
+    o_i is the offset, 0 without ``offset()`` in the formula.
 
     Priors on beta as in `NegativeBinomial`.
 
@@ -40,17 +42,23 @@ class Poisson(CountModel):
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
         """log Poisson(y | mu), shape (S, b), in nats."""
-        eta = parameters["beta"] @ X.T
+        eta = parameters["beta"] @ X.T + offset
         return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
 
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate, shape (n,)."""
         try:
-            return rng.poisson(np.exp(X @ parameters["beta"])).astype(np.float64)
+            return rng.poisson(np.exp(X @ parameters["beta"] + offset)).astype(np.float64)
         except ValueError as error:
             raise draw_counts_error(error) from None
 
@@ -58,7 +66,9 @@ class Poisson(CountModel):
         """With an intercept alone under the published prior."""
         return PoissonForm() if self.plain_intercept(columns) else None
 
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """The mode of beta, roughly."""
-        fit = rough_fit(y, X, weight, LOG_LINEAR)
+        fit = rough_fit(y, X, weight, LOG_LINEAR, offset)
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)

@@ -24,13 +24,16 @@ from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_decimals
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
+from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundRegression", "Parameters", "RegressionModel"]
+__all__ = ["BoundRegression", "Offset", "Parameters", "RegressionModel"]
 
 Parameters = Mapping[str, FloatArray]
+Offset = FloatArray | float
+"""Added to the linear predictor of each row."""
 _BLOCK_ELEMENTS = 2_000_000
 # How hints change where starting points are spread: standard deviations grow, an information falls
 # by the square.
@@ -51,7 +54,8 @@ class RegressionModel(ABC):
     Parameters
     ----------
     formula : str
-        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``.
+        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``. An
+        ``offset(log(days))`` is added to the linear predictor without a coefficient: rates per day.
     """
 
     formula: str
@@ -124,17 +128,25 @@ class RegressionModel(ABC):
         """Raise InvalidInput, naming the first row, for outcomes outside the support."""
 
     @abstractmethod
-    def log_lik(self, parameters: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
-        """Unweighted log-likelihood in nats, shape (S, b), of rows y (b,), X (b, K)."""
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
 
     @abstractmethod
     def draw_outcome(
-        self, parameters: Parameters, X: FloatArray, rng: np.random.Generator
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def rough_fit(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
         """Stan data that say where the sampler looks first; they do not move the posterior."""
 
 
@@ -211,7 +223,8 @@ class BoundRegression:
     @property
     def grid_form(self) -> GridForm | None:
         """How the parameters lie on a grid; None if they do not."""
-        return self.model.grid_form(self.design.columns)
+        # With an offset the coordinates are no longer those of the mean that the ends suit.
+        return None if self.design.has_offset else self.model.grid_form(self.design.columns)
 
     @property
     def decimals_given(self) -> bool:
@@ -226,8 +239,9 @@ class BoundRegression:
 
     @cached_property
     def rows(self) -> Rows:
-        """Distinct rows of (outcome, predictors)."""
-        return distinct_rows(np.column_stack([self.design.y, self.design.X]))
+        """Distinct rows of (outcome, predictors, offset)."""
+        own = self.design
+        return distinct_rows(np.column_stack([own.y, own.X, own.offset]))
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -246,7 +260,8 @@ class BoundRegression:
         clip = None if cap is None else Cap.of(cap)
         rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
-        hints = self._hints(y, X, rows.frequency * weights)
+        offset = self.design.offset[rows.first]
+        hints = self._hints(y, X, rows.frequency * weights, offset)
         for name in hints.keys() & _POWER_OF_DISPERSION.keys():
             hints[name] = dispersion ** _POWER_OF_DISPERSION[name] * hints[name]
         data = {
@@ -258,14 +273,17 @@ class BoundRegression:
             "frequency": rows.frequency,
             "weights": weights,
             "X": X,
+            "offsets": offset,
             **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
         return self.model.shape_data(data)
 
-    def _hints(self, y: FloatArray, X: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    def _hints(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
+    ) -> dict[str, Any]:
         try:
-            return self.model.rough_fit(y, X, weight)
+            return self.model.rough_fit(y, X, weight, offset)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise InvalidInput(
                 f"outcome and predictors must be of a size that can be fitted ({error}): "
@@ -282,12 +300,15 @@ class BoundRegression:
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
+        first = self.rows.first
+        y, X, offset = self.design.y[first], self.design.X[first], self.design.offset[first]
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        alike = bool((X[0] == X).all())  # one linear predictor serves all rows by broadcasting
+        # One linear predictor serves all rows by broadcasting.
+        alike = bool((X[0] == X).all() and (offset[0] == offset).all())
         for start in range(0, y.size, size):
             chosen = slice(start, start + size)
-            yield self.model.log_lik(parameters, y[chosen], X[:1] if alike else X[chosen])
+            read = slice(0, 1) if alike else chosen
+            yield self.model.log_lik(parameters, y[chosen], X[read], offset[read])
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood and the prior scales of the coefficients.
@@ -305,16 +326,16 @@ class BoundRegression:
     ) -> pd.DataFrame:
         """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
-        X = self.design.X if given is None else self._design_of(given)
+        own = self.design if given is None else self._design_of(given)
         like = self.table[self.design.outcome]
 
         def outcomes_of(rows: Any) -> FloatArray:
-            values = self.model.draw_outcome(parameters, X[rows], rng)
+            values = self.model.draw_outcome(parameters, own.X[rows], rng, own.offset[rows])
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
 
-        values = draw_within(outcomes_of, len(X), self.model.support(like.dtype))
+        values = draw_within(outcomes_of, self.n, self.model.support(like.dtype))
         return self.released(values, like).to_frame()
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
@@ -322,11 +343,11 @@ class BoundRegression:
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
 
-    def _design_of(self, given: pd.DataFrame) -> FloatArray:
-        """Design matrix of a table whose predictors may be synthetic, coded as the data's are."""
+    def _design_of(self, given: pd.DataFrame) -> Design | Matrix:
+        """Matrix and offset of a table whose predictors may be synthetic, coded as the data's."""
         if all(given[name].equals(self.table[name]) for name in self.predictors):
-            return self.design.X
-        return self.design.matrix_of(given)
+            return self.design
+        return self.design.recoded(given)
 
 
 def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:

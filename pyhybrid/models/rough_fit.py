@@ -71,26 +71,36 @@ class RoughFit:
     variance: FloatArray
 
 
-def rough_fit(y: FloatArray, X: FloatArray, weight: FloatArray, family: Family) -> RoughFit:
-    """Fit y (d,) on X (d, K) under frequency x record weights (d,)."""
+def rough_fit(
+    y: FloatArray,
+    X: FloatArray,
+    weight: FloatArray,
+    family: Family,
+    offset: FloatArray | float = 0.0,
+) -> RoughFit:
+    """Fit y (d,) on X (d, K) and offset (d,) under frequency x record weights (d,)."""
     size = _column_sizes(X)
     scaled = X / size  # steps of the optimiser have one length for all coefficients
     ridge = np.diag(_RIDGE / size**2)
 
     def loss(beta: FloatArray) -> float:
-        eta = scaled @ beta
+        eta = scaled @ beta + offset
         return float(weight @ (family.partition(eta) - y * eta) + beta @ ridge @ beta / 2)
 
     def gradient(beta: FloatArray) -> FloatArray:
-        return np.asarray(scaled.T @ (weight * (family.mean(scaled @ beta) - y)) + ridge @ beta)
+        return np.asarray(
+            scaled.T @ (weight * (family.mean(scaled @ beta + offset) - y)) + ridge @ beta
+        )
 
     def curvature(beta: FloatArray) -> FloatArray:
-        return np.asarray((scaled.T * (weight * family.variance(scaled @ beta))) @ scaled + ridge)
+        return np.asarray(
+            (scaled.T * (weight * family.variance(scaled @ beta + offset))) @ scaled + ridge
+        )
 
     start = np.zeros(X.shape[1])
     fit = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact")
     center = (fit.x if np.isfinite(fit.x).all() else start) / size
-    eta = X @ center
+    eta = X @ center + offset
     return RoughFit(center=center, fitted=family.mean(eta), variance=family.variance(eta))
 
 
@@ -146,12 +156,19 @@ class ScoredFit:
 
 
 def scored_fit(
-    likelihood: SizedLikelihood, X: FloatArray, weight: FloatArray, start: FloatArray
+    likelihood: SizedLikelihood,
+    X: FloatArray,
+    weight: FloatArray,
+    start: FloatArray,
+    offset: FloatArray | float = 0.0,
 ) -> ScoredFit:
     """Fisher scoring for the coefficients and, between its steps, a search for the size."""
 
     def loss(t: float, beta: FloatArray) -> float:
-        value = -float(weight @ likelihood.log_lik(X @ beta, t)) + _RIDGE * float(beta @ beta) / 2
+        value = (
+            -float(weight @ likelihood.log_lik(X @ beta + offset, t))
+            + _RIDGE * float(beta @ beta) / 2
+        )
         return value if np.isfinite(value) else np.inf
 
     def best_size(beta: FloatArray) -> float:
@@ -160,7 +177,7 @@ def scored_fit(
 
     beta, t = start, best_size(start)
     for _ in range(_SCORING_STEPS):
-        eta = X @ beta
+        eta = X @ beta + offset
         information = (X.T * (weight * likelihood.curvature(eta, t))) @ X
         gradient = X.T @ (weight * likelihood.slope(eta, t)) - _RIDGE * beta
         step = np.linalg.solve(information + _RIDGE * np.eye(beta.size), gradient)
@@ -169,7 +186,7 @@ def scored_fit(
         t = best_size(beta)
         if length * np.sqrt(abs(gradient @ step)) < _ENOUGH and abs(t - before) < _ENOUGH:
             break
-    eta = X @ beta
+    eta = X @ beta + offset
     width = 1e-2
     around = [loss(t + shift, beta) for shift in (-width, 0.0, width)]
     bend = (around[0] - 2 * around[1] + around[2]) / width**2

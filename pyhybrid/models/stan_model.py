@@ -185,6 +185,12 @@ class StanModel:
                 f"formula must have the outcome {self.outcome!r} on its left: found "
                 f"{design.outcome!r}"
             )
+        if design.has_offset:
+            raise InvalidInput(
+                f"formula gives a program its design matrix X alone: found offset() in "
+                f"{self.formula!r}; hand the exposure over in data= and name its column in "
+                "predictors="
+            )
         unknown = [name for name in self.predictors if name not in df.columns]
         if unknown:
             raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")

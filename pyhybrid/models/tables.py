@@ -65,6 +65,10 @@ def code_table(
         label = row_label(df.index, int(infinite[0, 0]))
         named = term_of(made.terms, int(infinite[0, 1]))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
+    beyond = np.flatnonzero(~np.isfinite(made.offset))
+    if beyond.size:  # a sum of finite numbers
+        label = row_label(df.index, int(beyond[0]))
+        raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     return made, Coding(formula=formula, state=state, spec=made.spec)
 
 

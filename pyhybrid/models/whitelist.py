@@ -27,6 +27,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "ns": ("x", "df", "knots", "intercept", "Boundary_knots"),
     "bs": ("x", "df", "knots", "degree", "intercept", "Boundary_knots"),
     "cut": ("x", "breaks", "labels", "include_lowest", "right"),
+    "offset": ("x",),
     **dict.fromkeys(_ELEMENTWISE, ("x",)),
     "log": ("x", "base"),
 }
@@ -69,6 +70,11 @@ class Factor:
     def tree(self) -> ast.expr:
         """Syntax tree of the factor."""
         return ast.parse(self.source, mode="eval").body
+
+    @property
+    def is_offset(self) -> bool:
+        """True if the factor is added to the linear predictor as it is, without a coefficient."""
+        return self.source.startswith("offset(")
 
 
 def no_column(formula: str, name: str, columns: Sequence[str]) -> InvalidInput:

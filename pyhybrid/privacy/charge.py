@@ -151,6 +151,10 @@ class PrivacyCharge:
         return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
 
     def _check_account(self) -> None:
+        for name in ("loss_range", "mu", "mu_standard_error"):
+            value = getattr(self, name)
+            if value is not None and check_finite(value, name) < 0:
+                raise InvalidInput(f"{name} must be >= 0: found {value:g}")
         needed = {"gaussian": self.mu, "range": self.loss_range, "lipschitz": self.bound}
         if needed[self.accounting] is None:
             name = "mu" if self.accounting == "gaussian" else "loss_range"
@@ -181,11 +185,11 @@ class PrivacyCharge:
                 **sides,
             )
         if accounting == "range":
-            if self.loss_range is None or not math.isfinite(self.loss_range):
+            if self.loss_range is None:
                 return None
             return epsilon_of_range(self.safety_factor * self.loss_range, kind=self.kind, **sides)
         at = self.delta if delta is None else delta
-        if self.mu is None or not math.isfinite(self.mu) or at == 0:
+        if self.mu is None or at == 0:
             return None
         return round_up(epsilon_of_mu(self.mu_of_release, at))
 
@@ -273,7 +277,7 @@ class PrivacyCharge:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
-        is no row."""
+        is no row, and accounts if there are any."""
         fields = asdict(self)
         del fields["seal"]
         if self.unit is None:  # as charges were stored before there were units
@@ -286,7 +290,7 @@ class PrivacyCharge:
     def public(self) -> dict[str, Any]:
         """The fields that may be published, with epsilon by each accounting; no bound, no range."""
         shown = {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
-        if self.kind == STRICT or not self._counted:
+        if self.kind == STRICT or self.mu is None:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
         return {**shown, **others}

@@ -10,12 +10,13 @@ from typing import Any
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, shown
-from pyhybrid.privacy.gaussian_curve import compose_mu
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown
+from pyhybrid.privacy.gaussian_curve import compose_mu, epsilon_of_mu
 
 __all__ = [
     "compose",
     "compose_charges",
+    "spent",
 ]
 
 
@@ -23,7 +24,10 @@ _PRICE_FIELDS = ("density_above_one", "safety_factor")
 
 
 def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:
-    """Sequential composition: the sum of the epsilons of charges of one kind and relation.
+    """Sequential composition of charges of one kind and relation.
+
+    Epsilons add. Those counted by the Gaussian limit, at one delta, first compose by squares of
+    their mu; the whole is then an epsilon at that delta.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
     Raises
     ------
     InvalidInput
-        If kinds, relations or units of privacy differ and `allow_unlike` is False.
+        If kinds, relations, units of privacy or deltas differ and `allow_unlike` is False.
     """
     labels = sorted({f"{c.kind}, {c.relation} {c.protected}" for c in charges})
     if len(labels) > 1 and not allow_unlike:
@@ -48,7 +52,35 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
             f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
             "a sum of unlike charges is no guarantee, pass allow_unlike=True to add all the same"
         )
-    return add_epsilons(charge.epsilon for charge in charges)
+    deltas = sorted({c.delta for c in charges if c.accounting == "gaussian"})
+    if len(deltas) > 1:
+        if not allow_unlike:
+            raise InvalidInput(
+                "charges counted by the Gaussian limit must be at one delta: found "
+                f"{', '.join(f'{delta:g}' for delta in deltas)}"
+            )
+        return add_epsilons(charge.epsilon for charge in charges)
+    mus = [charge.mu_of_release for charge in charges if charge.accounting == "gaussian"]
+    plain = [charge.epsilon for charge in charges if charge.accounting != "gaussian"]
+    return spent(mus, plain, deltas[0] if deltas else None)
+
+
+def spent(mus: Sequence[float], epsilons: Sequence[float], delta: float | None) -> float:
+    """Epsilon, at `delta` if there is any mu, of mu-GDP releases and of epsilon-DP ones together.
+
+    Parameters
+    ----------
+    mus : sequence of float
+        Of whole releases under their relation; they compose by squares.
+    epsilons : sequence of float
+        Of the others; they add, and to what the mus cost.
+    delta : float or None
+        Needed if there is any mu.
+    """
+    if not mus:
+        return add_epsilons(epsilons)
+    assert delta is not None
+    return add_epsilons([round_up(epsilon_of_mu(compose_mu(mus), delta)), *epsilons])
 
 
 def compose_charges(

@@ -18,17 +18,21 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+from scipy.special import ndtri
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.privacy.ranges import ranges_of
 from pyhybrid.privacy.recomputed import WeightsWithout, moved_terms
+from pyhybrid.privacy.terms import IntArray
 
 __all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 
@@ -36,8 +40,9 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
 _EXAMINED = 200  # records whose limit is checked: those that move most
+_DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
-_RECOUNTED = 25_000_000  # elements of a matrix in which all weights are recomputed
+_RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
 
 
 class WeightsWithoutRecords(Protocol):
@@ -113,7 +118,10 @@ def local_account(
     -----
     Deviations and ranges are computed for all records. The limit, and the deviation under the
     posterior without the record, are computed for the 200 records whose terms move most: no other
-    comes near them unless its deviation more than doubles without it.
+    comes near them unless its deviation more than doubles without it. Where more than 600 records
+    move the weights of others, their changes are computed for those whose terms move most and for
+    the 200 with the lowest and the 200 with the highest weights: a record moves the weights of
+    others the more, the farther out its own is.
     """
     ranges = ranges_of(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)
@@ -121,40 +129,39 @@ def local_account(
     deviations[alpha == 0] = 0.0
     chosen = _largest(deviations, ranges)
     own_terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
-    limits = [_limit(own_terms, chains)]
+    limits = [_Examined.of(own_terms, chains)]
     recounted = 0
     if isinstance(without, WeightsWithout):
-        terms, recounted = moved_terms(log_lik, without), n_draws
-        if without.movers.size:
-            ranges[without.movers] = np.fmax(ranges[without.movers], _spread(terms))
-            limits.append(_limit(terms, chains))
-            _raise(deviations, without.movers, limits[1])
+        recounted, movers = n_draws, _watched(without, chosen)
+        if movers.size:
+            terms = moved_terms(log_lik, without, movers)
+            ranges[movers] = np.fmax(ranges[movers], _spread(terms))
+            limits.append(_Examined.of(terms, chains))
+            _raise(deviations, movers, limits[1])
     elif without is not None:
-        thinned = _thinned(n_draws, log_lik.n)
-        recounted = thinned.size
-        terms = without.terms(columns_of(log_lik.at(thinned), np.arange(log_lik.n)))
-        with np.errstate(invalid="ignore"):
-            moved = np.where(np.isfinite(_spread(terms)), terms.std(axis=0), np.inf)
-        ranges, deviations = np.fmax(ranges, _spread(terms)), np.fmax(deviations, moved)
-        own = _largest(moved, _spread(terms))
-        limits.append(_limit(terms[:, own], chains if recounted == n_draws else 1))
+        recounted = n_draws
+        spread, moved = _recount(log_lik, without, n_draws)
+        ranges, deviations = np.fmax(ranges, spread), np.fmax(deviations, moved)
+        own = _largest(moved, spread)
+        terms = np.concatenate([part[:, own] for part in _slices(log_lik, without, n_draws)])
+        limits.append(_Examined.of(terms, chains))
         _raise(deviations, own, limits[1])
     _raise(deviations, chosen, limits[0])
-    top = max(limits, key=lambda limit: limit.overall if limit is not None else np.inf)
-    known = all(limit is not None for limit in limits)
+    top = max(limits, key=lambda examined: examined.overall)
+    mu = float(deviations.max())
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
         loss_range=float(ranges.max()),
-        mu=float(deviations.max()),
-        mu_standard_error=top.mu.standard_error if top is not None else float("inf"),
-        limit_holds=known and all(limit.reliable for limit in limits if limit is not None),
+        mu=mu,
+        mu_standard_error=top.standard_error,
+        limit_holds=all(examined.holds_within(mu) for examined in limits),
         n_draws=n_draws,
         draws_recounted=recounted,
     )
 
 
-def columns_of(log_lik: LogLik, records: npt.NDArray[np.intp]) -> FloatArray:
+def columns_of(log_lik: LogLik, records: IntArray) -> FloatArray:
     """Log-likelihood of some records, shape (S, k)."""
     rows = log_lik.row_of[records]
     wanted = np.unique(rows)
@@ -177,28 +184,95 @@ def _deviation(block: FloatArray) -> FloatArray:
         return np.asarray(block.std(axis=0))
 
 
-def _largest(*measures: FloatArray) -> npt.NDArray[np.intp]:
+def _largest(*measures: FloatArray) -> IntArray:
     """Records with the largest values of any of the measures."""
     most = min(_EXAMINED, measures[0].size)
     found = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
     return np.unique(np.concatenate(found))
 
 
-def _limit(terms: FloatArray, chains: int) -> GaussianLimit | None:
-    """The limit of terms (S, k), or None where draws or terms do not allow one."""
-    if terms.shape[0] < _FEW_DRAWS * chains:
-        return None
-    return gaussian_limit(np.where(np.isnan(terms), np.inf, terms), chains=chains)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Examined:
+    """Terms (S, k) of some records, and their limit; None where draws do not allow one."""
+
+    terms: FloatArray
+    chains: int
+    limit: GaussianLimit | None
+
+    @classmethod
+    def of(cls, terms: FloatArray, chains: int) -> _Examined:
+        known = np.where(np.isnan(terms), np.inf, terms)
+        enough = terms.shape[0] >= _FEW_DRAWS * chains
+        limit = gaussian_limit(known, chains=chains) if enough else None
+        return cls(terms=known, chains=chains, limit=limit)
+
+    @property
+    def overall(self) -> float:
+        return np.inf if self.limit is None else self.limit.overall
+
+    @property
+    def standard_error(self) -> float:
+        return np.inf if self.limit is None else self.limit.mu.standard_error
+
+    def holds_within(self, mu: float) -> bool:
+        """Whether no record's loss has a heavier tail than that of N(0, mu), mu being charged.
+
+        The limit holds for the record, or its term is so small that it need not: a term
+        a z + b z^2 of a normal z, of range R over draws that reach as far as z_S, is at depth z no
+        farther from its mean than R (z^2 - 1) / z_S^2, which is to be at most z mu.
+        """
+        if self.limit is None or not np.isfinite(mu):
+            return False
+        doubtful = np.flatnonzero(~(self.limit.holds | self.limit.harmless))
+        if not doubtful.size:
+            return True
+        terms = self.terms[:, doubtful]
+        spread = _spread(terms)
+        trusted = (self.limit.mu.pareto_k[doubtful] <= RELIABLE_K) & np.isfinite(spread)
+        if not trusted.all():
+            return False
+        reach = ndtri(1 - 1 / np.maximum(effective_draws(terms, self.chains), 2.0))
+        return bool((spread * (_DEPTH**2 - 1) <= reach**2 * _DEPTH * mu).all())
 
 
-def _raise(
-    deviations: FloatArray, records: npt.NDArray[np.intp], limit: GaussianLimit | None
-) -> None:
-    charged = np.inf if limit is None else limit.mu_charged
+def _raise(deviations: FloatArray, records: IntArray, examined: _Examined) -> None:
+    charged = np.inf if examined.limit is None else examined.limit.mu_charged
     deviations[records] = np.fmax(deviations[records], charged)
 
 
-def _thinned(n_draws: int, n: int) -> npt.NDArray[np.intp]:
-    """Evenly spaced draws, as many as a matrix of n records may have."""
-    most = int(np.clip(_RECOUNTED // n, 2, n_draws))
-    return np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
+def _watched(without: WeightsWithout, chosen: IntArray) -> IntArray:
+    """Of the records that move the weights of others those whose changes are computed."""
+    movers = without.movers
+    if movers.size <= 3 * _EXAMINED:
+        return movers
+    by_weight = movers[np.argsort(without.alpha[movers], kind="stable")]
+    outer = np.concatenate([by_weight[:_EXAMINED], by_weight[-_EXAMINED:]])
+    return np.union1d(np.intersect1d(chosen, movers), outer)
+
+
+def _slices(log_lik: LogLik, without: WeightsWithoutRecords, n_draws: int) -> Iterator[FloatArray]:
+    """T (s, n) of all records, a slice of draws at a time."""
+    everyone, width = np.arange(log_lik.n), max(1, _RECOUNTED // log_lik.n)
+    for start in range(0, n_draws, width):
+        draws = np.arange(start, min(start + width, n_draws))
+        yield without.terms(columns_of(log_lik.at(draws), everyone))
+
+
+def _recount(
+    log_lik: LogLik, without: WeightsWithoutRecords, n_draws: int
+) -> tuple[FloatArray, FloatArray]:
+    """Range and deviation of T of all records, each (n,), infinite where T is not finite."""
+    first, low, high, total, squares = (np.zeros(0) for _ in range(5))
+    for terms in _slices(log_lik, without, n_draws):
+        with np.errstate(invalid="ignore"):
+            if not first.size:
+                first, low, high = terms[0], terms[0], terms[0]
+                total, squares = np.zeros(first.size), np.zeros(first.size)
+            low, high = np.minimum(low, terms.min(axis=0)), np.maximum(high, terms.max(axis=0))
+            moved = terms - first  # a constant cancels, and is best taken off before squares
+            total, squares = total + moved.sum(axis=0), squares + (moved**2).sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        spread = high - low
+        variance = np.maximum(squares / n_draws - (total / n_draws) ** 2, 0.0)
+    bounded = np.isfinite(spread)
+    return np.where(bounded, spread, np.inf), np.sqrt(np.where(bounded, variance, np.inf))

@@ -292,18 +292,41 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
     return np.asarray(weights.terms(matrix))
 
 
-def moved_terms(log_lik: LogLik, weights: WeightsWithout) -> FloatArray:
-    """T of `weights.movers` only, shape (S, k), of a log-likelihood that is computed in blocks.
+def moved_terms(
+    log_lik: LogLik, weights: WeightsWithout, movers: IntArray | None = None
+) -> FloatArray:
+    """T of `weights.movers`, or some of them, shape (S, k), of a log-likelihood in blocks.
 
     For all others T_i = g_i, so that `ranges_of`, `mu_of` and `losses_of` hold for them as they
     are. For LW, k is at most 2.
     """
-    parts = []
-    for i in weights.movers:
+    wanted = weights.movers if movers is None else movers
+    if not wanted.size:
+        return np.zeros((0, 0))
+    by_row = np.empty((log_lik.n_rows, wanted.size))
+    for place, i in enumerate(wanted):
         change = weights.others_change(int(i))
         change[i] = weights.alpha[i]
-        parts.append(log_lik.total(change))
-    return np.column_stack(parts) if parts else np.zeros((0, 0))
+        by_row[:, place] = np.bincount(log_lik.row_of, weights=change, minlength=log_lik.n_rows)
+    total: FloatArray | None = None
+    for rows, block in log_lik.blocks():
+        part = _weighted_sums(block, by_row[rows])
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _weighted_sums(block: FloatArray, factors: FloatArray) -> FloatArray:
+    """block (S, b) @ factors (b, k), where a factor of 0 leaves out what is not finite."""
+    used = (factors != 0).any(axis=1)
+    terms = np.asarray(block[:, used], dtype=np.float64)
+    bounded = np.isfinite(terms).all(axis=0)
+    sums = terms[:, bounded] @ factors[used][bounded]
+    for column in np.flatnonzero(~bounded):
+        counts = factors[used][column] != 0
+        with np.errstate(invalid="ignore"):
+            sums[:, counts] += np.outer(terms[:, column], factors[used][column][counts])
+    return np.asarray(sums)
 
 
 def _product(matrix: FloatArray, alpha: FloatArray) -> FloatArray:

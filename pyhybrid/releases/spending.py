@@ -8,8 +8,8 @@ from typing import Any
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import STRICT, add_epsilons, round_up
-from pyhybrid.privacy.gaussian_curve import compose_mu, epsilon_of_mu
+from pyhybrid.privacy.composition import spent
+from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.ledger_entry import LedgerEntry
 
 __all__ = ["delta_of_new", "is_delta", "left_of", "spent_on", "spent_with"]
@@ -34,7 +34,7 @@ def delta_of_new(kind: str, delta: float | None) -> dict[str, float]:
 def spent_on(entries: Sequence[LedgerEntry], delta: float | None) -> float:
     """Epsilon of all entries at `delta`."""
     mus = [entry.mu for entry in entries if entry.mu is not None]
-    return _together(mus, [entry.epsilon for entry in entries if entry.mu is None], delta)
+    return spent(mus, [entry.epsilon for entry in entries if entry.mu is None], delta)
 
 
 def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: float | None) -> float:
@@ -42,17 +42,10 @@ def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: flo
     mus = [entry.mu for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]
     if charge.accounting == "gaussian":
-        return _together([*mus, charge.mu_of_release], plain, delta)
-    return _together(mus, [*plain, charge.epsilon], delta)
+        return spent([*mus, charge.mu_of_release], plain, delta)
+    return spent(mus, [*plain, charge.epsilon], delta)
 
 
 def left_of(budget: float, spent: float) -> float:
     """Budget less what is spent, >= 0, exactly as decimals."""
     return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
-
-
-def _together(mus: Sequence[float], plain: Sequence[float], delta: float | None) -> float:
-    if not mus:
-        return add_epsilons(plain)
-    assert delta is not None
-    return add_epsilons([round_up(epsilon_of_mu(compose_mu(mus), delta)), *plain])

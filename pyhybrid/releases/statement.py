@@ -87,9 +87,11 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
             f"post-processing, so they cost no more than one; they do not show how the {varying} "
             "varies."
         )
-    return (
-        f"Each set was simulated from a {whole} of its own, and the cost is the sum over the sets."
-    )
+    if charge.accounting == "gaussian" and charge.n_synthetic > 1:
+        cost = "mu grows with the square root of their number"
+    else:
+        cost = "the cost is the sum over the sets"
+    return f"Each set was simulated from a {whole} of its own, and {cost}."
 
 
 def _meaning(charge: PrivacyCharge) -> str:
@@ -105,17 +107,18 @@ def _meaning(charge: PrivacyCharge) -> str:
     doubled = (
         " A record's term can be above and below 0 here, so that replacing a record may change the "
         "log density in both directions; the cost is doubled for it."
-        if charge.relation == "replace" and charge.density_above_one
+        if charge.relation == "replace"
+        and charge.density_above_one
+        and charge.accounting == "lipschitz"
         else ""
     )
-    exception = (
-        f", but for outcomes that have a probability of at most delta = {charge.delta:g} together"
-        if charge.delta
-        else ""
-    )
+    exception = f" and, beyond that, by at most delta = {charge.delta:g}" if charge.delta else ""
+    of_what = "of any set of outcomes"
+    if not charge.delta:
+        of_what = "(density) of releasing what was released"
     return (
-        f"For two databases that {difference}, the probability of any set of outcomes differs by a "
-        f"factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
+        f"For two databases that {difference}, the probability {of_what} differs by "
+        f"a factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
         f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
         f"{_accounts(charge)}"
     )
@@ -125,16 +128,22 @@ def _accounts(charge: PrivacyCharge) -> str:
     """What stands beside the number: the other accountings of a local charge."""
     if charge.kind == STRICT or charge.mu is None:
         return ""
-    others = {
-        "by the range of the log-likelihoods": charge.epsilon_range,
-        "by the Lipschitz bound of the papers": charge.epsilon_lipschitz,
+    ways = {
+        "range": ("by the range of the log-likelihoods", charge.epsilon_range),
+        "lipschitz": ("by the Lipschitz bound of the papers", charge.epsilon_lipschitz),
     }
-    shown = [f"{epsilon_text(value)} {how}" for how, value in others.items() if value is not None]
+    own, others = ways.pop(charge.accounting, None), list(ways.values())
+    shown = [f"{epsilon_text(value)} {how}" for how, value in others if value is not None]
+    counted = "" if own is None else f" The epsilon above was counted {own[0]}."
+    beside = f" Counted without a delta, epsilon is {' and '.join(shown)}." if shown else ""
+    error = charge.mu_standard_error
+    known = "" if error is None else f" (the upper end; standard error {error:.1g})"
+    drawn = "One released draw is" if charge.n_draws_released == 1 else "Each released draw is"
+    limit = "" if charge.accounting == "gaussian" else " as far as the Gaussian limit holds"
     return (
-        "\n\nThe same release counted in other ways, as epsilon without a delta: "
-        f"{'; '.join(shown)}. The guarantee is per instance: it speaks of the records that are in "
-        f"these data. One released draw is mu-Gaussian differentially private with mu = "
-        f"{charge.mu:.4g} (standard error {charge.mu_standard_error:.1g}, upper end charged)."
+        "\n\nThe guarantee is per instance: it speaks of the records that are in these data, and "
+        f"says nothing of records that could have been.{counted}{beside} {drawn} "
+        f"mu-Gaussian differentially private{limit}, with mu = {charge.mu:.4g}{known}."
     )
 
 

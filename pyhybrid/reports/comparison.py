@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
+from pyhybrid.comparing.means import moved_away_text
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
@@ -40,7 +41,7 @@ def comparison_report(comparison: Comparison) -> str:
     """Return the report as one HTML file without scripts or references. Confidential."""
     releases = comparison.releases
     sections = [
-        Section(paragraphs=[[NOT_COVERED], [_sharing(comparison)], [_engine(comparison)]]),
+        Section(paragraphs=_opening(comparison)),
         _charges(comparison),
         _estimates(comparison),
         _bounds(comparison),
@@ -55,6 +56,12 @@ def comparison_report(comparison: Comparison) -> str:
     ]
     title = f"Comparison of mechanisms: {comparison.outcome}"
     return render_page(title, sections, confidential=True, advice="publish no part of this page")
+
+
+def _opening(comparison: Comparison) -> list[list[str]]:
+    moved = comparison.moved_away
+    warned = [[f"Warning: {moved_away_text(moved, comparison.outcome)}."]] if moved else []
+    return [[NOT_COVERED], *warned, [_sharing(comparison)], [_engine(comparison)]]
 
 
 def charges_title(comparison: Comparison) -> str:

@@ -20,6 +20,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.exact import exact_section
 from pyhybrid.reports.figures.mechanisms import (
@@ -33,43 +34,13 @@ from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
+from pyhybrid.reports.told import told_section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["public_report", "release_report"]
 
-_CHARGE = {
-    "mechanism": "How the record weights come from the data.",
-    "epsilon": "Privacy loss of all released data sets together, nats, rounded up. From 0; smaller "
-    "is safer.",
-    "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
-    "number of records grows. Strict: holds for every database.",
-    "relation": "Neighbouring databases of the guarantee: one record removed, or one replaced.",
-    "n_synthetic": "Synthetic data sets released, m. From 1.",
-    "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
-    "proportion to it.",
-    "bound": "Confidential. Overall Lipschitz bound Δ of one draw, nats: the largest absolute "
-    "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
-    "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
-    "largest possible bound, from below.",
-    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with a "
-    "probability that is not stated.",
-    "cap": "Largest log-likelihood of a record, M, nats, if it was censored or truncated. Smaller "
-    "is safer.",
-    "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
-    "Larger is safer.",
-    "density_above_one": "Whether a record's term can be above 0, as densities and terms less a "
-    "center can; the replace relation then costs twice as much.",
-    "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
-}
-_WITHOUT_FIT = {
-    "mechanism": "What made the sets: no model, and no record weights.",
-    "n_draws_released": "Noisy histograms the sets were drawn from. Epsilon grows in proportion to "
-    "it.",
-    "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
-}
-_OF_FITS = {"n_draws", "draw_quantile", "cap", "safety_factor", "density_above_one", "converged"}
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
@@ -101,7 +72,8 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
         *_statement(release.statement, level=3),
         side_by_side(dict(reversed(releases.items())), data),
-        _charge(releases),
+        charge_section(releases),
+        *told_section(releases),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
@@ -176,28 +148,6 @@ def _statement(statement: str, *, level: int) -> list[Section]:
             bold = block.startswith("**")
             paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
     return found
-
-
-def _charge(releases: Mapping[str, Release]) -> Section:
-    charges = [release.charge for release in releases.values()][::-1]
-    fitted = any(_is_fitted(release) for release in releases.values())
-    meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
-    show = {"epsilon": str}
-    rows = [
-        [
-            field,
-            *(show.get(field, number_text)(getattr(charge, field)) for charge in charges),
-            meaning,
-        ]
-        for field, meaning in meanings.items()
-        if fitted or field not in _OF_FITS
-    ]
-    table = Table(
-        caption="The privacy charge. Every number, its range and its direction.",
-        header=["Quantity", *list(releases)[::-1], "What it is"],
-        rows=rows,
-    )
-    return Section(heading="Privacy charge", tables=[table])
 
 
 def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:

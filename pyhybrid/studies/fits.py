@@ -14,7 +14,10 @@ from pyhybrid.models.base import Model
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.study import Measured
 
-__all__ = ["bound_row", "fitted", "session_over"]
+__all__ = ["ACCOUNTING", "bound_row", "fitted", "session_over"]
+
+ACCOUNTING = "lipschitz"
+"""The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
 
 
 def session_over(

@@ -18,7 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import LipschitzWeighted
 from pyhybrid.models import MixtureRegression
 from pyhybrid.randomness import Streams
-from pyhybrid.studies.fits import bound_row, fitted, session_over
+from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 
 __all__ = ["CE_FORMULA", "PUBLISHED_BOUNDS", "STUDY_E", "ce_incomes", "simulated_incomes"]
@@ -99,8 +99,10 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     session = session_over(model, table, streams, options)
     unweighted = session.unweighted()
     fits = {
-        pair: fitted(LipschitzWeighted(model, scale=pair[0], shift=pair[1]), session)
-        for pair in PUBLISHED_BOUNDS
+        (scale, shift): fitted(
+            LipschitzWeighted(model, scale=scale, shift=shift, accounting=ACCOUNTING), session
+        )
+        for scale, shift in PUBLISHED_BOUNDS
     }
     scalar, _ = scalar_fit(session, fits[0.7, 0.0], unweighted.bounds.overall)
     return [

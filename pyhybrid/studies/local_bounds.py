@@ -13,7 +13,7 @@ from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import LipschitzWeighted, Truncated, Unweighted
 from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.randomness import Streams
-from pyhybrid.studies.fits import bound_row, fitted, session_over
+from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 
 __all__ = ["STUDY_A", "STUDY_B", "mixture_counts"]
@@ -35,9 +35,9 @@ def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model = Poisson("y ~ 1")
     session = session_over(model, data, streams, options)
     synthesizers = {
-        "Unweighted": Unweighted(model),
-        "Weighted": LipschitzWeighted(model),
-        "Weighted-M": Truncated(model, cap=3.5),
+        "Unweighted": Unweighted(model, accounting=ACCOUNTING),
+        "Weighted": LipschitzWeighted(model, accounting=ACCOUNTING),
+        "Weighted-M": Truncated(model, cap=3.5, accounting=ACCOUNTING),
     }
     return [bound_row(name, fitted(each, session)) for name, each in synthesizers.items()]
 
@@ -54,8 +54,8 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         for name, value in zip(STATISTICS, summaries(y), strict=True)
     ]
     for name, mechanism in {
-        "Unweighted": Unweighted(model),
-        "LW": LipschitzWeighted(model),
+        "Unweighted": Unweighted(model, accounting=ACCOUNTING),
+        "LW": LipschitzWeighted(model, accounting=ACCOUNTING),
     }.items():
         rows.append(bound_row(name, fitted(mechanism, session)))
         release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)

@@ -13,7 +13,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, Unweighted
 from pyhybrid.models import Beta, NegativeBinomial
 from pyhybrid.randomness import Streams
-from pyhybrid.studies.fits import fitted, session_over
+from pyhybrid.studies.fits import ACCOUNTING, fitted, session_over
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.strict import beta_database
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
@@ -30,9 +30,11 @@ def measure_h(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model = Beta("y ~ 1")
     session = session_over(model, beta_database(streams.generator("data")), streams, options)
     mechanisms = {
-        "posterior": Unweighted(model),
-        "weighted posterior": LipschitzWeighted(model),
-        "censored posterior": Censored(model, epsilon=5, inner=Unweighted(model)),
+        "posterior": Unweighted(model, accounting=ACCOUNTING),
+        "weighted posterior": LipschitzWeighted(model, accounting=ACCOUNTING),
+        "censored posterior": Censored(
+            model, epsilon=5, inner=Unweighted(model), accounting=ACCOUNTING
+        ),
     }
     rows = [
         Measured("prior", "mean of phi", 0.5),  # Beta(1, 1)

@@ -1,4 +1,11 @@
-"""Studies C and D: vector weights and their re-weighting on skewed counts."""
+"""Studies C and D: vector weights and their re-weighting on skewed counts.
+
+Re-weighting does not always help. Its weights are min(1, k Delta / f_i), whatever weights it began
+with (0 stays 0): they fall with the size f_i of a record's log-likelihood. On the real visits of
+study D a third of the values are 0 and likely. Count weights had kept even those at 0.33;
+re-weighting takes them to 0.82, all larger values gain less, and the mean, which CW has too low
+already, falls further from the data. Efficiency, a measure of slack, rises all the same.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +21,14 @@ from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import CountWeighted, LipschitzWeighted, Unweighted
 from pyhybrid.models import NegativeBinomial
 from pyhybrid.randomness import Streams
+from pyhybrid.studies.fits import ACCOUNTING
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 
 __all__ = ["STUDY_C", "STUDY_D", "candidates", "salaries"]
 
 _ONE = "one database"
-_SINGLE = Reweighting(k=0.95, recursive=False)
+_STEP = Reweighting.published(k=0.95)
 _PUBLISHED = {
     "q15": {DATA: (70.0, 75.0), "LW": (70.0, 74.3), "LW_final": (70.6, 74.8),
             "CW": (77.2, 80.8), "CW_final": (71.6, 75.8)},
@@ -31,16 +39,23 @@ _PUBLISHED = {
     "median": {DATA: (96.0, 101.0), "LW": (95.6, 99.7), "LW_final": (96.0, 100.0),
                "CW": (98.7, 102.4), "CW_final": (96.1, 100.1)},
 }  # fmt: skip
+_OTHER = "another database of the same kind"
+_RADIUS = (
+    "not only another database: at a radius of 0.3 in place of 0.2 CW has "
+    "127.9 and 133.5 over 4 databases, as published; CW_final 129.2 and 135.3, nearer, not there"
+)
+_BY_RADIUS = (("q90", "CW"), ("q90", "CW_final"))
 
 
 def candidates(model: NegativeBinomial) -> dict[str, Any]:
-    """The papers' five synthesizers; re-weighting is one round at k = 0.95, as published."""
+    """The papers' five synthesizers; re-weighting is one step at k = 0.95, as published."""
+    counted = ACCOUNTING
     return {
-        "Unweighted": Unweighted(model),
-        "LW": LipschitzWeighted(model),
-        "CW": CountWeighted(model),
-        "LW_final": LipschitzWeighted(model, reweighting=_SINGLE),
-        "CW_final": CountWeighted(model, reweighting=_SINGLE),
+        "Unweighted": Unweighted(model, accounting=counted),
+        "LW": LipschitzWeighted(model, accounting=counted),
+        "CW": CountWeighted(model, accounting=counted),
+        "LW_final": LipschitzWeighted(model, reweighting=_STEP, accounting=counted),
+        "CW_final": CountWeighted(model, reweighting=_STEP, accounting=counted),
     }
 
 
@@ -113,15 +128,29 @@ def _bounds_kept(summary: pd.DataFrame) -> tuple[str, bool]:
         for name in ("Unweighted", "LW", "LW_final", "CW", "CW_final")
     }
     shown = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+    allowed = _STEP.tolerance
     return shown, (
-        found["LW_final"] <= found["LW"] * 1.001 < found["Unweighted"]
-        and found["CW_final"] <= found["CW"] * 1.001
+        found["LW_final"] <= found["LW"] + allowed < found["Unweighted"]
+        and found["CW_final"] <= found["CW"] + allowed
     )
 
 
+def _mean_comes_back(summary: pd.DataFrame) -> tuple[str, bool]:
+    """The mean of CW_final is nearer to the data's than that of CW, in every setting."""
+    shown, nearer = [], []
+    for setting in summary["setting"].unique():
+        data, before, after = (
+            mean_of(summary, setting, name, "mean") for name in (DATA, "CW", "CW_final")
+        )
+        shown.append(f"{setting}: data {data:.4g}, CW {before:.4g}, CW_final {after:.4g}")
+        nearer.append(abs(after - data) < abs(before - data))
+    return "; ".join(shown), all(nearer)
+
+
+_COMES_BACK = "re-weighting brings the mean of CW back to the data's"
 _CLAIMS = (
     Claim(text="re-weighting raises the efficiency of LW and CW", check=_efficiency_rises),
-    Claim(text="at a bound that is not larger", check=_bounds_kept),
+    Claim(text=f"at a bound that rises by at most {_STEP.tolerance:g}", check=_bounds_kept),
 )
 
 STUDY_C = Study(
@@ -135,13 +164,14 @@ STUDY_C = Study(
     published=tuple(
         Published(
             setting=_ONE, synthesizer=name, quantity=f"{statistic} {end}", shown=f"{value:.1f}",
-            low=value, high=value, one_database=True, note="another database of the same kind",
+            low=value, high=value, one_database=True,
+            note=_RADIUS if (statistic, name) in _BY_RADIUS else _OTHER,
         )
         for statistic, by_name in _PUBLISHED.items()
         for name, interval in by_name.items()
         for end, value in zip(("lower", "upper"), interval, strict=True)
     ),
-    claims=_CLAIMS,
+    claims=(*_CLAIMS, Claim(text=_COMES_BACK, check=_mean_comes_back)),
 )  # fmt: skip
 
 STUDY_D = Study(
@@ -152,5 +182,14 @@ STUDY_D = Study(
     measure=measure_d,
     quick=Size(replicates=1),
     paper=Size(replicates=10),
-    claims=_CLAIMS,
+    claims=(
+        *_CLAIMS,
+        Claim(
+            text=_COMES_BACK,
+            check=_mean_comes_back,
+            note="stated of study C, not of these. Not so on the visits: zeros are likely, so that "
+            "their weights gain most (0.33 to 0.82), and the mean of CW, too low before, falls; "
+            "`compare` warns of it",
+        ),
+    ),
 )

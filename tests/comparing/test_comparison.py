@@ -82,7 +82,11 @@ def test_the_table_holds_the_numbers_of_the_releases(found: Comparison) -> None:
         kept = release.confidential
         assert row["lipschitz_bound"] == kept.lipschitz.max() == release.charge.bound
         assert row["epsilon"] == release.charge.epsilon
-        assert row["epsilon"] == pytest.approx(2 * 3 * kept.lipschitz.max(), abs=0.01)
+        assert row["epsilon_lipschitz"] == pytest.approx(6 * kept.lipschitz.max(), abs=0.01)
+        assert row["epsilon_range"] == release.charge.epsilon_range < row["epsilon_lipschitz"]
+        assert (row["accounting"], row["delta"]) == (
+            release.charge.accounting, release.charge.delta,
+        )  # fmt: skip
         assert (row["kind"], row["relation"]) == ("asymptotic local", "remove")
         assert (row["n_synthetic"], row["n_draws_released"]) == (3, 3)
         assert row["efficiency"] == pytest.approx(kept.lipschitz.mean() / kept.lipschitz.max())
@@ -124,7 +128,9 @@ def test_one_draw_costs_one(table: pd.DataFrame) -> None:
     one = compare(only, table, n_synthetic=3, n_draws_released=1, **options)
     three = compare(only, table, n_synthetic=3, **options)
     assert one.table["lipschitz_bound"][0] == three.table["lipschitz_bound"][0]
-    assert one.table["epsilon"][0] == ph.epsilon_of_bound(one.table["lipschitz_bound"][0])
+    due = ph.epsilon_of_bound(one.table["lipschitz_bound"][0])
+    assert one.table["epsilon_lipschitz"][0] == due < three.table["epsilon_lipschitz"][0]
+    assert one.table["epsilon"][0] < three.table["epsilon"][0]
     assert (one.fits_made, one.fits_saved) == (1, 0)
 
 
@@ -215,6 +221,7 @@ QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "3
 
 
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
+@pytest.mark.filterwarnings("ignore:re-weighting took the mean")
 def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv("data.csv", index=False)
     chosen = ["--mechanism", "unweighted", "--mechanism", "lipschitz:scale=0.8,reweighting=true"]

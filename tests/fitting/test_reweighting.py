@@ -16,6 +16,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import reweighting
 from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
 from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.mechanisms.account import stepped
 
 
 def mixture(n: int = 1000, seed: int = 3) -> pd.DataFrame:
@@ -122,7 +123,15 @@ def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"k": 0.0}, {"k": 1.2}, {"k": np.nan}, {"tolerance": 0}, {"max_refits": 0}],
+    [
+        {"k": 0.0},
+        {"k": 1.2},
+        {"k": np.nan},
+        {"tolerance": 0},
+        {"max_refits": 0},
+        {"search": False},
+        {"search": 0, "recursive": False},
+    ],
 )
 def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
@@ -166,3 +175,84 @@ def test_a_refit_above_its_estimate_does_not_end_the_search(
     path = reweighted_fit(session, start, Reweighting(recursive=False))
     assert [step.accepted for step in path.steps if step.refitted] == [False, True]
     assert limit - Reweighting().tolerance < path.fit.bounds.overall <= limit
+
+
+@pytest.fixture(scope="module")
+def beta_session() -> FitSession:
+    values = pd.DataFrame({"y": np.random.default_rng(6).beta(0.5, 3, 2000)})
+    return open_session(ph.Beta("y ~ 1").bind(values), seed=6, engine="embedded")
+
+
+def _moved_by(change: float, start: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Refits whose bound is that of `start` and `change`; the weights they were asked for."""
+    asked: list[Any] = []
+
+    def fit(_: FitSession, alpha: Any, **options: Any) -> Any:
+        asked.append(alpha)
+        bounds = replace(start.bounds, overall=start.bounds.overall + change)
+        return replace(start, alpha=alpha, bounds=bounds)
+
+    monkeypatch.setattr(FitSession, "fit", fit)
+    return asked
+
+
+@pytest.mark.parametrize("change", [-1.0, 0.0, 0.24])
+def test_the_published_step_is_the_formula_at_its_k(
+    change: float, session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One refit at exactly this k, also where the bound rises a little; nothing is estimated."""
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    ratio = start.bounds.overall / np.where(start.alpha > 0, start.bounds.by_record, 1)
+    monkeypatch.setattr(reweighting, "estimated_bound", None)
+    asked = _moved_by(change, start, monkeypatch)
+    path = reweighted_fit(session, start, Reweighting.published(k=0.9))
+    assert len(asked) == 1
+    np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
+    assert [(step.k, step.round, step.accepted) for step in path.steps] == [(0.9, 1, True)]
+    assert path.refits_saved == 0
+
+
+def test_a_published_step_beyond_its_tolerance_is_not_taken(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    _moved_by(0.26, start, monkeypatch)
+    with pytest.warns(UserWarning, match="raised the bound by more than the tolerance of 0.25"):
+        path = reweighted_fit(session, start, Reweighting.published())
+    assert path.fit is start
+    assert [step.accepted for step in path.steps] == [False]
+    path = reweighted_fit(session, start, Reweighting.published(tolerance=0.3))
+    assert path.fit is not start
+
+
+def test_a_published_step_is_counted_without_each_record(
+    session: FitSession, beta_session: FitSession
+) -> None:
+    """The account repeats the step at its k; of other weights it says that it cannot."""
+    for model, own in ((MODEL, session), (ph.Beta("y ~ 1"), beta_session)):
+        mechanism = ph.LipschitzWeighted(model, reweighting=Reweighting.published())
+        path = mechanism.fit(own)
+        assert path.fit is not path.start
+        base = ph.LipschitzWeighted(model).recomputed(own)
+        assert base is not None
+        found = stepped(own, path, base)
+        assert found is not None
+        np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
+        other = replace(path, fit=replace(path.fit, alpha=path.fit.alpha * 0.99))
+        assert stepped(own, other, base) is None
+        charge = mechanism.charge_of(own, path, n_synthetic=1, n_draws_released=1)
+        assert charge.epsilon_lipschitz >= 2 * path.fit.bounds.overall  # a rise is paid for
+
+
+def test_what_is_charged_is_the_bound_after_a_rise(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    _moved_by(0.2, start, monkeypatch)
+    plain = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
+    path = reweighted_fit(session, start, Reweighting.published())
+    monkeypatch.undo()
+    charge = plain.charge_of(session, path, n_synthetic=1, n_draws_released=1)
+    assert charge.bound >= start.bounds.overall + 0.2
+    before = plain.charge_of(session, replace(path, fit=start), n_synthetic=1, n_draws_released=1)
+    assert charge.epsilon > before.epsilon

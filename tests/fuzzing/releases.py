@@ -50,7 +50,9 @@ _shared = {
     "draw_quantile": _share,
     "relation": _mostly("remove", "replace"),
     "safety_factor": _mostly(1, 1.05),
-    "reweighting": _mostly(True, False, ph.Reweighting(k=0.9, recursive=False)),
+    "reweighting": _mostly(
+        True, False, ph.Reweighting(k=0.9, recursive=False), ph.Reweighting.published(k=0.9)
+    ),
 }
 _map = {"scale": _number, "shift": _mostly(0.0, -0.2)}
 MECHANISMS: dict[str, dict[str, Any]] = {

@@ -151,14 +151,14 @@ def compose_cases(_: random.Random) -> list[Case]:
         bad(
             "unlike kinds",
             {"charges": unlike},
-            "charges must be of one kind and relation: found asymptotic local, remove; "
-            "strict, replace",
+            "charges must be of one kind, relation and unit: found asymptotic local, remove one "
+            "record; strict, replace one record",
         ),
         bad(
             "unlike relations",
             {"charges": [charge(1), charge(1, relation="replace")]},
-            "charges must be of one kind and relation: found asymptotic local, remove; "
-            "asymptotic local, replace",
+            "charges must be of one kind, relation and unit: found asymptotic local, remove one "
+            "record; asymptotic local, replace one record",
         ),
     ]
 

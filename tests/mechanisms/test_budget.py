@@ -15,14 +15,15 @@ from tests.fitting.test_reweighting import MODEL, mixture
 TABLE = mixture(400)
 SETTINGS = SamplerSettings(warmup=400, draws=500)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
+PAPERS = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
 
 
 @pytest.mark.parametrize(
     ("solve", "start"),
     [
-        (ph.solve_scale, ph.LipschitzWeighted(MODEL)),
-        (ph.solve_shift, ph.LipschitzWeighted(MODEL)),
-        (ph.solve_scale, ph.CountWeighted(MODEL, radius=0.3)),
+        (ph.solve_scale, PAPERS),
+        (ph.solve_shift, PAPERS),
+        (ph.solve_scale, ph.CountWeighted(MODEL, radius=0.3, accounting="lipschitz")),
     ],
 )
 def test_the_target_is_met_from_below(solve: Any, start: Any) -> None:
@@ -36,10 +37,23 @@ def test_the_target_is_met_from_below(solve: Any, start: Any) -> None:
     assert found.steps[-1].value == found.value
 
 
+@pytest.mark.parametrize("accounting", ["gaussian", "range"])
+def test_a_target_by_another_accounting_is_met_from_below(accounting: str) -> None:
+    """Where the Gaussian limit gives way to the range epsilon jumps: at most the target then."""
+    start = ph.CountWeighted(MODEL, radius=0.3, accounting=accounting)
+    most = ph.solve_scale(start, TABLE, target_epsilon=0.3, **OPTIONS)
+    assert 0 < most.epsilon <= 0.3
+    release = most.mechanism.release_from(most.session, n_synthetic=1, n_draws_released=1)
+    assert release.charge.epsilon == most.epsilon
+    assert release.charge.epsilon_lipschitz > 2 * 0.3, (
+        "the control: the papers' accounting costs more"
+    )
+
+
 def test_several_draws_share_the_budget() -> None:
-    one = ph.solve_scale(ph.LipschitzWeighted(MODEL), TABLE, target_epsilon=5.0, **OPTIONS)
+    one = ph.solve_scale(PAPERS, TABLE, target_epsilon=5.0, **OPTIONS)
     three = ph.solve_scale(
-        ph.LipschitzWeighted(MODEL), TABLE, target_epsilon=15.0, n_draws_released=3,
+        PAPERS, TABLE, target_epsilon=15.0, n_draws_released=3,
         tolerance=0.3, **OPTIONS,
     )  # fmt: skip
     assert abs(one.value - three.value) < 0.05
@@ -47,11 +61,9 @@ def test_several_draws_share_the_budget() -> None:
 
 def test_an_unreachable_target_gives_the_range() -> None:
     with pytest.raises(InvalidInput, match=r"epsilon goes from 0 to 1\d\.\d+ there, found 500"):
-        ph.solve_scale(ph.LipschitzWeighted(MODEL), TABLE, target_epsilon=500, **OPTIONS)
+        ph.solve_scale(PAPERS, TABLE, target_epsilon=500, **OPTIONS)
     with pytest.raises(InvalidInput, match="reachable by shift"):
-        ph.solve_shift(
-            ph.LipschitzWeighted(MODEL), TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS
-        )
+        ph.solve_shift(PAPERS, TABLE, target_epsilon=1, limits=(0, 0.5), **OPTIONS)
 
 
 @pytest.mark.parametrize(

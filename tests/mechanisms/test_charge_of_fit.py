@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyhybrid.errors import SamplingError
+from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
+from pyhybrid.privacy.local_account import LocalAccount
 
 COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
 
@@ -31,10 +33,20 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
     )  # fmt: skip
     cap = given.pop("cap", None)
     return SimpleNamespace(
-        alpha=np.array([1.0, 0.5]), bounds=bounds, diagnostics=diagnostics,
+        bounds=bounds, diagnostics=diagnostics,
         cap=None if cap is None else Cap.of(cap),
         converged=diagnostics.converged, n_elsewhere=diagnostics.n_elsewhere or 0, exact=None,
+        alpha=np.linspace(0, 1, 100),
     )  # fmt: skip
+
+
+def account(**given: Any) -> LocalAccount:
+    """Of 100 records; each field as given."""
+    own: dict[str, Any] = {
+        "loss_ranges": np.full(100, 0.7), "mu_by_record": np.full(100, 0.1), "loss_range": 0.7,
+        "mu": 0.1, "mu_standard_error": 0.001, "limit_holds": True, "n_draws": 40,
+    }  # fmt: skip
+    return LocalAccount(**{**own, **given})
 
 
 def bound(**given: Any) -> Any:
@@ -46,14 +58,15 @@ def bound(**given: Any) -> Any:
     return SimpleNamespace(**{**own, **given})
 
 
-def local(own: Any, **given: Any) -> PrivacyCharge:
-    account: Any = SimpleNamespace(
-        loss_range=np.inf, mu=np.inf, mu_standard_error=np.inf, limit_holds=False, n_draws=40,
-        draws_recounted=0,
-    )  # fmt: skip
+def local(
+    own: Any, accounting: str = "lipschitz", *, delta: float = 1e-6, relation: str = "remove",
+    of: LocalAccount | None = None, unit: str | None = None, **given: Any,
+) -> PrivacyCharge:  # fmt: skip
+    cost: dict[str, Any] = {**COST, "relation": relation, "unit": unit}
     return charge_of_fit(
-        "LW", own, bound(**given), account=account, accounting="lipschitz", delta=1e-6, **COST
-    )  # type: ignore[arg-type]
+        "LW", own, bound(**given), account=of or account(), accounting=accounting, delta=delta,
+        **cost,
+    )  # fmt: skip
 
 
 def censored(own: Any, *, by_record: bool, calibrated: bool, **given: Any) -> PrivacyCharge:
@@ -83,6 +96,64 @@ def test_a_local_charge() -> None:
 def test_without_a_finite_bound_there_is_no_charge(overall: float) -> None:
     with pytest.raises(SamplingError, match="must be finite: a record with a positive weight"):
         local(fit(overall))
+
+
+def test_the_three_accountings_of_one_fit() -> None:
+    """Two draws: mu sqrt(2), 2 R, 2 x 2 Delta; the fields are the same whichever is chosen."""
+    charges = {name: local(fit(), name) for name in ("gaussian", "range", "lipschitz")}
+    gaussian, ranged, papers = charges.values()
+    assert gaussian.epsilon == pytest.approx(epsilon_of_mu(0.1 * 2**0.5, 1e-6), abs=0.01)
+    assert gaussian.epsilon >= epsilon_of_mu(0.1 * 2**0.5, 1e-6)
+    assert (ranged.epsilon, papers.epsilon) == (1.4, 6.0)
+    assert [each.delta for each in charges.values()] == [1e-6, 0.0, 0.0]
+    for name, each in charges.items():
+        assert each.accounting == name
+        assert (each.epsilon_range, each.epsilon_lipschitz, each.mu) == (1.4, 6.0, 0.1)
+        assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
+        assert each.is_sealed
+    assert says(gaussian, "Many records: the posteriors with and without a record are close to")
+    assert says(ranged, "The range is that over 40 posterior draws")
+    assert not says(ranged, "Many records")
+    assert not says(papers, "The range is that")
+
+
+def test_replacing_costs_twice_and_says_what_it_takes_for_granted() -> None:
+    remove, replaced = (local(fit(), "range", relation=r) for r in ("remove", "replace"))
+    assert (remove.epsilon, replaced.epsilon) == (1.4, 2.8)
+    assert says(replaced, "tells no more than those present")
+    assert not says(remove, "tells no more than those present")
+    gaussian = local(fit(), "gaussian", relation="replace")
+    assert gaussian.mu_of_release == pytest.approx(2 * 0.1 * 2**0.5)
+    assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
+
+
+@pytest.mark.parametrize(
+    ("of", "quantile", "counted", "why"),
+    [
+        ({"limit_holds": False}, 1.0, "range", "the check of its limit failed for some record"),
+        ({"mu": np.inf}, 1.0, "range", "the check of its limit failed for some record"),
+        ({}, 0.99, "range", "draws were dropped, with a probability above delta"),
+        ({"limit_holds": False, "loss_range": np.inf}, 1.0, "lipschitz", "counted by the Lipsch"),
+    ],
+)
+def test_where_the_limit_does_not_hold_another_accounting_is_charged(
+    of: dict[str, Any], quantile: float, counted: str, why: str
+) -> None:
+    """As it was, draws dropped by the share 1 - q were charged at a delta of 1e-6."""
+    charge = local(fit(draw_quantile=quantile), "gaussian", of=account(**of))
+    assert (charge.accounting, charge.delta) == (counted, 0.0)
+    assert charge.epsilon == {"range": 1.4, "lipschitz": 6.0}[counted]
+    assert says(charge, "Gaussian accounting was asked for")
+    assert says(charge, why)
+    assert not says(local(fit(), "gaussian"), "was asked for")
+
+
+def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:
+    """100 units of privacy, however many records they have."""
+    with pytest.raises(InvalidInput, match=r"delta must be below 1 / n = 1.0e-02"):
+        local(fit(), "gaussian", delta=0.01)
+    assert local(fit(), "gaussian", delta=0.0099).delta == 0.0099
+    assert local(fit(), "range", delta=0.5).delta == 0.0, "it is of Gaussian accounting"
 
 
 def test_dropped_draws_coded_predictors_and_lost_chains_are_said() -> None:

@@ -14,6 +14,7 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.account import account_of_fit
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 
 COUNTS = pd.DataFrame({"y": np.random.default_rng(5).poisson(100, 60)})
@@ -43,7 +44,7 @@ def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
 
 
 def test_bounds_are_those_of_the_released_draws() -> None:
-    release = _release(ph.LipschitzWeighted(MODEL))
+    release = _release(ph.LipschitzWeighted(MODEL, accounting="lipschitz"))
     assert release.fit is not None
     eta = release.fit.draws.flat("beta")[:, 0]
     log_lik = stats.poisson.logpmf(COUNTS["y"].to_numpy(), np.exp(eta)[:, None])
@@ -79,9 +80,10 @@ def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
 
 
 def test_epsilon_counts_draws_not_data_sets() -> None:
-    many = _release(ph.LipschitzWeighted(MODEL), n_synthetic=4)
-    one = _release(ph.LipschitzWeighted(MODEL), n_synthetic=4, n_draws_released=1)
-    single = _release(ph.LipschitzWeighted(MODEL), n_synthetic=1)
+    mechanism = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
+    many = _release(mechanism, n_synthetic=4)
+    one = _release(mechanism, n_synthetic=4, n_draws_released=1)
+    single = _release(mechanism, n_synthetic=1)
     assert one.charge.epsilon == single.charge.epsilon
     assert many.charge.epsilon == ph.epsilon_of_bound(single.charge.bound, n_draws_released=4)
     assert "post-processing" in one.statement
@@ -91,7 +93,13 @@ def test_epsilon_counts_draws_not_data_sets() -> None:
 
 def test_options_enter_the_charge() -> None:
     release = _release(
-        ph.LipschitzWeighted(MODEL, draw_quantile=0.95, relation="replace", safety_factor=1.04)
+        ph.LipschitzWeighted(
+            MODEL,
+            draw_quantile=0.95,
+            relation="replace",
+            safety_factor=1.04,
+            accounting="lipschitz",
+        )
     )
     charge = release.charge
     assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
@@ -123,7 +131,8 @@ def test_an_infinite_bound_is_refused_and_weighted_away() -> None:
     with pytest.raises(SamplingError, match="must be finite"):
         charge_of_fit(
             "Unweighted", infinite, bound, n_synthetic=1, n_draws_released=1,
-            relation="remove", safety_factor=1.0,
+            relation="remove", safety_factor=1.0, accounting="gaussian", delta=1e-6,
+            account=account_of_fit(session, fit, None),
         )  # fmt: skip
 
 

@@ -70,7 +70,15 @@ def test_later_columns_read_the_synthetic_earlier_ones(
 def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     first, second = (part.charge for part in released.parts)
     whole = released.charge
-    assert whole.epsilon == pytest.approx(first.epsilon + second.epsilon, abs=1e-9)
+    for accounting in ("range", "lipschitz"):
+        parts = [each.epsilon_by(accounting) for each in (first, second)]
+        assert whole.epsilon_by(accounting) == pytest.approx(sum(parts), abs=0.0201)
+    gaussian = first.accounting == second.accounting == "gaussian"
+    assert (whole.accounting, whole.delta) == (("gaussian", 1e-6) if gaussian else ("range", 0.0))
+    assert whole.mu == pytest.approx(np.hypot(first.mu, second.mu))
+    assert whole.epsilon_by("gaussian", delta=1e-6) <= sum(
+        each.epsilon_by("gaussian", delta=1e-6) for each in (first, second)
+    )
     assert whole.bound == pytest.approx(first.bound + second.bound, rel=1e-12)
     assert whole.mechanism == "SequentialSynthesis"
     left_open = [s for s in whole.not_covered if s.startswith("Columns that were not")]
@@ -219,7 +227,7 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
     )
     assert release.synthesized == ("a", "b")
     coded[1] = ph.Unweighted(ph.Poisson("b ~ C(a)"))
-    with pytest.raises(InvalidInput, match="categories outside"):
+    with pytest.raises(InvalidInput, match="must have one of its levels"):
         ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
 
 

@@ -156,7 +156,8 @@ def test_records_collapse_to_distinct_rows_and_keep_the_target() -> None:
     collapsed = bound.stan_data(alpha)
     whole = collapsed | {
         "n": N, "y": bound.design.y.astype(int), "frequency": np.ones(N), "weights": alpha,
-        "X": bound.design.X, "reference": np.zeros(N), "unit": np.zeros(N, int),
+        "X": bound.design.X, "offsets": np.zeros(N),
+        "reference": np.zeros(N), "unit": np.zeros(N, int),
     }  # fmt: skip
     points = np.random.default_rng(1).normal(size=(4, 2))
     densities = [ProgramAtPoints(bound.program, d).log_density(points) for d in (collapsed, whole)]
@@ -207,6 +208,34 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     settings = SamplerSettings(chains=2, warmup=300, draws=500, parallel_chains=1)
     wide = EmbeddedEngine().sample(bound.program, half, seed=1, settings=settings).flat("beta")
     np.testing.assert_allclose(wide.std(axis=0), 2 * fit.bse, rtol=0.15)
+
+
+@pytest.mark.parametrize("prior", ["normal", "published"])
+def test_the_grids_posterior_is_the_programs(prior: str) -> None:
+    """Mean and deviation of a weighted posterior on the grid, against Stan's draws."""
+    import arviz
+
+    bound = ph.Bernoulli("y ~ 1", prior=prior, prior_scale_intercept=1.0).bind(_table().head(40))
+    form = bound.grid_form
+    assert form is not None
+    assert ph.Bernoulli("y ~ x").bind(_table()).grid_form is None
+    at = {"logit": np.linspace(-8, 8, 8001)}
+    f = bound.model.log_lik(form.parameters(at), bound.design.y, bound.design.X)
+    settings = SamplerSettings(chains=4, warmup=400, draws=1000, parallel_chains=1)
+    data = bound.stan_data(np.full(40, 0.5))
+    sample = EmbeddedEngine().sample(bound.program, data, seed=3, settings=settings)
+    draws = sample.variables["beta"][..., 0]
+    error = {how: float(arviz.mcse(draws, method=how)) for how in ("mean", "sd")}
+
+    def moments(weight: float) -> Any:
+        p = special.softmax(form.log_prior(at) + weight * f.sum(axis=1))
+        mean = float(p @ at["logit"])
+        return mean, float(np.sqrt(p @ (at["logit"] - mean) ** 2))
+
+    mean, sd = moments(0.5)
+    assert abs(draws.mean() - mean) < 5 * error["mean"]
+    assert abs(draws.std() - sd) < 5 * error["sd"]
+    assert abs(draws.std() - moments(1.0)[1]) > 5 * error["sd"], "control"
 
 
 @pytest.mark.parametrize("prior", ["normal", "published"])

@@ -82,7 +82,7 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     """The documented posterior by scipy: of (beta, size) or of (beta, sigma_beta, r, size)."""
     beta = values["beta"]
     y, X = bound.design.y, bound.design.X
-    mu_eta = X @ beta
+    mu_eta = X @ beta + bound.design.offset
     if model == "beta_regression":
         size = float(values["lambda"])
         mu = special.expit(mu_eta)
@@ -121,7 +121,9 @@ def _flat(values: Any, names: tuple[str, ...]) -> FloatArray:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_target_is_the_documented_posterior(model: str, prior: str) -> None:
     """log target - log posterior - log Jacobian is one constant, at any point, under any hints."""
-    bound = MODELS[model]("y ~ year + income", prior=prior).bind(_table(model))
+    formula = "y ~ year + income + offset(I(log(income) - 10))"
+    bound = MODELS[model](formula, prior=prior).bind(_table(model))
+    assert np.ptp(bound.design.offset) > 0.1
     data = bound.stan_data(_alpha(bound))
     constants = _constants(model, prior, bound, load_program(model), data)
     np.testing.assert_allclose(constants, constants[0], atol=2e-5)

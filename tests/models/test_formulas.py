@@ -30,6 +30,7 @@ STRICT_OR_NOT = {  # term: whether it takes something from all records
     "bs(x, df=5, Boundary.knots=c(10, 90))": True,
     "bs(x, df=3, Boundary.knots=c(10, 90))": False,
     "bs(x, knots=40, Boundary.knots=c(10, 90))": False,
+    "offset(log(z))": False, "x + offset(scale(z))": True,
     "cut(x, 4)": True, "cut(x, c(0, 40, 100))": False,
 }  # fmt: skip
 
@@ -43,6 +44,9 @@ def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
     np.testing.assert_allclose(
         X / np.abs(X).max(axis=0), expected / np.abs(X).max(axis=0), atol=1e-10
     )
+    offset = read_design(stored["formula"], table()).offset
+    np.testing.assert_allclose(offset, stored.get("offset", np.zeros(len(offset))), rtol=1e-10)
+    assert offset.any() == ("offset(" in stored["formula"])
 
 
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
@@ -92,7 +96,17 @@ def test_arithmetic_does_not_wrap_around() -> None:
         ("I(x if x else z)", "is neither"),
         ("I(x // z)", "is neither"),
         ("log(x.T)", "'x.T' is no column"),
-        ("offset(log(z))", "have no offset: add the term itself, e.g. + log(exposure)"),
+        ("x:offset(z)", "offset() as a term of its own"),
+        ("(x + offset(z))^2", "offset() as a term of its own"),
+        ("I(offset(z))", "offset() must be a term of its own"),
+        ("x - offset(z)", "not subtract an offset: write offset(-x)"),
+        ("0 + offset(z)", "a term beside offset()"),
+        ("offset(g)", "'g' must hold numbers"),
+        ("offset(log(z - 100))", "predictor 'offset(log(z - 100))' must be finite: row 0 is not"),
+        ("offset(1e308 + x) + offset(1e308 + z)", "sum of the offsets must be finite"),
+        ("offset(y)", "must not be among the predictors"),
+        ("offset(poly(x, 2))", "poly() must be a term of its own"),
+        ("offset(z, x)", "offset() takes x"),
         ("as.factor(k)", "write factor(x)"),
         ("center(x)", "write scale(x, scale=FALSE)"),
         ("cr(x, df=3)", "write ns(x, df=4)"),
@@ -210,7 +224,9 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
     changed = df.copy()
     changed.iloc[0] = df.iloc[7]
     changed = changed.astype(df.dtypes)
-    np.testing.assert_allclose(design.matrix_of(changed)[1:], design.X[1:], rtol=1e-12, atol=1e-12)
+    again = design.recoded(changed)
+    np.testing.assert_allclose(again.X[1:], design.X[1:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(again.offset[1:], design.offset[1:], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(

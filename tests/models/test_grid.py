@@ -12,6 +12,7 @@ import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.grid import (
     Axis,
+    BernoulliForm,
     BetaForm,
     NegativeBinomialForm,
     NormalForm,
@@ -20,7 +21,13 @@ from pyhybrid.models.grid import (
     scale_mixture_log_density,
 )
 
-FORMS: list[Any] = [PoissonForm(), NegativeBinomialForm(), BetaForm(), NormalForm(min_sd=0.1)]
+FORMS: list[Any] = [
+    PoissonForm(),
+    BernoulliForm(),
+    NegativeBinomialForm(),
+    BetaForm(),
+    NormalForm(min_sd=0.1),
+]
 SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS for axis in form.axes}
 
 
@@ -99,7 +106,7 @@ def test_a_grid_around_a_center() -> None:
     }
 
 
-@pytest.mark.parametrize("form", [PoissonForm, NegativeBinomialForm, NormalForm])
+@pytest.mark.parametrize("form", [PoissonForm, BernoulliForm, NegativeBinomialForm, NormalForm])
 def test_the_intercepts_prior_is_the_models(form: Any) -> None:
     """Normal of the model's scale under prior="normal", not the published one."""
     sd = ph.Poisson("y ~ 1", prior="normal", prior_scale_intercept=1.5).intercept_prior_sd

@@ -45,14 +45,18 @@ def test_negative_binomial_tends_to_poisson() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("formula", ["visits ~ 1", "visits ~ age + region + score"])
+@pytest.mark.parametrize(
+    "formula",
+    ["visits ~ 1", "visits ~ age + region + score", "visits ~ age + offset(log(score + 9))"],
+)
 def test_numpy_log_lik_is_stans(model: Any, formula: str, visits: pd.DataFrame) -> None:
     bound = model(formula).bind(visits)
     data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
     ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
     np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
-    mu = np.exp(draws.flat("beta") @ bound.design.X[bound.rows.first].T)
+    first = bound.rows.first
+    mu = np.exp(draws.flat("beta") @ bound.design.X[first].T + bound.design.offset[first])
     np.testing.assert_allclose(mu, draws.flat("mu"), rtol=1e-10)
 
 
@@ -65,11 +69,12 @@ def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.nda
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("censoring", ["none", "plain", "centered", "units"])
+@pytest.mark.parametrize("formula", ["visits ~ age", "visits ~ age + offset(log(age / 40))"])
 def test_target_moves_with_the_weights_as_it_should(
-    model: Any, censoring: str, visits: pd.DataFrame
+    model: Any, censoring: str, formula: str, visits: pd.DataFrame
 ) -> None:
     """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
-    bound = model("visits ~ age").bind(visits)
+    bound = model(formula).bind(visits)
     rng = np.random.default_rng(3)
     reference = rng.normal(-2, 1, bound.rows.first.size)[bound.row_of]
     unit = rng.integers(0, 70, bound.n)
@@ -122,8 +127,10 @@ def test_target_moves_with_the_weights_as_it_should(
     np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9)
 
 
-def test_collapsed_rows_keep_the_target(visits: pd.DataFrame) -> None:
-    bound = ph.NegativeBinomial("visits ~ region").bind(visits)
+@pytest.mark.parametrize("formula", ["visits ~ region", "visits ~ region + offset(log(nights))"])
+def test_collapsed_rows_keep_the_target(formula: str, visits: pd.DataFrame) -> None:
+    nights = 1.0 + np.arange(len(visits)) % 2
+    bound = ph.NegativeBinomial(formula).bind(visits.assign(nights=nights))
     rng = np.random.default_rng(2)
     alpha = rng.choice([0.0, 0.25, 1.0], bound.n)
     collapsed = bound.stan_data(alpha)
@@ -133,6 +140,7 @@ def test_collapsed_rows_keep_the_target(visits: pd.DataFrame) -> None:
         "frequency": np.ones(bound.n),
         "weights": alpha,
         "X": bound.design.X,
+        "offsets": bound.design.offset,
         "reference": np.zeros(bound.n),
         "unit": np.zeros(bound.n, int),
     }

@@ -77,10 +77,11 @@ def assert_same(found: Any, expected: Any, *, relative: float = 1e-12) -> None:
 
 
 def message_part(case: dict[str, Any], *, first: int) -> str:
-    """The part of an error message, records counted from `first`."""
-    return re.sub(
-        r"\{record (\d+)\}", lambda hit: f"record {int(hit[1]) + first}", str(case["error"])
-    )
+    """The part of an error message, records counted from `first`, which is 1 in R's words."""
+    text = str(case["error"])
+    if first == 1:  # R has vectors of length n, not of shape (n,)
+        text = re.sub(r"(?:shape )?\((\w+),\)", r"length \1", text)
+    return re.sub(r"\{record (\d+)\}", lambda hit: f"record {int(hit[1]) + first}", text)
 
 
 def _charge(epsilon: float, kind: str, relation: str) -> pyhybrid.PrivacyCharge:

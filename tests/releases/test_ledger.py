@@ -209,7 +209,7 @@ def test_other_data_only_when_told_and_then_labelled(path: Path) -> None:
     told = ph.Ledger(path, allow_other_data=True)
     assert told.add(of(survey().head(30))).other_data
     assert ph.Ledger(path).label == (
-        "asymptotic local, remove one record; releases of more than one data set"
+        "asymptotic local at delta = 1e-06, remove one record; releases of more than one data set"
     )
     with pytest.raises(InvalidInput, match="must be of the data"):
         ph.Ledger(path).add(of(survey(3)))

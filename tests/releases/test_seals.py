@@ -160,7 +160,15 @@ def strictly(release: ph.Release) -> ph.Release:
 
 
 CHANGES: dict[str, tuple[Change, str]] = {
-    "a kind": (lambda r: replace(r, charge=replace(r.charge, kind="strict")), "charge"),
+    "a kind": (
+        lambda r: replace(
+            r,
+            charge=replace(
+                r.charge, kind="strict", accounting="lipschitz", delta=0.0, epsilon=1e9
+            ),
+        ),
+        "charge",
+    ),
     "a charge of another's": (strictly, "charge"),
     "an epsilon": (
         lambda r: replace(r, charge=replace(r.charge, epsilon=r.charge.epsilon + 1)), "charge",
@@ -236,10 +244,11 @@ def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_pa
     run, table = tmp_path / "out/confidential/run.json", tmp_path / "out/public/synthetic_2.csv"
     whole, rows = run.read_text(), table.read_text().splitlines(keepends=True)
     content = json.loads(whole)
-    for edit in ({"assumes": []}, {"converged": False}, {"mechanism": "Censored"}):
-        run.write_text(json.dumps({**content, "charge": {**content["charge"], **edit}}))
-        with pytest.raises(InvalidInput, match="as it was saved"):
-            ph.Release.load(tmp_path / "out")
+    cheaper = {**content["charge"], "epsilon": 0.2, "bound": 0.05, "kind": "strict"}
+    cheaper |= {"accounting": "lipschitz", "delta": 0.0}
+    run.write_text(json.dumps({**content, "charge": cheaper}))
+    with pytest.raises(InvalidInput, match="as it was saved"):
+        ph.Release.load(tmp_path / "out")
     run.write_text(whole)
     assert ph.Release.load(tmp_path / "out").content_digest() == release.content_digest()
     table.write_text("".join([rows[0], "7777" + rows[1][rows[1].index(",") :], *rows[2:]]))
@@ -282,9 +291,13 @@ def test_a_changed_answer_is_not_charged(tmp_path: Path) -> None:
 def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None:
     charge = release.charge
     assert charge.is_sealed
-    assert not replace(charge, epsilon=charge.epsilon + 1).is_sealed
-    assert not replace(charge, mechanism="Censored").is_sealed
-    assert not replace(charge, assumes=()).is_sealed
+    for field in ("epsilon", "safety_factor"):
+        free: dict[str, Any] = {"bound": 0.0, "loss_range": 0.0, "mu": 0.0}
+        raised = replace(charge, **{**free, field: getattr(charge, field) + 100.0})
+        assert not raised.is_sealed
+    assert charge.mu is not None
+    for change in ({"mu": charge.mu / 2}, {"loss_range": 0.0}, {"mu_standard_error": 0.0}):
+        assert not replace(charge, **change).is_sealed, "what a ledger adds is under the seal"
     by_hand = PrivacyCharge.from_dict(charge.as_dict())
     assert by_hand == charge
     assert not by_hand.is_sealed

@@ -101,7 +101,7 @@ def test_self_contained_without_scripts(html, page):
     assert not {name for name in names if name.startswith("on")}
     assert "href" not in names
     sources = [attrs["src"] for attrs in page.attributes("img")]
-    assert len(sources) == 4
+    assert len(sources) == 5
     for source in sources:
         head, _, body = source.partition(",")
         assert head == "data:image/png;base64"
@@ -120,21 +120,27 @@ def test_accessible(page):
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 8
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 9
     assert tags.count("h1") == 1
-    assert tags.count("figcaption") == tags.count("figure") == 4
+    assert tags.count("figcaption") == tags.count("figure") == 5
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
     release, baseline = releases
     rows = {row[0]: row[1:] for row in cells(html, "The privacy charge")}
     fields = set(release.charge.as_dict()) - {"assumes", "not_covered"}
-    assert set(rows) == fields | {"Quantity"}
+    assert set(rows) == fields | {"Quantity", "epsilon_range", "epsilon_lipschitz"}
     assert rows["Quantity"][:2] == ["LipschitzWeighted", "Unweighted"]
     assert rows["epsilon"][:2] == [str(release.charge.epsilon), str(baseline.charge.epsilon)]
-    for name in ("n_draws", "n_synthetic", "n_draws_released", "kind", "relation"):
+    assert rows["epsilon_lipschitz"][0] == str(release.charge.epsilon_lipschitz)
+    assert rows["epsilon_range"][1] == str(baseline.charge.epsilon_range)
+    assert (rows["accounting"][0], rows["accounting"][1]) == (
+        release.charge.accounting,
+        baseline.charge.accounting,
+    )
+    for name in ("n_synthetic", "n_draws_released", "kind", "relation"):
         assert rows[name][0] == str(getattr(release.charge, name))
-    assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-4)
+    assert float(rows["bound"][0]) == pytest.approx(release.charge.bound, rel=1e-3)
     assert rows["converged"][:2] == ["yes", "yes"]
     assert all(len(row) == 3 and len(row[2]) > 20 for name, row in rows.items() if name[0] != "Q")
 
@@ -215,7 +221,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 3  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 4  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -261,7 +267,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "Share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 3
+    assert len(page.attributes("img")) == 4
 
 
 @pytest.mark.parametrize(
@@ -414,3 +420,19 @@ def test_steps_of_a_reweighting_are_shown(data):
     steps = cells(html, "Steps of the search")
     assert len(steps) == 1 + len(release.reweighted.steps)
     assert "before and after re-weighting" in html
+
+
+def test_what_a_release_tells_about_each_record(releases, html, data):
+    """The largest mu in the table is the one charged; a release without an account has none."""
+    release = releases[0]
+    assert "What the release tells about each record" in html
+    rows = {row[0]: row[1:] for row in cells(html, "What one draw tells about the records")}
+    own = release.confidential.account
+    assert float(rows["LipschitzWeighted, mu"][3]) == pytest.approx(release.charge.mu, rel=1e-3)
+    assert float(rows["Unweighted, mu"][0]) == pytest.approx(
+        np.quantile(releases[1].confidential.account.mu_by_record, 0.5), rel=0.01, abs=1e-3
+    )
+    assert own.mu_by_record.max() == release.charge.mu
+    without = replace(release, confidential=replace(release.confidential, account=None))
+    assert "What the release tells about each record" not in release_report(without, data)
+    assert "What the release tells" not in public_report(release)

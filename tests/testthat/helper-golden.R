@@ -56,8 +56,9 @@ same_value <- function(found, expected) {
   }
 }
 
-# "{record 3}" counts from 0; R counts from 1.
+# "{record 3}" counts from 0; R counts from 1. A vector of shape (n,) has length n in R.
 message_in_r <- function(text) {
+  text <- gsub("(shape )?\\((\\w+),\\)", "length \\2", text, perl = TRUE)
   found <- regmatches(text, regexpr("\\{record [0-9]+\\}", text))
   if (length(found) == 0) {
     return(text)

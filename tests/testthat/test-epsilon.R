@@ -34,3 +34,14 @@ test_that("noise that is not a number is refused", {
     class = "pyhybrid_invalid_input"
   )
 })
+
+test_that("charges by person and by record do not add", {
+  record <- list(epsilon = 2, kind = "strict", relation = "remove")
+  person <- c(record, list(unit = "person"))
+  expect_equal(compose(list(person, person)), 4)
+  expect_error(
+    compose(list(record, person)), "unit: found strict, remove all records of one person; strict",
+    class = "pyhybrid_invalid_input"
+  )
+  expect_equal(compose(list(record, person), allow_unlike = TRUE), 4)
+})

@@ -82,6 +82,13 @@ FORMULAS = [
     "y ~ cut(x, 4)",
     "y ~ `odd name` + log(`odd name` + 1)",
     "y ~ dotted.name + sqrt(dotted.name)",
+    "y ~ offset(z)",
+    "y ~ x + offset(log(z))",
+    "y ~ g * x + offset(I(z^2 / 3))",
+    "y ~ offset(log(z)) + h + offset(x / 10)",
+    "y ~ 0 + h + offset(scale(x)) - 1",
+    "y ~ x + offset(-member)",
+    "y ~ offset(`odd name` * 2 + 1)",
 ]
 
 

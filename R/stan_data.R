@@ -1,0 +1,161 @@
+# From a data frame and a formula to the data of each program in stan/.
+
+#' Data of the Stan programs
+#'
+#' Outcome, design matrix, offset and weights as the programs in `stan/` read them: the same as the
+#' Python package hands over, one row per record. Rows are never dropped. The rough fit that tells the
+#' sampler where to look first (such as `information_root` and `score`) is R's own; it does not move the
+#' posterior.
+#'
+#' @param formula As in [stats::glm()]: outcome, then predictors; an [offset()][stats::offset()] is
+#'   added to the linear predictor. Text columns count as factors whose levels are sorted by code point,
+#'   as in the Python package.
+#' @param data A data frame without missing values in the columns that the formula reads.
+#' @param weights Record weights alpha in \[0, 1\], length n; all 1 if `NULL`.
+#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
+#'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
+#'   `"normal_regression"` and `"normal_mixture"` continuous ones.
+#' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"published"` for the others. Not for
+#'   `"beta"` and `"normal_mixture"`.
+#' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
+#'   intercept under `"normal"`; given, never read from the data.
+#' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is without
+#'   a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal programs.
+#' @param edge Of the beta programs: outcomes nearer to an end are moved to this distance from it, on
+#'   the unit scale.
+#' @param transform,unit,min_sd Of the normal programs: the likelihood is that of the transform
+#'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd` is
+#'   the lower end of the prior of the standard deviation.
+#' @param n_components Of `"normal_mixture"`: number of components.
+#' @return A named list for [fit_rstan()]. Confidential.
+#' @examples
+#' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50), nights = c(1, 3, 2, 5))
+#' str(stan_data(visits ~ age + offset(log(nights)), data, program = "poisson"))
+#' str(stan_data(age ~ 1, data, program = "normal_regression", transform = "log", unit = 10))
+#' @export
+stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
+                      prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10,
+                      lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
+                      min_sd = 0, n_components = 5) {
+  check_choice(program, "program", names(options_of_programs))
+  check_options(program, names(match.call()))
+  if (is.null(prior)) prior <- if (program == "bernoulli") "normal" else "published"
+  check_choice(prior, "prior", c("published", "normal"))
+  scales <- c(
+    check_positive(prior_scale_intercept, "prior_scale_intercept"),
+    check_positive(prior_scale, "prior_scale")
+  )
+  design <- read_design(formula, data)
+  X <- design$X
+  n <- length(design$y)
+  weights <- check_alpha(weights, n)
+  if (program == "beta" && !(identical(colnames(X), "(Intercept)") && all(design$offset == 0))) {
+    invalid_input("program 'beta' takes no predictors: formula must be outcome ~ 1")
+  }
+  if (startsWith(program, "normal")) {
+    y <- transformed_outcome(design$y, transform, unit)
+    if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
+  } else if (startsWith(program, "beta")) {
+    y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
+  } else if (program == "bernoulli") {
+    y <- design$y
+    first_wrong(!y %in% c(0, 1), "be 0 or 1")
+  } else {
+    y <- count_outcome(design$y, lower, if (is.null(upper)) .Machine$integer.max else upper)
+  }
+  rows <- list(n = n, y = array(y, n), frequency = array(1, n), weights = array(weights, n))
+  linear <- list(K = ncol(X), X = unname(X), offsets = array(design$offset, n))
+  priors <- list(
+    normal_prior = as.integer(prior == "normal"),
+    prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
+  )
+  own <- switch(program,
+    beta = beta_sums(y, weights),
+    normal_regression = c(linear, priors, list(min_sd = min_sd)),
+    normal_mixture = {
+      if (check_count(n_components, "n_components") > n) {
+        invalid_input("n_components must be at most the number of records, ", n)
+      }
+      c(linear, list(min_sd = min_sd, n_components = n_components))
+    },
+    c(linear, priors)
+  )
+  c(rows, own, rough_fit(program, y, X, weights, design$offset, own), no_cap(n))
+}
+
+# What each program takes beside formula, data and weights.
+options_of_programs <- local({
+  prior <- c("prior", "prior_scale", "prior_scale_intercept")
+  normal <- c("transform", "unit", "min_sd")
+  list(
+    negative_binomial = c(prior, "lower", "upper"),
+    poisson = c(prior, "lower", "upper"),
+    bernoulli = prior,
+    beta = c("lower", "upper", "edge"),
+    beta_regression = c(prior, "lower", "upper", "edge"),
+    normal_regression = c(prior, normal),
+    normal_mixture = c(normal, "n_components")
+  )
+})
+
+check_options <- function(program, given) {
+  known <- options_of_programs[[program]]
+  wrong <- setdiff(intersect(given, unlist(options_of_programs)), known)
+  if (length(wrong) > 0) {
+    invalid_input(
+      "program '", program, "' takes ", paste(known, collapse = ", "), ": found ", wrong[1]
+    )
+  }
+}
+
+first_wrong <- function(wrong, must) {
+  if (any(wrong)) invalid_input("the outcome must ", must, ": record ", which(wrong)[1], " is not")
+}
+
+count_outcome <- function(y, lower, upper) {
+  check_count(lower, "lower", at_least = 0)
+  if (check_count(upper, "upper") <= lower) invalid_input("upper must be above lower")
+  first_wrong(y < 0 | y != floor(y), "be a count >= 0")
+  first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
+  y
+}
+
+# Scaled to the unit interval, at least `edge` from its ends.
+unit_outcome <- function(y, lower, upper, edge) {
+  if (check_finite(upper, "upper") <= check_finite(lower, "lower")) {
+    invalid_input("upper must be above lower")
+  }
+  if (check_positive(edge, "edge") >= 0.1) invalid_input("edge must lie in (0, 0.1)")
+  first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
+  pmin(pmax((y - lower) / (upper - lower), edge), 1 - edge)
+}
+
+transformed_outcome <- function(y, transform, unit) {
+  check_choice(transform, "transform", c("identity", "log", "signed_log", "asinh"))
+  v <- y / check_positive(unit, "unit")
+  first_wrong(abs(y) > 2^53, "be at most 2^53 in size")
+  if (transform == "log") first_wrong(y <= 0, "be above 0 for transform 'log'")
+  switch(transform,
+    identity = v,
+    log = log(v),
+    signed_log = sign(v) * log1p(abs(v)),
+    asinh = asinh(v)
+  )
+}
+
+# The sums that stand for the records where nothing is clipped.
+beta_sums <- function(y, weights) {
+  list(
+    total_weight = sum(weights), sum_log = sum(weights * log(y)),
+    sum_log1m = sum(weights * log1p(-y))
+  )
+}
+
+# Nothing is clipped, and log_lik is written.
+no_cap <- function(n) {
+  list(
+    emit_log_lik = 1, use_cap = 0, cap_below = 0, cap_above = 0, reference = array(0, n),
+    n_units = 0, unit = array(0L, n)
+  )
+}

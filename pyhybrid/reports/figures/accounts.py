@@ -1,0 +1,60 @@
+"""What a release tells about each record: mu by record, the most told about first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.checks import check_finite, check_nonnegative_vector
+from pyhybrid.reports.figures.mechanisms import Groups
+from pyhybrid.reports.figures.style import (
+    NUMBER,
+    RULE,
+    STYLES,
+    finish,
+    finite_of,
+    named,
+    new_panels,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_told"]
+
+
+def plot_told(groups: Groups, *, charged: float) -> Figure:
+    """Mu of every record in descending order, one line per mechanism; both axes logarithmic.
+
+    Parameters
+    ----------
+    groups : mapping of str to array_like, shape (n,)
+        Mu by record, >= 0. Infinite ones are left out and counted in the legend; so are zeros.
+    charged : float
+        Mu that is charged for one draw of the last group, marked by a line.
+    """
+    ax = new_panels(6.4, 3.6)[0]
+    for place, (key, given) in enumerate(named(groups).items()):
+        values = check_nonnegative_vector(finite_of(given, f"groups[{key!r}]"), f"groups[{key!r}]")
+        shown = np.sort(values[values > 0])[::-1]
+        left_out = _left_out(given, int((values == 0).sum()))
+        ax.plot(
+            np.arange(1, shown.size + 1), shown, label=plain(key) + left_out,
+            drawstyle="steps-post", marker="." if shown.size < 50 else "",
+            **STYLES[place % len(STYLES)],
+        )  # fmt: skip
+    level = check_finite(charged, "charged")
+    ax.axhline(level, label=f"charged for {plain(list(groups)[-1])}", **RULE)
+    ax.text(1, level, f"{level:.3g}", **NUMBER)
+    ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
+           ylabel="mu of one released draw")  # fmt: skip
+    return finish(ax)
+
+
+def _left_out(given: npt.ArrayLike, zeros: int) -> str:
+    infinite = int(np.isinf(np.asarray(given, dtype=np.float64)).sum())
+    parts = [f"{n:,} {what}" for n, what in ((infinite, "not finite"), (zeros, "at 0")) if n]
+    return f" ({', '.join(parts)})" if parts else ""

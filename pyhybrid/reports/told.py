@@ -1,0 +1,70 @@
+"""The section of the owner's report on what a release tells about each record. Confidential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.figures.accounts import plot_told
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import Section, Table, picture_of
+
+__all__ = ["told_section"]
+
+_QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+
+
+def told_section(releases: Mapping[str, Release]) -> list[Section]:
+    """Figure and table of mu by record, the release last; none where it has no account, as one
+    that was read from a folder or is censored."""
+    accounts = {
+        name: each.confidential.account
+        for name, each in releases.items()
+        if each.confidential.account is not None
+    }
+    release = list(releases.values())[-1]
+    own = release.confidential.account
+    if own is None or not np.isfinite(own.mu) or own.mu == 0:
+        return []
+    whose = "record" if release.charge.unit is None else "unit"
+    near = int((own.mu_by_record > own.mu / 2).sum())
+    picture = picture_of(
+        plot_told({name: each.mu_by_record for name, each in accounts.items()}, charged=own.mu),
+        alt=f"Mu of each {whose}, in descending order; {number_text(own.mu)} is charged.",
+        caption=f"{near:,} of {own.mu_by_record.size:,} are told about at least half as much as "
+        f"the {whose} that sets the charge. A line that falls off steeply at the left means that "
+        "few set it, and that less weight on them would make the release cheaper.",
+    )
+    text = (
+        f"Mu says how much one released draw tells about a {whose}: telling apart whether it was "
+        "in the data is as hard as telling a normal value with mean 0 from one with mean mu. The "
+        "charge is that of the largest; the others are told about less. These numbers are "
+        "functions of the data and are not published by record."
+    )
+    if not own.limit_holds:
+        text += " The check of the Gaussian limit failed here: read them as a ranking."
+    return [
+        Section(
+            heading="What the release tells about each record",
+            paragraphs=[[text]],
+            pictures=[picture],
+            tables=[_quantiles(accounts)],
+        )
+    ]
+
+
+def _quantiles(accounts: Mapping[str, LocalAccount]) -> Table:
+    def row(name: str, values: np.ndarray) -> list[str]:
+        found = np.quantile(values, list(_QUANTILES.values()), method="higher")
+        return [name, *map(number_text, found)]
+
+    rows = []
+    for name, account in list(accounts.items())[::-1]:
+        rows.append(row(f"{name}, mu", account.mu_by_record))
+        rows.append(row(f"{name}, range in nats", account.loss_ranges))
+    caption = "What one draw tells about the records: mu and range of the weighted log-likelihood, "
+    caption += "by record. Confidential; from 0, smaller is safer."
+    return Table(caption=caption, header=["", *_QUANTILES], rows=rows, numbers=True)

@@ -1,0 +1,251 @@
+"""Offsets: rates with an exposure, in Stan and numpy alike, in replicates, and refused elsewhere.
+
+The formulas are held against R's model.offset in `test_formulas.py`, the target density with an
+offset in `test_models.py` and `test_coefficients.py`, those of the programs alone in R.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.programs import declared_names, load_program
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import open_session
+
+TINY = SamplerSettings(chains=2, warmup=20, draws=20)
+SHORT = SamplerSettings(chains=2, warmup=400, draws=600)
+OFFSET = "offset(log(nights))"
+MODELS: dict[str, Any] = {
+    "poisson": ph.Poisson,
+    "negative_binomial": ph.NegativeBinomial,
+    "bernoulli": ph.Bernoulli,
+    "beta_regression": ph.BetaRegression,
+    "normal_regression": ph.NormalRegression,
+    "normal_mixture": lambda formula: ph.MixtureRegression(formula, n_components=2),
+}
+
+
+@cache
+def _rates(seed: int = 1, n: int = 300) -> pd.DataFrame:
+    """Visits at a rate of exp(-1 + 0.7 x) a night, in 1 to 60 nights that x says something of."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).round(2)
+    nights = np.clip(rng.lognormal(2 + 0.8 * x, 0.5), 1, 60).round()
+    share = rng.beta(2, 3, n)
+    visits = rng.poisson(nights * np.exp(-1 + 0.7 * x))
+    member = (visits > np.median(visits)).astype(int)
+    return pd.DataFrame(
+        {"visits": visits, "share": share, "member": member, "x": x, "nights": nights}
+    )
+
+
+def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
+    outcome = {"beta_regression": "share", "bernoulli": "member"}.get(name, "visits")
+    return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_numpy_log_lik_is_stans(name: str) -> None:
+    bound = _bound(name, f"x + {OFFSET}")
+    np.testing.assert_array_equal(bound.design.offset, np.log(_rates()["nights"]))
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-9, atol=1e-9)
+    without = _bound(name, "x")
+    other = without.log_lik(draws).total(np.ones(bound.n))
+    assert np.abs(other - bound.log_lik(draws).total(np.ones(bound.n))).min() > 1
+
+
+@pytest.mark.parametrize("capped", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_target_has_the_offset_with_and_without_a_cap(name: str, capped: bool) -> None:
+    """A cap at 1e9 clips nothing: the shorter form of the likelihood must be the same; and both
+    move with the weights by the log-likelihood of numpy."""
+    bound = _bound(name, f"x + {OFFSET}")
+    one, two = np.ones(bound.n), np.linspace(0, 1, bound.n)
+    cap = 1e9 if capped else None
+    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
+    by_row = {"n", "y", "frequency", "weights", "X", "offsets", "reference", "unit"}
+    other = bound.stan_data(two, cap=cap, emit_log_lik=True)
+    other |= {k: data[k] for k in data.keys() - by_row}
+    at = [ProgramAtPoints(bound.program, each) for each in (data, other)]
+    points = np.random.default_rng(2).normal(0, 0.3, (4, at[0].n_unconstrained))
+    moved = at[0].log_density(points) - at[1].log_density(points)
+    values = at[0].quantities(points)
+    log_lik = bound.model.log_lik(
+        {k: values[k] for k in bound.model.parameters},
+        bound.design.y,
+        bound.design.X,
+        bound.design.offset,
+    )
+    np.testing.assert_allclose(moved, log_lik @ (one - two), rtol=1e-9)
+
+
+def test_a_constant_offset_is_a_shift_of_the_intercept() -> None:
+    table = _rates().assign(three=3.0)
+    bound = _bound("negative_binomial", "x + offset(three)", table)
+    beta, phi = np.array([[0.5, -0.2], [1.0, 0.3]]), np.array([2.0, 0.7])
+    y, X = bound.design.y, bound.design.X
+    own = bound.model.log_lik({"beta": beta, "phi": phi}, y, X, bound.design.offset)
+    moved = bound.model.log_lik({"beta": beta + np.array([3, 0]), "phi": phi}, y, X)
+    np.testing.assert_allclose(own, moved, rtol=1e-12)
+
+
+def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
+    table = pd.DataFrame({"y": [3, 3, 3, 1], "t": [1.0, 2.0, 1.0, 1.0]})
+    bound = ph.Poisson("y ~ offset(log(t))").bind(table)
+    np.testing.assert_array_equal(bound.row_of, [0, 1, 0, 2])
+    np.testing.assert_allclose(bound.stan_data(np.ones(4))["offsets"], [0, np.log(2), 0])
+    assert ph.Poisson("y ~ 1").bind(table).rows.first.size == 2
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+def test_the_hints_are_the_fit_with_the_offset(name: str) -> None:
+    import statsmodels.api as sm
+
+    bound = _bound(name, f"x + {OFFSET}")
+    y, X, offset = bound.design.y, bound.design.X, bound.design.offset
+    fit = sm.GLM(y, X, offset=offset, family=sm.families.Poisson()).fit()
+    hints = bound.stan_data(np.ones(bound.n))
+    root = hints["information_root"]
+    np.testing.assert_allclose(
+        np.linalg.solve(root @ root.T, hints["score"]), fit.params, atol=0.03
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
+    """Posterior means of Poisson rates, within 5 posterior standard deviations of the truth.
+
+    Negative control: without the exposure the slope, which nights depend on, is far off.
+    """
+    found = {}
+    for terms in (f"x + {OFFSET}", "x"):
+        bound = _bound("poisson", terms, _rates(seed))
+        session = open_session(bound, seed=seed, engine="embedded", settings=SHORT)
+        beta = session.unweighted().draws.flat("beta")
+        found[terms] = (beta.mean(axis=0) - [-1, 0.7]) / beta.std(axis=0)
+    assert np.abs(found[f"x + {OFFSET}"]).max() < 5
+    assert np.abs(found["x"]).min() > 10
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
+    """Means with an exposure that is synthetic, 4 standard errors of 40,000 draws."""
+    table = pd.DataFrame({"visits": [1, 2] * 20_000, "x": 0.0, "nights": [1.0, 2.0] * 20_000})
+    table["share"], table["member"] = table["visits"] / 4, table["visits"] - 1
+    bound = _bound(name, OFFSET, table)
+    data = bound.stan_data(np.ones(bound.n))
+    draws = EmbeddedEngine().sample(bound.program, data, seed=3, settings=TINY)
+    given = table.assign(nights=5.0)
+    parameters = {k: draws.flat(k)[7] for k in bound.model.parameters}
+    rng = np.random.default_rng
+    made = bound.replicate(draws, 7, rng(1), given).to_numpy()[:, 0]
+    offset = np.full(40_000, np.log(5))
+    expected = bound.model.draw_outcome(parameters, bound.design.X, rng(1), offset)
+    np.testing.assert_allclose(made, bound.model.from_support(expected, bound.decimals))
+    own = bound.model.draw_outcome(parameters, bound.design.X, rng(1), bound.design.offset)
+    assert expected.mean() > own.mean()
+
+
+def test_replicates_of_counts_have_the_mean_of_their_exposure() -> None:
+    n = 40_000
+    rng = np.random.default_rng(5)
+    offset = np.log(np.repeat([1.0, 20.0], n // 2))
+    X, model = np.ones((n, 1)), ph.Poisson("y ~ offset(t)")
+    made = model.draw_outcome({"beta": np.array([0.5])}, X, rng, offset)
+    for t, own in ((1.0, made[: n // 2]), (20.0, made[n // 2 :])):
+        mean = t * np.exp(0.5)
+        assert abs(own.mean() - mean) < 5 * np.sqrt(mean / own.size)
+        law = stats.poisson(mean)
+        assert abs((own == law.median()).mean() - law.pmf(law.median())) < 0.02
+
+
+def test_a_release_of_rates_keeps_its_exposure() -> None:
+    """The exposure counts among the predictors: it stays as it is, and rates come back."""
+    assert _bound("poisson", f"x + {OFFSET}").predictors == ("nights", "x")
+    release = ph.LipschitzWeighted(ph.Poisson(f"visits ~ x + {OFFSET}")).release(
+        _rates()[["visits", "x", "nights"]], seed=1, engine="embedded", settings=SHORT
+    )
+    made = release.synthetic[0]
+    pd.testing.assert_frame_equal(made[["x", "nights"]], _rates()[["x", "nights"]])
+    rate = made["visits"].sum() / made["nights"].sum()
+    true = _rates()["visits"].sum() / _rates()["nights"].sum()
+    assert abs(rate / true - 1) < 0.25
+
+
+def test_a_calibration_reads_the_exposure_of_each_record() -> None:
+    """f of the records released under draws frozen on a reference; another exposure, another f."""
+    model = ph.Poisson(f"visits ~ x + {OFFSET}")
+    frozen = ph.calibrate(model, _rates(7), epsilon=6, seed=1, engine="embedded", settings=SHORT)
+    table = _rates(8)
+    own, other = (
+        frozen.lipschitz(model.bind(each))
+        for each in (table, table.assign(nights=table["nights"] * 3))
+    )
+    draws = frozen.draws.flat("beta")
+    X = np.column_stack([np.ones(len(table)), table["x"]])
+    mean = np.exp(draws @ X.T + np.log(table["nights"].to_numpy()))
+    expected = np.abs(stats.poisson.logpmf(table["visits"].to_numpy(), mean)).max(axis=0)
+    np.testing.assert_allclose(own, expected, rtol=1e-9)
+    assert (np.abs(other - own) > 0.01).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["normal_regression", "normal_mixture"])
+def test_densities_that_are_monitored_know_the_offset(name: str) -> None:
+    """An offset of an outcome on the identity scale is a shift of the outcome."""
+    table = _rates().assign(moved=lambda t: t["visits"] - t["nights"])
+    data, found = None, []
+    for formula in ("visits ~ x + offset(nights)", "moved ~ x"):
+        bound = MODELS[name](formula).bind(table)
+        data = bound.stan_data(np.ones(bound.n)) if data is None else data
+        program = ph.NormalRegression if name == "normal_regression" else ph.MixtureRegression
+        assert isinstance(bound.model, program)
+        if not found:
+            draws = EmbeddedEngine().sample(bound.program, data, seed=3, settings=TINY)
+        found.append(
+            {**bound.monitored(draws), "log_lik": bound.log_lik(draws).total(np.ones(bound.n))}
+        )
+    for quantity, values in found[0].items():
+        np.testing.assert_allclose(values, found[1][quantity], rtol=1e-9, atol=1e-9)
+
+
+def test_an_intercept_with_an_offset_has_no_grid() -> None:
+    assert _bound("poisson", "1").grid_form is not None
+    assert _bound("poisson", OFFSET).grid_form is None
+
+
+def test_models_without_a_linear_predictor_refuse_it() -> None:
+    with pytest.raises(InvalidInput, match="Beta takes no predictors"):
+        ph.Beta(f"share ~ {OFFSET}").bind(_rates())
+
+
+def test_a_users_program_gets_no_offset() -> None:
+    program = """data { int n; int K; array[n] int y; matrix[n, K] X; vector[n] weights; }
+    parameters { vector[K] beta; } model { beta ~ normal(0, 1); }
+    generated quantities { vector[n] log_lik; vector[n] y_rep; }"""
+    model = ph.StanModel(
+        program, outcome="visits", predict="y_rep", formula=f"visits ~ x + {OFFSET}", data={}
+    )
+    with pytest.raises(InvalidInput, match=r"design matrix X alone: found offset\(\).*in data="):
+        model.bind(_rates())
+
+
+def test_every_regression_takes_an_offset() -> None:
+    """A model that is added later is found here."""
+    tested = {*MODELS, "beta"}
+    assert {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")} == tested
+    for name in MODELS:
+        assert "offsets" in declared_names(load_program(name), "data")

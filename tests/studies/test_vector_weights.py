@@ -1,0 +1,45 @@
+"""Studies C and D: the papers' step, and a mean that does not come back is said."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.models import NegativeBinomial
+from pyhybrid.studies import STUDIES
+from pyhybrid.studies.vector_weights import candidates
+
+
+def test_the_candidates_make_the_published_step_under_the_papers_accounting() -> None:
+    made = candidates(NegativeBinomial("y ~ 1"))
+    assert list(made) == ["Unweighted", "LW", "CW", "LW_final", "CW_final"]
+    plans = [each.reweighting for each in made.values()]
+    assert plans == [False, False, False, *[Reweighting.published(k=0.95)] * 2]
+    assert {each.accounting for each in made.values()} == {"lipschitz"}
+
+
+def _line(visits: float) -> tuple[bool, str, str]:
+    """Whether the claim holds if CW_final's mean of the visits is this."""
+    means = {
+        "salary, simulated": {"data": 100.0, "CW": 105.0, "CW_final": 99.0},
+        "visits, RAND": {"data": 3.0, "CW": 1.4, "CW_final": visits},
+    }
+    summary = pd.DataFrame(
+        [
+            {"setting": setting, "synthesizer": name, "quantity": "mean", "mean": value}
+            for setting, by_name in means.items()
+            for name, value in by_name.items()
+        ]
+    )
+    claim = STUDIES["D"].claims[-1]
+    found, holds = claim.check(summary)
+    return holds, found, claim.note
+
+
+def test_a_mean_further_from_the_data_after_reweighting_is_said() -> None:
+    """The control: nearer in both settings is agreement."""
+    holds, found, note = _line(1.2)
+    assert not holds
+    assert "visits, RAND: data 3, CW 1.4, CW_final 1.2" in found
+    assert "not so on the visits" in note.lower()
+    assert _line(1.8)[0]
