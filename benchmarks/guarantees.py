@@ -58,6 +58,12 @@ def _split(split: int, reference: pd.DataFrame, new: pd.DataFrame) -> list[tuple
             rows.append(_row(split, f"centered, {relation}, {epsilon:g}", made))
             if split == 1:
                 line(f"calibration and posterior at {epsilon:g}", time.perf_counter() - started)
+    thinned = np.random.default_rng(split).binomial(reference["mdvis"], 0.8)
+    drifted = reference.assign(mdvis=thinned)
+    for epsilon in (4, 1):
+        frozen = ph.calibrate(_MODEL, drifted, epsilon=epsilon, **_OPTIONS)
+        made = ph.Censored(calibration=frozen).fit(session).fit
+        rows.append(_row(split, f"reference 20 % lower, {epsilon}", made))
     for epsilon in (8, 4):
         size = ph.Censored(_MODEL, epsilon=epsilon, inner=ph.Unweighted(_MODEL), sampling="exact")
         rows.append(_row(split, f"clipped by size, remove, {epsilon}", size.fit(session).fit))

@@ -6,8 +6,8 @@ and c = n_syn / N. [JC], [SN18]:
 .. math:: \text{pMSE} = \frac1N \sum_i (p_i - c)^2,
 
 0 if no row can be told apart, c (1 - c) if every row can (1/4 at equal sizes). A classifier finds
-chance differences, so pMSE is set against its null expectation: what it would be if both were samples of
-one population.
+chance differences, so pMSE is set against its null expectation: what it would be if both were
+samples of one population.
 
 References
 ----------
