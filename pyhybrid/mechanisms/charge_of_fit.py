@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from pyhybrid.errors import InvalidInput, SamplingError
@@ -175,8 +174,7 @@ def made_charge(
     **fields: Any,
 ) -> PrivacyCharge:
     """A charge whose epsilon is what its accounting makes of the bound, the range or mu."""
-    made = PrivacyCharge(
-        epsilon=math.inf,
+    return PrivacyCharge.counted(
         kind=kind,
         relation=relation,
         n_draws_released=n_draws_released,
@@ -189,10 +187,7 @@ def made_charge(
         density_above_one=bound.density_above_one or _centered(fit),
         converged=fit.converged,
         **fields,
-    )
-    epsilon = made.epsilon_by(made.accounting)
-    assert epsilon is not None
-    return replace(made, epsilon=epsilon).sealed()
+    ).sealed()
 
 
 def given_decimals(bound: BoundModel) -> tuple[str, ...]:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from pyhybrid.checks import (
@@ -140,7 +139,7 @@ class PrivacyCharge:
         self._check_account()
         due = self.epsilon_by(self.accounting)
         assert due is not None
-        if self.epsilon != math.inf and check_finite(self.epsilon, "epsilon") < due:
+        if check_finite(self.epsilon, "epsilon") < due:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
@@ -220,6 +219,20 @@ class PrivacyCharge:
         return f"epsilon = {epsilon_text(self.epsilon)}{at}"
 
     @classmethod
+    def counted(cls, **own: Any) -> PrivacyCharge:
+        """Charge of the fields given, whose epsilon is what its accounting makes of them."""
+        draft = object.__new__(cls)
+        for each in fields(cls):
+            if each.default is not MISSING:
+                object.__setattr__(draft, each.name, each.default)
+        for name, value in own.items():
+            object.__setattr__(draft, name, value)
+        draft._check_account()
+        epsilon = draft.epsilon_by(draft.accounting)
+        assert epsilon is not None
+        return cls(epsilon=epsilon, **own)
+
+    @classmethod
     def strict(
         cls,
         *,
@@ -278,14 +291,14 @@ class PrivacyCharge:
     def as_dict(self) -> dict[str, Any]:
         """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
         is no row, and accounts if there are any."""
-        fields = asdict(self)
-        del fields["seal"]
+        own = asdict(self)
+        del own["seal"]
         if self.unit is None:  # as charges were stored before there were units
-            del fields["unit"]
+            del own["unit"]
         if not self._counted:  # ... and before there were accountings
             for name in _ACCOUNT_FIELDS:
-                del fields[name]
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items()}
+                del own[name]
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in own.items()}
 
     def public(self) -> dict[str, Any]:
         """The fields that may be published, with epsilon by each accounting; no bound, no range."""

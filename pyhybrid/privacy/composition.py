@@ -130,9 +130,8 @@ def compose_charges(
         bound = math.nextafter(bound, 0)
     draws = [c.n_draws for c in charges if c.n_draws is not None]
     mixed = ("Strict charges of some columns were added to local ones of others.",)
-    whole = PrivacyCharge(
+    whole = PrivacyCharge.counted(
         mechanism=mechanism,
-        epsilon=math.inf,
         kind=kind,
         relation=first.relation,
         n_synthetic=first.n_synthetic,

@@ -172,7 +172,7 @@ def test_max_ecdf_is_the_kolmogorov_smirnov_statistic() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"values": [1.0, np.nan]}, "element 1 is nan"),
+        ({"values": [1.0, np.nan]}, "element 1 is not"),
         ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
         ({"values": []}, "at least one set"),
         ({"values": [[1.0], []]}, "set 2 must be a vector"),

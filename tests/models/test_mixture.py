@@ -530,6 +530,7 @@ def test_models_by_name() -> None:
         "unit": 1.0,
         "min_sd": 0.0,
         "density": "of log(y / 1), Jacobian left out",
+        "decimals": None,
         "n_components": 5,
     }
 

@@ -179,8 +179,11 @@ def test_a_charge_cannot_be_edited() -> None:
 def test_public_part_lacks_the_bound_and_nothing_else() -> None:
     names = {field.name for field in dataclasses.fields(PrivacyCharge)}
     secret = 2.4375
-    public = charge(bound=secret).public()
-    assert names - set(public) == {"bound"}
+    public = charge(bound=secret, mu=0.25, mu_standard_error=0.01, loss_range=1.5).public()
+    assert names - set(public) == {"bound", "loss_range", "seal", "unit"}  # rows have no unit
+    assert set(public) - names == {"epsilon_lipschitz", "epsilon_range"}
+    of_old = {"accounting", "delta", "mu", "mu_standard_error", "loss_range"}
+    assert names - set(charge().public()) == {"bound", "seal", "unit", *of_old}
     assert str(secret) not in json.dumps(public)
     assert str(secret) in json.dumps(charge(bound=secret).as_dict())
 
@@ -195,7 +198,7 @@ def test_dict_round_trip_through_json() -> None:
 def test_from_dict_refuses_what_is_no_charge() -> None:
     fields = charge().as_dict()
     missing = {name: value for name, value in fields.items() if name != "epsilon"}
-    for wrong in (missing, {**fields, "delta": 0.1}, {}, charge().public()):
+    for wrong in (missing, {**fields, "share": 0.1}, {}, charge().public()):
         with pytest.raises(InvalidInput, match="not a privacy charge"):
             PrivacyCharge.from_dict(wrong)
     with pytest.raises(InvalidInput, match="epsilon must be at least"):
@@ -255,7 +258,7 @@ def test_like_charges_add_exactly() -> None:
 @pytest.mark.parametrize("changes", [{"kind": STRICT}, {"relation": "replace"}])
 def test_unlike_charges_add_only_when_told(changes: dict) -> None:
     pair = [charge(), charge(**changes)]
-    with pytest.raises(InvalidInput, match=r"one kind and relation.*allow_unlike"):
+    with pytest.raises(InvalidInput, match=r"one kind, relation and unit.*allow_unlike"):
         compose(pair)
     assert compose(pair, allow_unlike=True) == 30.0
     assert compose([pair[1]] * 2) == 30.0

@@ -65,8 +65,8 @@ def test_streams_of_a_truncated_mechanism_follow_its_inner_one() -> None:
     ):
         one, other = (ph.Truncated(MODEL, cap=3, inner=inner(x)) for x in (0.5, 0.6))
         assert one.describe() == other.describe(), "the control: what is public does not differ"
-        assert one._stream() != other._stream()
-        assert one._stream() == ph.Truncated(MODEL, cap=3, inner=inner(0.5))._stream()
+        assert one.stream() != other.stream()
+        assert one.stream() == ph.Truncated(MODEL, cap=3, inner=inner(0.5)).stream()
 
 
 def test_a_target_bound_is_read_from_a_file_on_the_command_line(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_target_bound_is_not_published(session: FitSession) -> None:
     mechanism = ph.ScalarWeighted(MODEL, target_bound=2.123456)
     release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
     assert "2.123456" not in release.statement + str(release.settings)
-    assert mechanism._stream() != ph.ScalarWeighted(MODEL, target_bound=2.2)._stream()
+    assert mechanism.stream() != ph.ScalarWeighted(MODEL, target_bound=2.2).stream()
     one, two = (ph.GivenWeights(MODEL, alpha=np.full(300, a)) for a in (0.5, 0.49))
-    assert one._stream() != two._stream()
+    assert one.stream() != two.stream()
 
 
 def test_targets_know_of_the_doubling() -> None:
@@ -169,9 +169,9 @@ def test_other_weight_maps_release(transform: str, session: FitSession) -> None:
             lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
             "over the same model",
         ),
-        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has weight 1.2"),
-        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has weight -0.1"),
-        (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has weight nan"),
+        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
+        (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
+        (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
     ],
 )
 def test_bad_settings_are_named(make: Any, message: str) -> None:

@@ -369,7 +369,7 @@ def test_defaults_of_count_weights_and_risks() -> None:
 
 
 def test_one_wrong_value_among_right_ones_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"record 1 is 1\.5"):
+    with pytest.raises(InvalidInput, match="record 1 is above"):
         count_weights([0.5, 1.5])
     with pytest.raises(InvalidInput, match="record 1 has no bound"):
         reweight([1.0, 1.0], [1.0, np.inf])
