@@ -63,7 +63,7 @@ class CountModel(LinearModel):
             ("a count >= 0: {} is negative", design.y < 0),
             ("a whole number: {} is not", design.y != np.floor(design.y)),
             (f"at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
-            (f"at most {largest:g}: {{}} is larger", design.y > largest),
+            (f"at most {largest:.0f}: {{}} is larger", design.y > largest),
         )
         for rule, broken in rules:
             if broken.any():

@@ -81,7 +81,7 @@ def model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
     """A model that says it is by record, so that its charge would be strict."""
     given: dict[str, Any] = {
         "outcome": "rent", "predict": "rent_rep", "data": of_table, "predictors": ("rooms",),
-        "by_record": True,
+        "by_record": True, "decimals": 1,
     }  # fmt: skip
     return ph.StanModel(program, **{**given, **options})
 
@@ -348,7 +348,7 @@ def steps(second: ph.StanModel) -> ph.SequentialSynthesis:
     """Income after rent."""
     first = ph.StanModel(
         PROGRAM, outcome="rent", predict="rent_rep", data=of_table, predictors=("rooms",),
-        by_record=True,
+        by_record=True, decimals=1,
     )  # fmt: skip
     return ph.SequentialSynthesis(
         [
@@ -408,7 +408,7 @@ def test_columns_beside_those_of_a_formula_are_declared() -> None:
     assert bound.predictors == ("income", "rooms")
 
 
-@pytest.mark.parametrize("term", ["I(income / (income @ income))", "center(income)"])
+@pytest.mark.parametrize("term", ["scale(income)", "poly(income, 2)"])
 def test_a_formula_that_reads_all_records_is_not_strict(term: str) -> None:
     program = PROGRAM.replace("vector[n] rooms;", "int K; matrix[n, K] X;").replace(
         "real slope;", "vector[K] beta;"

@@ -25,15 +25,12 @@ TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
 def charge(mu: float = 0.2, delta: float = 1e-6, **fields: Any) -> PrivacyCharge:
     """A local charge counted by the Gaussian limit, or as `fields` say."""
     own: dict[str, Any] = {
-        "mechanism": "Unweighted", "epsilon": np.inf, "kind": "asymptotic local",
+        "mechanism": "Unweighted", "kind": "asymptotic local",
         "relation": "remove", "n_synthetic": 1, "n_draws_released": 1, "bound": 20.0,
         "n_draws": 4000, "accounting": "gaussian", "delta": delta, "loss_range": 1.5, "mu": mu,
         "mu_standard_error": 0.001,
     }  # fmt: skip
-    made = PrivacyCharge(**{**own, **fields})
-    epsilon = made.epsilon_by(made.accounting)
-    assert epsilon is not None
-    return replace(made, epsilon=epsilon).sealed()
+    return PrivacyCharge.counted(**{**own, **fields}).sealed()
 
 
 def answer(of: PrivacyCharge) -> NoisyCounts:

@@ -301,7 +301,8 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
         from pyhybrid import cli
         assert sys.stdout.encoding != "utf-8", sys.stdout.encoding
         sys.argv = ["pyhybrid", "synthesize", "data.csv", "--formula", "`visites_\\u00e9` ~ 1",
-                    "--out", "out", "--engine", "embedded", "--on-not-converged", "warn"]
+                    "--out", "out", "--engine", "embedded", "--on-not-converged", "warn",
+                    "--model", "negative_binomial"]
         cli.main()
         """,
         cwd=tmp_path, env=ASCII,
@@ -335,7 +336,7 @@ def test_ten_thousand_levels(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="found 10000"):
         ph.Poisson("y ~ g").bind(table.astype({"g": str}))
     made = ph.CountWeighted(ph.Poisson("y ~ 1"), pattern=["g"]).release(table, **OPTIONS)
-    made.save(tmp_path / "out")
+    made.save(tmp_path / "out", keep=["g"])
     assert ph.Release.load(tmp_path / "out").synthetic[0]["g"].equals(table["g"])
 
 

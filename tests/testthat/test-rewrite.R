@@ -37,7 +37,7 @@ test_that("every program of the package is read by the rstan that is installed",
   programs <- list.files(stan_folder(), "[.]stan$", full.names = TRUE)
   expect_gt(length(programs), 0)
   for (program in programs) {
-    text <- paste(readLines(program, warn = FALSE), collapse = "\n")
+    text <- whole_text(program)
     if (utils::packageVersion("rstan") < "2.26") text <- for_old_rstan(text)
     utils::capture.output(parsed <- rstan::stanc(model_code = text))
     expect_true(parsed$status, label = basename(program))
