@@ -55,7 +55,7 @@ def release(usable: pd.DataFrame) -> ph.Release:
 
 
 def test_an_unused_level_is_a_column_of_zeros(table: pd.DataFrame) -> None:
-    with pytest.raises(InvalidInput, match="'region' .* must not be all zero"):
+    with pytest.raises(InvalidInput, match=r"'region' .* must not be all zero"):
         MODEL.bind(table)
 
 
