@@ -192,7 +192,7 @@ def _propensities(found: UtilitySummary, mark: str) -> Section:
     )
 
 
-_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardized", "specks")
+_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised", "specks")
 
 
 def _pairs(found: UtilitySummary, mark: str) -> Section:

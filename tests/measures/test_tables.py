@@ -98,7 +98,7 @@ def test_null_of_the_logistic_is_right_in_mean(null: str, size: int) -> None:
         if null == "data":
             other = data.iloc[rng.integers(300, size=size)]
         result = ph.propensity_utility(data, other, null=null)
-        found.append((result.ratio, result.standardized))
+        found.append((result.ratio, result.standardised))
     ratios, standardized = np.array(found).T
     error = ratios.std() / np.sqrt(len(ratios))
     assert abs(ratios.mean() - 1) < 5 * error + 0.02  # the quadratic form is the first order
@@ -184,9 +184,9 @@ def test_interactions_see_what_main_effects_cannot() -> None:
     main = ph.propensity_utility(data, broken, null="population")
     both = ph.propensity_utility(data, broken, null="population", interactions=True)
     tree = ph.propensity_utility(data, broken, null="population", classifier="cart", rng=1)
-    assert main.standardized < 4
-    assert both.standardized > 20
-    assert tree.standardized > 5
+    assert main.standardised < 4
+    assert both.standardised > 20
+    assert tree.standardised > 5
 
 
 def test_many_categories_do_not_fill_the_memory() -> None:

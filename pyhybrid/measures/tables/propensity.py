@@ -44,11 +44,11 @@ class PropensityUtility:
 
     Attributes
     ----------
-    pmse, ratio, standardized, specks : float
-        Averages over the sets. The ratio is pMSE over its null mean, `standardized` its distance
+    pmse, ratio, standardised, specks : float
+        Averages over the sets. The ratio is pMSE over its null mean, `standardised` its distance
         from the null mean in null standard deviations (0 for a null without spread).
     by_set : DataFrame, m rows
-        pmse, null_mean, null_sd, ratio, standardized, specks, null of each set.
+        pmse, null_mean, null_sd, ratio, standardised, specks, null of each set.
     classifier : {"logistic", "cart"}
     interactions : bool
         Whether the logistic regression has products of pairs of columns.
@@ -60,7 +60,7 @@ class PropensityUtility:
 
     pmse: float
     ratio: float
-    standardized: float
+    standardised: float
     specks: float
     by_set: pd.DataFrame
     classifier: str
@@ -174,7 +174,7 @@ def propensity_of_tables(
     return PropensityUtility(
         pmse=float(by_set["pmse"].mean()),
         ratio=float(by_set["ratio"].mean()),
-        standardized=float(by_set["standardized"].mean()),
+        standardised=float(by_set["standardised"].mean()),
         specks=float(by_set["specks"].mean()),
         by_set=by_set,
         classifier=classifier,
@@ -200,7 +200,7 @@ def _compared(p: FloatArray, label: BoolArray, expected: NullPmse) -> dict[str, 
         "null_mean": expected.mean,
         "null_sd": expected.sd,
         "ratio": found / expected.mean if expected.mean > 1e-15 else 0.0,
-        "standardized": apart / expected.sd if expected.sd > 1e-15 else 0.0,
+        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
         "specks": specks(p, label),
     }
 
