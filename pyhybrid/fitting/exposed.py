@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,13 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     found = {}
     others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
     rows = _sampled(len(table), len(others))
-    sample = table.iloc[rows]
     truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
     for place in others:
-        name, own = str(table.columns[place]), sample.iloc[:, place]
-        reason = _looks_like(name, table.iloc[:, place], own)
+        name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
+        own = whole.iloc[rows]
+        reason = _looks_like(name, whole, own)
         if reason is None:
-            reason = next(_relations(truths, table.iloc[:, place], own), None)
+            reason = next(_relations(truths, whole, own), None)
         if reason is not None:
             found[name] = reason
     for level in range(table.index.nlevels):
@@ -180,6 +180,13 @@ def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -
         held = _numbers(column) if held is None else held
         if _tells(truth.values, held, text=text):
             yield f"it and {truth.name!r}, which is synthesized, are functions of each other"
+
+
+def _hashable(column: pd.Series) -> pd.Series:
+    """The column, or the text of its cells where some are lists or the like."""
+    if column.dtype != object or all(isinstance(cell, Hashable) for cell in column):
+        return column
+    return column.map(repr, na_action="ignore")
 
 
 def _numbers(column: pd.Series) -> FloatArray:

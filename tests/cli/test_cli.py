@@ -114,7 +114,7 @@ def test_options_reach_the_mechanism(run: Run, csv: Path) -> None:
     assert release.settings["shift"] == 0.1
     assert release.charge.relation == "replace"
     assert release.charge.safety_factor == 1.05
-    assert release.provenance.settings.warmup == 1200
+    assert release.requested.warmup == 1200
 
 
 FORMULA = ["--formula", "visits ~ 1"]

@@ -129,3 +129,9 @@ def test_ten_thousand_columns_and_many_rows() -> None:
     long = pd.DataFrame(rng.normal(size=(100_000, 60)), columns=[f"x{k}" for k in range(60)])
     long["copy"] = np.exp(long["x3"])
     assert list(exposed_columns(long, ("x3",))) == ["copy"]
+
+
+def test_cells_that_are_lists_are_compared_by_their_text() -> None:
+    table = pd.DataFrame({"y": np.arange(24) % 7, "x": [[i % 3, 1] for i in range(24)]})
+    assert exposed_columns(table, ("y",)) == {}
+    assert "x" in exposed_columns(table.assign(x=[[v] for v in table["y"]]), ("y",))

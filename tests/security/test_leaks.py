@@ -29,6 +29,7 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.errors import PyhybridError, SamplingError, SaveFailed
+from pyhybrid.fitting import sampling
 from pyhybrid.fitting import session as fitting
 from pyhybrid.models import regression
 from pyhybrid.releases import folder as storage
@@ -151,7 +152,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
 
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
-    "the diagnosis": (fitting, "diagnose", SamplingError),
+    "the diagnosis": (sampling, "diagnose", SamplingError),
     "the bounds": (fitting, "bounds_of", MemoryError),
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
     "the public part": (storage, "_write_public", OSError),
@@ -408,7 +409,7 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
         "def told(*a, **k):\n    print('ready', flush=True)\n    return sample(*a, **k)\n"
         "EmbeddedEngine.sample = told\n"
         f"sys.argv = 'pyhybrid synthesize data.csv --out out --engine embedded --seed {SEED} "
-        "--draws 900000'.split() + ['--formula', 'visits ~ age']\n"
+        "--draws 900000 --model negative_binomial'.split() + ['--formula', 'visits ~ age']\n"
         "cli.main()\n"
     )
     process = started(script, places)
@@ -430,6 +431,7 @@ def test_the_terminal_shows_no_seed_and_no_record(
     monkeypatch.setattr(sys, "argv", [
         "pyhybrid", "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
         "visits ~ age", "--seed", str(SEED), "--on-not-converged", "warn",
+        "--model", "negative_binomial",
     ])  # fmt: skip
     with pytest.raises(SystemExit) as stop:
         cli.main()
