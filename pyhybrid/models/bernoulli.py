@@ -52,6 +52,11 @@ class Bernoulli(LinearModel):
     -----
     rstanarm's default has 2.5 for the coefficients, too, but per standard deviation of the data's
     columns, and 2.5 for the intercept of centered ones: both are functions of the data.
+
+    Under `pyhybrid.Censored` a small cap costs utility: once terms are clipped, the larger level
+    gains from every record and the smaller one loses no more than the cap, so that released shares
+    drift to the larger level (a share of .7 is released as 1 at a cap of .5). Privacy is as stated;
+    look at the share before releasing, and take a cap of 2 or more.
     """
 
     _: KW_ONLY
