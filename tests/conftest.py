@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -13,6 +17,8 @@ import pytest
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ announces its next version once a day: to one test
     import arviz  # noqa: F401
+
+from pyhybrid import cli
 
 # No deadline per example: a loaded machine is not a failure.
 hypothesis.settings.register_profile("pyhybrid", deadline=None)
@@ -74,3 +80,22 @@ def visits() -> pd.DataFrame:
         },
         index=pd.Index([f"row {i}" for i in range(n)], name="label"),
     )
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; returns (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        handler = signal.getsignal(signal.SIGTERM)
+        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        signal.signal(signal.SIGTERM, handler)
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call

@@ -1,4 +1,4 @@
-r"""What a release costs: epsilon, privacy charges, composition.
+r"""Privacy charges: what one release costs, and all that is needed to read it.
 
 A charge is created by the mechanism that made a release and states everything needed to read its
 epsilon: kind, neighbor relation, number of data sets, where the number came from, what it

@@ -33,19 +33,10 @@ __all__ = [
     "round_up",
 ]
 
-
 ASYMPTOTIC_LOCAL = "asymptotic local"
-
-
 STRICT = "strict"
-
-
 KINDS = (ASYMPTOTIC_LOCAL, STRICT)
-
-
 RELATIONS = ("remove", "replace")
-
-
 _DECIMALS = {ASYMPTOTIC_LOCAL: 2, STRICT: 6}
 
 

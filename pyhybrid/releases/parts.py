@@ -100,13 +100,17 @@ def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
     return entry
 
 
+# pyarrow's own exceptions of these names are among them.
+_NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
+
+
 def write_table(table: pd.DataFrame, path: Path) -> None:
     if path.suffix == ".csv":
         table.to_csv(path, index=_index_is_written(table))
         return
     try:
         table.to_parquet(path)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):  # pyarrow's, too
+    except _NOT_AS_PARQUET:
         # What pyarrow says quotes the value that it trips over.
         raise InvalidInput(
             f"the table cannot be written as Parquet: {_culprit(table)} holds values that Parquet "
@@ -119,7 +123,7 @@ def _culprit(table: pd.DataFrame) -> str:
     for name in table.columns:
         try:
             table[[name]].reset_index(drop=True).to_parquet(io.BytesIO())
-        except (TypeError, ValueError, OverflowError, NotImplementedError):
+        except _NOT_AS_PARQUET:
             return f"column {str(name)!r}"
     return "the index, or a column name,"
 

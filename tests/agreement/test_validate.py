@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli, rbridge
+from pyhybrid import rbridge
 from pyhybrid.agreement import Row, arrays, posterior, run
 from pyhybrid.agreement.rows import compare
 from pyhybrid.engines import EngineStatus, SamplerSettings
@@ -54,22 +52,9 @@ def _no_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Run:
+def command(run: Run) -> Run:
     """Run `pyhybrid validate` in this process; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGTERM)
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", "validate", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        signal.signal(signal.SIGTERM, handler)
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
+    return lambda *arguments: run("validate", *arguments)
 
 
 @pytest.fixture

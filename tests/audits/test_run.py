@@ -102,9 +102,10 @@ def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
 
 
 def audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    sys.argv = ["pyhybrid", "audit", *options]
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["pyhybrid", "audit", *options])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
     return int(stopped.value.code or 0), capsys.readouterr().out
 
 

@@ -25,23 +25,6 @@ FAST = ["--engine", "embedded", "--seed", "1"]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run a command in this process; returns (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGTERM)
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        signal.signal(signal.SIGTERM, handler)
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
 def csv(tmp_path: Path) -> Path:
     """A table whose text is easily damaged: leading zeros, NA, trailing zeros, quotes."""
     rng = np.random.default_rng(4)

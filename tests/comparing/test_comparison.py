@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.cli.compare import build_mechanisms
 from pyhybrid.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
 from pyhybrid.engines import SamplerSettings
@@ -199,21 +197,6 @@ def test_default_candidates_are_the_papers() -> None:
     made = build_mechanisms([], MODEL)
     assert list(made) == ["Unweighted", "LW", "LW_final", "CW", "CW_final"]
     assert [m.reweighting for m in made.values()] == [False, False, True, False, True]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_stop_on_signals", lambda: None)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]

@@ -17,7 +17,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import cli
 from pyhybrid.comparing import curve_points
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.comparing.curve_points import NEAR
@@ -283,21 +282,6 @@ def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
         plot_curve(found.table, measures={"nothing": "x"})
     with pytest.raises(InvalidInput, match="at least one column"):
         plot_curve(found.table, measures={})
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_stop_on_signals", lambda: None)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["pyhybrid", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]

@@ -195,42 +195,9 @@ MODELS: dict[str, Calibrated] = {
         usable=_varies,
         ranked={**_BETA, "sigma": lambda d: d["sigma"]},
     ),
-    "negative_binomial, normal prior": Calibrated(
-        model=ph.NegativeBinomial("y ~ x", **_NORMAL),  # type: ignore[arg-type]
-        prior=lambda rng, size: {
-            "beta": _normal_coefficients(rng, size),
-            "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
-        },
-        inside=lambda d: _within(_eta(d), -1, 5) & _within(d["phi"], 0.1, 50),
-        outcome=lambda rng, t: rng.poisson(
-            rng.gamma(t["phi"], np.exp(DESIGN @ t["beta"]) / t["phi"])
-        ).astype(float),
-        usable=_varies,
-        ranked={**_BETA, "phi": lambda d: d["phi"]},
-    ),
-    "normal, normal prior": Calibrated(
-        model=ph.NormalRegression("y ~ x", **_NORMAL),  # type: ignore[arg-type]
-        prior=lambda rng, size: {
-            "beta": _normal_coefficients(rng, size),
-            "sigma": _half_t(rng, size),
-        },
-        inside=lambda d: _within(_eta(d), -8, 8) & _within(d["sigma"], 0.1, 8),
-        outcome=lambda rng, t: rng.normal(DESIGN @ t["beta"], t["sigma"]),
-        usable=_varies,
-        ranked={**_BETA, "sigma": lambda d: d["sigma"]},
-    ),
     "bernoulli": Calibrated(
         model=ph.Bernoulli("y ~ x", prior_scale_intercept=1.5, prior_scale=0.8),
         prior=lambda rng, size: {"beta": _normal_coefficients(rng, size)},
-        inside=lambda d: _within(_eta(d), -4, 4),
-        outcome=lambda rng, t: (rng.random(N) < special.expit(DESIGN @ t["beta"])).astype(float),
-        usable=_varies,
-        ranked=_BETA,
-        noise=(0.0, 1.0),
-    ),
-    "bernoulli, published prior": Calibrated(
-        model=ph.Bernoulli("y ~ x", prior="published"),
-        prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
         inside=lambda d: _within(_eta(d), -4, 4),
         outcome=lambda rng, t: (rng.random(N) < special.expit(DESIGN @ t["beta"])).astype(float),
         usable=_varies,
@@ -251,6 +218,28 @@ MODELS: dict[str, Calibrated] = {
         },
     ),
 }
+# The same models under their other prior.
+MODELS["negative_binomial, normal prior"] = replace(
+    MODELS["negative_binomial"],
+    model=ph.NegativeBinomial("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    prior=lambda rng, size: {
+        "beta": _normal_coefficients(rng, size),
+        "phi": 1 / np.abs(5 * rng.standard_cauchy(size)),
+    },
+)
+MODELS["normal, normal prior"] = replace(
+    MODELS["normal"],
+    model=ph.NormalRegression("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    prior=lambda rng, size: {
+        "beta": _normal_coefficients(rng, size),
+        "sigma": _half_t(rng, size),
+    },
+)
+MODELS["bernoulli, published prior"] = replace(
+    MODELS["bernoulli"],
+    model=ph.Bernoulli("y ~ x", prior="published"),
+    prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
+)
 
 
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:
