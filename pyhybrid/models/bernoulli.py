@@ -21,7 +21,7 @@ from pyhybrid.models.levels import (
     level_places,
     outcome_levels,
 )
-from pyhybrid.models.regression import BoundRegression, Offset, Parameters
+from pyhybrid.models.regression import BoundRegression, Offset, Parameters, Positions
 from pyhybrid.models.rough_fit import LOGIT, rough_fit
 
 __all__ = ["Bernoulli", "BoundBernoulli"]
@@ -75,11 +75,12 @@ class Bernoulli(LinearModel):
         levels = None if self.levels is None else list(self.levels)
         return {**super().describe(), "prior": self.prior, "levels": levels}
 
-    def bind(self, df: pd.DataFrame) -> BoundBernoulli:
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundBernoulli:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        design = read_design(self.formula, df, self._places)
-        levels = self._levels_of(df[design.outcome], design.outcome)
-        return BoundBernoulli(model=self, table=df, design=design, levels=levels)
+        design = read_design(self.formula, df, self._places, at)
+        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
+        levels = self._levels_of(values, design.outcome)
+        return BoundBernoulli(model=self, table=df, design=design, at=at, levels=levels)
 
     def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         levels = outcome_levels(values, name, self.levels)

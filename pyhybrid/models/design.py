@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
@@ -84,11 +85,15 @@ def read_design(
     formula: str,
     df: pd.DataFrame,
     numbers_of: Callable[[pd.Series, str], FloatArray] | None = None,
+    at: npt.NDArray[np.intp] | None = None,
 ) -> Design:
     """Evaluate `formula` on `df`.
 
     `numbers_of` makes finite numbers (n,) of the outcome's column, given with its name and without
-    missing values; without it the column must be numeric.
+    missing values; without it the column must be numeric. With the positions `at` (k,) of some
+    records the outcome is read from these alone, and may be constant there; the predictors are
+    coded with those of all records, so that which ones were chosen does not change the coding, and
+    their rank is that of all.
 
     Raises
     ------
@@ -100,14 +105,19 @@ def read_design(
     """
     _check_table(df)
     parsed = parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
-    y = _outcome(df[parsed.outcome], parsed.outcome, numbers_of or _numbers)
+    values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
+    y = _outcome(values, parsed.outcome, numbers_of or _numbers)
+    if at is None and np.ptp(y) == 0:
+        raise InvalidInput(
+            f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
+        )
     made, coding = code_table(parsed, df)
     _check_rank(made.X, made.terms)
     return Design(
         outcome=parsed.outcome,
         y=y,
-        X=made.X,
-        offset=made.offset,
+        X=made.X if at is None else made.X[at],
+        offset=made.offset if at is None else made.offset[at],
         columns=made.columns,
         predictors=parsed.predictors,
         data_dependent=all_records_terms(coding, df, made.X),
@@ -136,10 +146,7 @@ def _outcome(
             f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
             "drop or impute such rows before synthesis"
         )
-    y = numbers_of(values, name)
-    if np.ptp(y) == 0:
-        raise InvalidInput(f"outcome {name!r} must vary: all {y.size} records have the same value")
-    return y
+    return numbers_of(values, name)
 
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:

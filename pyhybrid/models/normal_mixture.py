@@ -13,7 +13,7 @@ from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.engines.base import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import Design
-from pyhybrid.models.regression import BoundRegression, Offset, Parameters
+from pyhybrid.models.regression import BoundRegression, Offset, Parameters, Positions
 from pyhybrid.models.rough_mixture import rough_mixture
 from pyhybrid.models.transformed import TransformedModel
 from pyhybrid.privacy.cap import Cap
@@ -63,10 +63,10 @@ class MixtureRegression(TransformedModel):
         super().__post_init__()
         check_count(self.n_components, "n_components")
 
-    def bind(self, df: pd.DataFrame) -> BoundMixture:
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundMixture:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        plain = super().bind(df)
-        return BoundMixture(model=self, table=plain.table, design=plain.design)
+        plain = super().bind(df, at)
+        return BoundMixture(model=self, table=plain.table, design=plain.design, at=at)
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """As for any transformed outcome; and no more components than records."""

@@ -29,11 +29,13 @@ from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundRegression", "Offset", "Parameters", "RegressionModel"]
+__all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
 
 Parameters = Mapping[str, FloatArray]
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
+Positions = npt.NDArray[np.intp]
+"""Places of records in a table."""
 _BLOCK_ELEMENTS = 2_000_000
 # How hints change where starting points are spread: standard deviations grow, an information falls
 # by the square.
@@ -88,18 +90,18 @@ class RegressionModel(ABC):
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
 
-    def bind(self, df: pd.DataFrame) -> BoundRegression:
-        """Check `df` and join the model to it.
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
+        """Check `df` and join the model to it, or to its records at the positions `at` (k,) alone.
 
         Raises
         ------
         InvalidInput
             See `pyhybrid.models.design.read_design`; and for outcomes the model cannot take.
         """
-        design = read_design(self.formula, df)
-        self.check_outcome(design, df.index)
+        design = read_design(self.formula, df, at=at)
+        self.check_outcome(design, df.index if at is None else df.index[at])
         design = replace(design, y=self.to_support(design.y))
-        return BoundRegression(model=self, table=df, design=design)
+        return BoundRegression(model=self, table=df, design=design, at=at)
 
     def to_support(self, y: FloatArray) -> FloatArray:
         """Outcomes of the table on the scale of the likelihood, record by record."""
@@ -152,11 +154,22 @@ class RegressionModel(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundRegression:
-    """A regression model joined to a table. Confidential."""
+    """A regression model joined to a table. Confidential.
+
+    Attributes
+    ----------
+    model : RegressionModel
+    table : DataFrame
+    design : Design
+        Of the records it was fitted to.
+    at : ndarray of int, shape (n,), or None
+        Their positions in the table; None for all.
+    """
 
     model: RegressionModel
     table: pd.DataFrame
     design: Design
+    at: Positions | None = None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -179,7 +192,8 @@ class BoundRegression:
     @property
     def outcome(self) -> FloatArray:
         """Sensitive values on the scale of the table, shape (n,)."""
-        return self.numbers_of(self.table[self.design.outcome])
+        values = self.table[self.design.outcome]
+        return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
@@ -325,18 +339,32 @@ class BoundRegression:
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
-        parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
         own = self.design if given is None else self._design_of(given)
-        like = self.table[self.design.outcome]
+        values = self.drawn(draws, draw, rng, own)
+        return self.released(values, self.table[self.design.outcome]).to_frame()
+
+    def drawn(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        own: Design | Matrix,
+        places: Positions | None = None,
+    ) -> FloatArray:
+        """Outcomes drawn anew for the rows of a matrix, or those at `places` (k,), as numbers on
+        the scale of the table."""
+        parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
+        n = own.X.shape[0] if places is None else places.size
 
         def outcomes_of(rows: Any) -> FloatArray:
-            values = self.model.draw_outcome(parameters, own.X[rows], rng, own.offset[rows])
+            chosen = rows if places is None else places[rows]
+            values = self.model.draw_outcome(parameters, own.X[chosen], rng, own.offset[chosen])
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
 
-        values = draw_within(outcomes_of, self.n, self.model.support(like.dtype))
-        return self.released(values, like).to_frame()
+        dtype = self.table[self.design.outcome].dtype
+        return draw_within(outcomes_of, n, self.model.support(dtype))
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
         """Replicates (n,) as a column in the form of the data's, `like`."""
