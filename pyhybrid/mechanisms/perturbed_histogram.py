@@ -16,8 +16,8 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import read_units
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
+from pyhybrid.models.decimals import in_dtype_of
 from pyhybrid.models.design import row_label
-from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version

@@ -16,11 +16,10 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.decimals import decimals_of
+from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
-from pyhybrid.models.regression import in_form_of
 from pyhybrid.models.replicates import Replicates, one_draw
 from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of

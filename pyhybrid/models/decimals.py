@@ -13,8 +13,17 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.support import plain_dtype
 
-__all__ = ["check_decimals", "decimals_of", "grid_ends", "in_decimals", "on_grid"]
+__all__ = [
+    "check_decimals",
+    "decimals_of",
+    "grid_ends",
+    "in_decimals",
+    "in_dtype_of",
+    "in_form_of",
+    "on_grid",
+]
 
 _MOST_READ = 8
 _MOST_GIVEN = 15
@@ -79,3 +88,21 @@ def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series
     if nullable:
         made = made.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
     return made
+
+
+def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
+    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
+    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
+        return in_dtype_of(values, like)
+    return in_decimals(values, like, decimals)
+
+
+def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
+    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
+    if not pd.api.types.is_integer_dtype(like.dtype):
+        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
+    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
+    limits = np.iinfo(plain_dtype(like.dtype))
+    if limits.min <= values.min() and values.max() <= limits.max:
+        return whole.astype(like.dtype)
+    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -21,11 +21,11 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
-from pyhybrid.models.decimals import decimals_of, in_decimals
+from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
-from pyhybrid.models.support import draw_within, limits_of_dtype, plain_dtype
+from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -378,13 +378,6 @@ class BoundRegression:
         return self.design.recoded(given)
 
 
-def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
-    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
-    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
-        return in_dtype_of(values, like)
-    return in_decimals(values, like, decimals)
-
-
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
     """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
     none = np.zeros(chosen.size)
@@ -398,14 +391,3 @@ def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
         "n_units": 0 if cap is None else cap.n_units,
         "unit": unit,
     }
-
-
-def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
-    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
-    if not pd.api.types.is_integer_dtype(like.dtype):
-        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    whole = pd.Series(values.astype(np.int64), index=like.index, name=like.name)
-    limits = np.iinfo(plain_dtype(like.dtype))
-    if limits.min <= values.min() and values.max() <= limits.max:
-        return whole.astype(like.dtype)
-    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole

@@ -14,8 +14,8 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, _plain
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import distinct_rows, weighted_rows
+from pyhybrid.models.decimals import in_dtype_of
 from pyhybrid.models.design import read_design
-from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
 from pyhybrid.privacy.cap import Cap
 
