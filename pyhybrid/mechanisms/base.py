@@ -224,18 +224,20 @@ class PseudoPosteriorMechanism(ABC):
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
+        fitted: Reweighted | None = None,
     ) -> Made:
         """What `release_from` releases, or a step of a sequence, which is no release by itself.
 
         `given` are m tables in which other columns were synthesized before: the tables made are
-        these with the model's column replaced, and predictors are read from them.
+        these with the model's column replaced, and predictors are read from them. `fitted` is what
+        `fit` gave for this session, in another process perhaps.
         """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         session = session.by_unit(self.unit)
-        reweighted = self.fit(session)
+        reweighted = self.fit(session) if fitted is None else fitted
         return self._made_of(session, reweighted, n_synthetic, n_draws_released, given)
 
     def is_strict(self, bound: BoundModel) -> bool:

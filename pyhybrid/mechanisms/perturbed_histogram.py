@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,44 +10,82 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count, check_draws_released, check_positive
+from pyhybrid.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_draws_released,
+    check_positive,
+)
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import read_units
+from pyhybrid.mechanisms.base import Made
+from pyhybrid.mechanisms.cells import Cells, bins_of, levels_of
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
-from pyhybrid.models.decimals import in_dtype_of
 from pyhybrid.models.design import row_label
+from pyhybrid.models.levels import check_levels_given
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
-__all__ = ["PerturbedHistogram"]
+__all__ = ["BoundHistogram", "PerturbedHistogram"]
 
-_LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 IntArray = npt.NDArray[np.int64]
+_NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundHistogram:
+    """A perturbed histogram joined to a table. Confidential.
+
+    Attributes
+    ----------
+    table : DataFrame
+    cells : Cells
+        Where each record lies.
+    """
+
+    table: pd.DataFrame
+    cells: Cells
+    column: str
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """None: it takes no predictors."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"<Histogram of {self.column!r}, {self.cells.n_cells} cells>"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram:
     r"""Draw synthetic values from a histogram whose counts got Laplace(2 / epsilon) noise.
 
-    The range is cut into equal bins and each count gets noise from OpenDP; negative ones become 0,
-    the rest are normalized to probabilities. A synthetic value is uniform within a bin drawn with
-    them. Only the counts touch the data: all that follows is post-processing.
+    The range is cut into equal bins, or the levels of a categorical column are declared, and each
+    count gets noise from OpenDP; negative ones become 0, the rest are normalized to probabilities.
+    A synthetic value is uniform within a bin drawn with them, or the level. Only the counts touch
+    the data: all that follows is post-processing.
 
-    The guarantee is strict: it holds for every database of the stated range, at any n, without a
-    sampler. The relation is ``replace``, with n public: replacing a record lowers one count by 1
-    and raises another, a sensitivity of 2. Each column is drawn by itself: its associations with
-    other columns are lost.
+    The guarantee is strict: it holds for every database of the stated range or levels, at any n,
+    without a sampler. n is public. Under ``replace`` a record lowers one count by 1 and raises
+    another, a sensitivity of 2; under ``remove`` it is 1, and the noise half as large. Each column
+    is drawn by itself: its associations with other columns are lost.
 
     Outcomes of an integer dtype come from bins of whole numbers, and counts stay whole numbers
     with noise, so that it is the discrete Laplace distribution of the same scale.
@@ -66,6 +105,10 @@ class PerturbedHistogram:
     rows_per_unit : int, optional
         With `unit`: rows of a unit at most, public and given, never counted. The noise has
         `rows_per_unit` times the scale.
+    levels : tuple, optional
+        In place of `lower`, `upper` and `n_bins`: the public levels of a column of texts, logicals,
+        categories or codes, two or more.
+    relation : {"replace", "remove"}
 
     Raises
     ------
@@ -90,17 +133,14 @@ class PerturbedHistogram:
     epsilon: float = None  # type: ignore[assignment]
     unit: str | None = None
     rows_per_unit: int | None = None
+    levels: tuple[Any, ...] | None = None
+    relation: str = "replace"
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InvalidInput(f"column must be the name of a column: found {self.column!r}")
-        check_bounds(self.lower, self.upper)
-        if self.n_bins is None or isinstance(self.n_bins, str):
-            raise InvalidInput(
-                f"n_bins must be a whole number: found {self.n_bins!r}; it is never read from the "
-                "data: give it, it is part of the guarantee"
-            )
-        check_count(self.n_bins, "n_bins", at_least=2)
+        check_choice(self.relation, "relation", RELATIONS)
+        self._check_cells()
         check_positive(self.epsilon, "epsilon")
         if (self.unit is None) != (self.rows_per_unit is None):
             raise InvalidInput(
@@ -109,6 +149,22 @@ class PerturbedHistogram:
             )
         if self.rows_per_unit is not None:
             check_count(self.rows_per_unit, "rows_per_unit")
+
+    def _check_cells(self) -> None:
+        if self.levels is not None:
+            if any(own is not None for own in (self.lower, self.upper, self.n_bins)):
+                raise InvalidInput("levels must be given in place of lower, upper and n_bins")
+            if isinstance(self.levels, str) or len(self.levels) < 2:
+                raise InvalidInput("levels must be a tuple of two values or more")
+            object.__setattr__(self, "levels", check_levels_given(self.levels, len(self.levels)))
+            return
+        check_bounds(self.lower, self.upper)
+        if self.n_bins is None or isinstance(self.n_bins, str):
+            raise InvalidInput(
+                f"n_bins must be a whole number: found {self.n_bins!r}; it is never read from the "
+                "data: give it, it is part of the guarantee"
+            )
+        check_count(self.n_bins, "n_bins", at_least=2)
 
     @classmethod
     def for_formula(cls, formula: str, **options: Any) -> PerturbedHistogram:
@@ -133,7 +189,18 @@ class PerturbedHistogram:
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        return {"mechanism": self.name, **asdict(self)}
+        own = asdict(self)
+        if self.levels is None:  # as releases were stored before there were levels
+            del own["levels"]
+        else:
+            own["levels"] = list(self.levels)
+        if self.relation == "replace":
+            del own["relation"]
+        return {"mechanism": self.name, **own}
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns that the mechanism itself reads beside its own, by what they are to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
 
     def release(
         self,
@@ -181,22 +248,42 @@ class PerturbedHistogram:
                 f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
                 "whoever could reproduce it could subtract it"
             )
-        bins = self._bins(df)
-        self._check_rows(df)
-        random = streams()
-        shares = [self._noisy_shares(bins.place) for _ in range(released)]
-        tables = []
-        for place in range(m):
-            values = bins.draw(
-                shares[place % released], len(df), random.generator(f"histogram/{place + 1}")
-            )
-            tables.append(joined(df, in_dtype_of(values, df[self.column]).to_frame()))
-            if progress is not None:
-                progress("synthetic data", place + 1, m)
-        return self._release(df, tables, released, random)
+        made = self.make_from(
+            self.bind(df),
+            streams(),
+            n_synthetic=m,
+            n_draws_released=released,
+            progress=progress,
+        )
+        return Release.of(made.record, made.tables)
 
-    def _bins(self, df: pd.DataFrame) -> _Bins:
-        """The records' bins, after all checks of the column."""
+    def make_from(
+        self,
+        bound: BoundHistogram,
+        random: Streams,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
+        progress: FitProgress | None = None,
+    ) -> Made:
+        """What `release` releases, or a step of a sequence, which is no release by itself.
+
+        `given` are m tables in which other columns were synthesized before.
+        """
+        shares = [self._noisy_shares(bound.cells.place) for _ in range(n_draws_released)]
+        tables = []
+        for place in range(n_synthetic):
+            rng = random.generator(f"histogram/{place + 1}")
+            drawn = bound.cells.draw(shares[place % n_draws_released], rng)
+            tables.append(joined(bound.table if given is None else given[place], drawn.to_frame()))
+            if progress is not None:
+                progress("synthetic data", place + 1, n_synthetic)
+        record = self._record(bound.table, n_synthetic, n_draws_released, random)
+        return Made(record=record, tables=tables)
+
+    def bind(self, df: pd.DataFrame) -> BoundHistogram:
+        """Check `df` and find each record's cell; see `release`."""
         if not isinstance(df, pd.DataFrame) or len(df) == 0:
             raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
         if list(df.columns).count(self.column) != 1:
@@ -205,26 +292,13 @@ class PerturbedHistogram:
         twice = df.columns[df.columns.duplicated()]
         if len(twice):
             raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
-        outcome = df[self.column]
-        y = _outcome(outcome, self.lower, self.upper)
-        if not pd.api.types.is_integer_dtype(outcome.dtype):
-            return _Bins(y, self.lower, self.upper, self.n_bins, whole=False)
-        if self.lower % 1 or self.upper % 1:
-            raise InvalidInput(
-                f"lower and upper must be whole numbers for {self.column!r} of dtype "
-                f"{outcome.dtype}: found {self.lower:g} and {self.upper:g}"
-            )
-        if max(abs(self.lower), abs(self.upper)) > _LARGEST_WHOLE:
-            raise InvalidInput(
-                f"lower and upper must be at most {_LARGEST_WHOLE} in size for {self.column!r} of "
-                f"dtype {outcome.dtype}: found {self.lower:g} and {self.upper:g}"
-            )
-        if self.n_bins > self.upper - self.lower + 1:
-            raise InvalidInput(
-                f"n_bins must be at most the number of whole numbers from {self.lower:g} to "
-                f"{self.upper:g}: found {self.n_bins}"
-            )
-        return _Bins(y, self.lower, self.upper, self.n_bins, whole=True)
+        own = df[self.column]
+        if self.levels is not None:
+            cells = levels_of(own, self.levels)
+        else:
+            cells = bins_of(own, self.lower, self.upper, self.n_bins)
+        self._check_rows(df)
+        return BoundHistogram(table=df, cells=cells, column=self.column)
 
     def _check_rows(self, df: pd.DataFrame) -> None:
         """No unit has more rows than the noise is made for."""
@@ -244,24 +318,23 @@ class PerturbedHistogram:
         return float(self.epsilon) / (self.rows_per_unit or 1)
 
     def _noisy_shares(self, place: IntArray) -> FloatArray:
-        """Probabilities of the bins, shape (B,); the only step that looks at the data."""
+        """Probabilities of the cells, shape (B,); the only step that looks at the data."""
+        n_cells = self.n_bins if self.levels is None else len(self.levels)
         noisy = laplace_counts(
-            place, n_categories=self.n_bins, epsilon=self._epsilon_of_a_row, relation="replace"
+            place, n_categories=n_cells, epsilon=self._epsilon_of_a_row, relation=self.relation
         )
-        return perturbed_probabilities(noisy.value, np.zeros(self.n_bins))
+        return perturbed_probabilities(noisy.value, np.zeros(n_cells))
 
-    def _release(
-        self, df: pd.DataFrame, tables: list[pd.DataFrame], released: int, random: Streams
-    ) -> Release:
+    def _record(self, df: pd.DataFrame, m: int, released: int, random: Streams) -> ReleaseRecord:
         charge = PrivacyCharge.strict(
             mechanism=self.name,
             epsilon=self.epsilon,
-            relation="replace",
-            n_synthetic=len(tables),
+            relation=self.relation,
+            n_synthetic=m,
             n_draws_released=released,
             unit=self.unit,
             assumes=(
-                "The range and the number of bins were fixed without looking at the data.",
+                self._fixed_sentence,
                 "The number of records is public, and so are the type of the column and whether "
                 "it holds whole numbers: the same for every possible record.",
             ),
@@ -275,7 +348,7 @@ class PerturbedHistogram:
                 "refused.",
             ),
         )
-        record = ReleaseRecord(
+        return ReleaseRecord(
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
@@ -284,8 +357,8 @@ class PerturbedHistogram:
             provenance=NoiseProvenance(
                 library="OpenDP",
                 version=opendp_version(),
-                noise=f"discrete Laplace of scale 2 / {epsilon_text(self._epsilon_of_a_row)} "
-                "on each count",
+                noise=f"discrete Laplace of scale {_NOISE[self.relation]} / "
+                f"{epsilon_text(self._epsilon_of_a_row)} on each count",
             ),
             seeded=False,
             exposed=exposed_columns(df, (self.column,)),
@@ -298,51 +371,9 @@ class PerturbedHistogram:
                 data=data_mark(df),
             ),
         )
-        return Release.of(record, tables)
 
-
-class _Bins:
-    """Equal bins of a range, of real or of whole numbers; `place` (n,) is each record's bin."""
-
-    def __init__(self, y: FloatArray, low: float, high: float, n_bins: int, *, whole: bool) -> None:
-        self.whole, self.n_bins, self.low = whole, n_bins, low
-        self.width = high - low + 1 if whole else high - low
-        if whole:  # bin b holds the integers from first[b] to first[b + 1] - 1
-            edges = [int(low) - (-b * int(self.width) // n_bins) for b in range(n_bins + 1)]
-            self.first = np.array(edges, dtype=np.int64)
-            self.place = np.searchsorted(self.first, y, side="right") - 1
-        else:
-            self.place = np.floor((y - low) / self.width * n_bins).astype(np.int64)
-        self.place = np.minimum(self.place, n_bins - 1)
-
-    def draw(self, shares: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """n values, each uniform within a bin drawn with probabilities `shares` (B,)."""
-        chosen = rng.choice(self.n_bins, size=n, p=shares)
-        if self.whole:
-            return rng.integers(self.first[chosen], self.first[chosen + 1]).astype(np.float64)
-        values = self.low + (chosen + rng.random(n)) / self.n_bins * self.width
-        return np.clip(values, self.low, self.low + self.width)
-
-
-def _outcome(values: pd.Series, low: float, high: float) -> FloatArray:
-    """Outcome as finite floats within [low, high], shape (n,)."""
-    name = values.name
-    dtype = values.dtype
-    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if not numeric or pd.api.types.is_complex_dtype(dtype):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {dtype}")
-    missing = np.flatnonzero(values.isna())
-    if missing.size:
-        raise InvalidInput(
-            f"outcome {name!r} must not be missing: {row_label(values.index, int(missing[0]))} is; "
-            "drop or impute such rows before synthesis"
-        )
-    y: FloatArray = values.to_numpy(dtype=np.float64)
-    outside = np.flatnonzero(~((y >= low) & (y <= high)))
-    if outside.size:
-        raise InvalidInput(
-            f"outcome {name!r} must lie in [{low:g}, {high:g}]: "
-            f"{row_label(values.index, int(outside[0]))} does not; the range is part of the "
-            "guarantee, so change such values by a rule that does not look at the others"
-        )
-    return y
+    @property
+    def _fixed_sentence(self) -> str:
+        if self.levels is not None:
+            return "The levels were fixed without looking at the data."
+        return "The range and the number of bins were fixed without looking at the data."

@@ -1,9 +1,10 @@
 """Several sensitive columns, one after the other: each given those before it and the predictors.
 
 The joint density of the sensitive columns is p(y_1 | x) p(y_2 | y_1, x) ...: each factor has a
-model and a mechanism of its own, fitted to the confidential data. A synthetic set draws y_1 first
-and reads the synthetic y_1 where the model of y_2 has it as a predictor. The fits use random
-numbers of their own, and their charges are composed.
+model and a mechanism of its own, fitted to the confidential data; a perturbed histogram is one
+without predictors. A synthetic set draws y_1 first and reads the synthetic y_1 where the model of
+y_2 has it as a predictor. The fits use random numbers of their own, none waits for another, and
+their charges are composed.
 
 References
 ----------
@@ -13,6 +14,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -23,11 +25,12 @@ from pyhybrid.checks import check_count, check_draws_released, check_flag
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.fitting.session import FitProgress, FitSession, open_session
-from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
-from pyhybrid.models.base import BoundModel
+from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
 from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -41,7 +44,7 @@ class SequentialSynthesis:
 
     Parameters
     ----------
-    mechanisms : sequence of PseudoPosteriorMechanism
+    mechanisms : sequence of PseudoPosteriorMechanism or PerturbedHistogram
         One per column, in the order of synthesis, all of one relation. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released.
@@ -63,7 +66,7 @@ class SequentialSynthesis:
     >>> [part.charge.epsilon for part in release.parts], release.charge.epsilon
     """
 
-    mechanisms: Sequence[PseudoPosteriorMechanism]
+    mechanisms: Sequence[Step]
     _: KW_ONLY
     allow_unlike: bool = False
 
@@ -72,10 +75,10 @@ class SequentialSynthesis:
         if not isinstance(self.mechanisms, (list, tuple)) or not self.mechanisms:
             raise InvalidInput("mechanisms must be a list of at least one mechanism")
         for place, mechanism in enumerate(self.mechanisms, start=1):
-            if not isinstance(mechanism, PseudoPosteriorMechanism):
+            if not isinstance(mechanism, PseudoPosteriorMechanism | PerturbedHistogram):
                 raise InvalidInput(
-                    f"step {place} must be a mechanism over a model: found "
-                    f"{type(mechanism).__name__}"
+                    f"step {place} must be a mechanism over a model, or a perturbed histogram: "
+                    f"found {type(mechanism).__name__}"
                 )
         relations = sorted({mechanism.relation for mechanism in self.mechanisms})
         if len(relations) > 1:
@@ -113,10 +116,18 @@ class SequentialSynthesis:
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
+        workers: int = 1,
+        executor: Executor | None = None,
     ) -> Release:
         """Fit, bound, charge and synthesize every column.
 
-        Parameters are those of `PseudoPosteriorMechanism.release`.
+        Parameters are those of `PseudoPosteriorMechanism.release`, and
+
+        workers : int, default 1
+            Processes that columns are fitted in; what is released does not depend on it.
+        executor : Executor, optional
+            In place of `workers`, e.g. a Dask client's ``get_executor()``. The confidential table
+            travels to it.
 
         Returns
         -------
@@ -134,6 +145,7 @@ class SequentialSynthesis:
         """
         m = check_count(n_synthetic, "n_synthetic")
         drawn = check_draws_released(n_draws_released, m)
+        workers = check_count(workers, "workers")
         bounds = [
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
@@ -142,40 +154,37 @@ class SequentialSynthesis:
             _check_reads(mechanism, bound, bounds)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
-        session = open_session(
-            bounds[0],
-            seed=seed,
+        opened = Opened(
+            random=streams(seed),
             engine=engine,
             settings=settings,
             rule=rule,
             on_not_converged=on_not_converged,
             progress=progress,
         )
+        steps = opened.steps(self.mechanisms, bounds)
+        if workers > 1 or executor is not None:
+            steps = fit_apart(steps, workers=workers, executor=executor, progress=progress)
         parts: list[ReleaseRecord] = []
         tables = [df] * m
-        steps = zip(self.mechanisms, bounds, strict=True)
-        for place, (mechanism, bound) in enumerate(steps, start=1):
+        for place, step in enumerate(steps, start=1):
             later = [column for each in bounds[place:] for column in each.synthesized]
-            made = mechanism.make_from(
-                _step(session, bound, place),
-                n_synthetic=m,
-                n_draws_released=drawn,
-                given=[_known(table, df, bound.synthesized, later) for table in tables],
-            )
+            known = [_known(table, df, step.bound.synthesized, later) for table in tables]
+            made = step.make(n_synthetic=m, n_draws_released=drawn, given=known)
             parts.append(made.record)
             tables = made.tables
         own = [column for bound in bounds for column in bound.synthesized]
-        return self._joined(parts, [joined(df, table[own]) for table in tables], session, df)
+        return self._joined(parts, [joined(df, table[own]) for table in tables], opened.random, df)
 
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
         tables: list[pd.DataFrame],
-        session: FitSession,
+        random: Streams,
         df: pd.DataFrame,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
-        last = parts[-1]
+        last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         charge = compose_charges(
@@ -194,13 +203,13 @@ class SequentialSynthesis:
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
             requested=last.requested,
-            seeded=last.seeded,
+            seeded=random.seeded,
             confidential=Confidential(
                 labels=last.confidential.labels,
                 alpha=np.empty(0),
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
-                entropy=session.streams.entropy,
+                entropy=random.entropy,
                 data=data_mark(df),
             ),
             exposed={
@@ -213,8 +222,10 @@ class SequentialSynthesis:
         return Release.of(record, tables, parts=parts)
 
 
-def _bound(mechanism: PseudoPosteriorMechanism, df: pd.DataFrame, place: int) -> BoundModel:
+def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
     try:
+        if isinstance(mechanism, PerturbedHistogram):
+            return mechanism.bind(df)
         return mechanism.model.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
@@ -233,7 +244,7 @@ def _known(
     return known
 
 
-def _check_order(bounds: Sequence[BoundModel]) -> None:
+def _check_order(bounds: Sequence[Joined]) -> None:
     step_of: dict[str, int] = {}
     for place, bound in enumerate(bounds, start=1):
         for column in bound.synthesized:
@@ -253,9 +264,7 @@ def _check_order(bounds: Sequence[BoundModel]) -> None:
                 )
 
 
-def _check_reads(
-    mechanism: PseudoPosteriorMechanism, bound: BoundModel, bounds: Sequence[BoundModel]
-) -> None:
+def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> None:
     """Columns that the mechanism itself reads must keep their true values in the release."""
     place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
     for what, columns in mechanism.reads().items():
@@ -268,35 +277,12 @@ def _check_reads(
                 )
 
 
-def _check_kinds(
-    mechanisms: Sequence[PseudoPosteriorMechanism], bounds: Sequence[BoundModel]
-) -> None:
+def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
-    strict = [
-        mechanism.is_strict(bound) for mechanism, bound in zip(mechanisms, bounds, strict=True)
-    ]
+    strict = [is_strict(*each) for each in zip(mechanisms, bounds, strict=True)]
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
             f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
             "whole as asymptotic local, the weaker of the two"
         )
-
-
-def _step(session: FitSession, bound: BoundModel, place: int) -> FitSession:
-    """A session over another model whose random numbers are its own: composition needs that."""
-    report = session.progress
-
-    def named(label: str, done: int, total: int) -> None:
-        assert report is not None
-        report(f"{', '.join(bound.synthesized)}: {label}", done, total)
-
-    return FitSession(
-        bound=bound,
-        engine=session.engine,
-        settings=session.settings,
-        streams=session.streams.child(f"step {place}"),
-        rule=session.rule,
-        on_not_converged=session.on_not_converged,
-        progress=None if report is None else named,
-    )

@@ -18,7 +18,7 @@ import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
-from pyhybrid.mechanisms.perturbed_histogram import _Bins
+from pyhybrid.mechanisms.cells import bins_of
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
 
@@ -64,22 +64,24 @@ def mechanism(column: str = "age", **changes: Any) -> ph.PerturbedHistogram:
 def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: int) -> None:
     """By brute force: equal cuts of [low, high + 1), every integer in one bin, sizes within 1."""
     every = np.arange(low, high + 1)
-    bins = _Bins(every.astype(float), low, high, n_bins, whole=True)
+    many = bins_of(pd.Series(np.tile(every, 300)), low, high, n_bins)
+    bins = bins_of(pd.Series(every), low, high, n_bins)
     np.testing.assert_array_equal(bins.place, [(v - low) * n_bins // every.size for v in every])
     sizes = np.bincount(bins.place, minlength=n_bins)
     assert sizes.min() >= 1
     assert np.ptp(sizes) <= 1
     for b in range(n_bins):
-        drawn = bins.draw(np.eye(n_bins)[b], 300, np.random.default_rng(b))
+        drawn = many.draw(np.eye(n_bins)[b], np.random.default_rng(b))
         assert set(drawn) == set(every[bins.place == b])
 
 
 def test_bins_of_real_numbers_are_those_of_the_array_function() -> None:
     y = np.array([0.0, 0.1, 0.2499, 0.25, 0.5, 0.99, 1.0])
-    bins = _Bins(y, 0.0, 1.0, 4, whole=False)
+    bins = bins_of(pd.Series(y), 0.0, 1.0, 4)
     counts = ph.histogram_counts(y, lower=0, upper=1, n_bins=4)
     np.testing.assert_array_equal(np.bincount(bins.place, minlength=4), counts)
-    drawn = bins.draw(np.array([0, 0, 1, 0.0]), 4000, np.random.default_rng(1))
+    many = bins_of(pd.Series(np.tile(y, 600)), 0.0, 1.0, 4)
+    drawn = many.draw(np.array([0, 0, 1, 0.0]), np.random.default_rng(1))
     assert stats.kstest(drawn, "uniform", (0.5, 0.25)).pvalue > P_VALUE
 
 
@@ -328,7 +330,10 @@ def test_on_the_command_line(
         (["--mechanism", PH, "--seed", "1"], "noise from OpenDP cannot be seeded"),
         (["--mechanism", PH, "--engine", "embedded"], "fits no model: give no --engine"),
         (["--mechanism", PH, "--draws", "500"], "fits no model"),
-        (["--mechanism", PH, "--scale", "0.5"], "takes no --scale; its options are epsilon, lower"),
+        (
+            ["--mechanism", PH, "--scale", "0.5"],
+            "takes no --scale; its options are epsilon, levels, lower",
+        ),
         (["--mechanism", PH.replace("lower=0", "lower=auto")], "part of the guarantee"),
         (["--mechanism", PH.replace("n_bins=20", "n_bins=2.5")], "n_bins must be a whole number"),
         (["--mechanism", "perturbed_histogram"], "part of the guarantee"),
@@ -377,3 +382,52 @@ def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
     for wrong in ({"unit": "person"}, {"rows_per_unit": 3}):
         with pytest.raises(InvalidInput, match="must be given together"):
             ph.PerturbedHistogram(**given, **wrong)
+
+
+# --- Levels and relation ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(["b", "a", "c", "a"] * 50),
+        pd.Series(pd.Categorical(["b", "a", "c", "a"] * 50, categories=["c", "b", "a"])),
+        pd.Series([2, 1, 3, 1] * 50),
+    ],
+)
+def test_levels_come_back_in_their_shares_and_dtype(values: pd.Series) -> None:
+    levels = (1, 2, 3) if values.dtype == "int64" else ("a", "b", "c")
+    own = ph.PerturbedHistogram(column="v", levels=levels, epsilon=1e4)
+    release = own.release(pd.DataFrame({"v": values}), n_synthetic=20)
+    pooled = pd.concat([each["v"] for each in release.synthetic])
+    assert release.synthetic[0]["v"].dtype == values.dtype
+    found = pooled.value_counts(normalize=True)[list(levels)].to_numpy()
+    assert np.abs(found - [0.5, 0.25, 0.25]).max() < 5 * 0.5 / np.sqrt(4000)
+    assert "levels were fixed" in release.statement
+
+
+def test_levels_are_declared_and_nothing_else_is_drawn() -> None:
+    own = ph.PerturbedHistogram(column="v", levels=("a", "b", "never"), epsilon=0.1)
+    frame = pd.DataFrame({"v": ["a", "b"] * 20})
+    with pytest.raises(InvalidInput, match="must be one of its levels: row 40 is not"):
+        own.release(pd.concat([frame, pd.DataFrame({"v": ["other"]})], ignore_index=True))
+    with pytest.raises(InvalidInput, match="must not be missing"):
+        own.release(pd.DataFrame({"v": ["a", None]}))
+    with pytest.raises(InvalidInput, match="in place of lower"):
+        ph.PerturbedHistogram(column="v", levels=("a", "b"), lower=0, upper=1, epsilon=1)
+
+
+def test_leaving_a_record_out_takes_half_the_noise_of_replacing_it() -> None:
+    """Standard deviation of the discrete Laplace of scale 1 / epsilon and 2 / epsilon, by its
+    formula: variance 2 p / (1 - p)^2 with p = exp(-1 / scale)."""
+    frame = pd.DataFrame({"v": [0] * 400 + [1] * 600})
+    for relation, scale in (("remove", 5.0), ("replace", 10.0)):
+        own = mechanism("v", upper=1, n_bins=2, epsilon=0.2, relation=relation)
+        place = np.array([0] * 400 + [1] * 600)
+        shares = np.array([own._noisy_shares(place)[0] for _ in range(600)])
+        p = np.exp(-1 / scale)
+        expected = np.sqrt(2 * p) / (1 - p) * np.hypot(0.6, 0.4) / 1000
+        assert abs(shares.std() / expected - 1) < 5 * np.sqrt(1.5 / 600)
+        release = own.release(frame)
+        assert (release.charge.relation, release.charge.epsilon) == (relation, 0.2)
+        assert f"scale {1 if relation == 'remove' else 2} / 0.2" in release.statement

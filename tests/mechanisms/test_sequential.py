@@ -299,3 +299,59 @@ def test_a_pattern_that_is_synthesized_later_is_refused(table: pd.DataFrame) -> 
     inside = [ph.Truncated(FIRST, cap=3, inner=steps[0]), steps[1]]
     with pytest.raises(InvalidInput, match="step 1 must not take 'b' as pattern"):
         ph.SequentialSynthesis(inside).release(table, engine="embedded", settings=SHORT)
+
+
+# --- Histograms among the steps, and steps in other processes -----------------------------------
+
+HISTOGRAM = ph.PerturbedHistogram(
+    column="a", lower=0, upper=30, n_bins=31, epsilon=50.0, relation="remove"
+)
+CENSORED = ph.Censored(
+    ph.Poisson("b ~ a", prior="normal"), epsilon=1.5, center={"beta": [0.0, 0.3]},
+    inner=ph.Unweighted(ph.Poisson("b ~ a", prior="normal")), check_modes=False,
+)  # fmt: skip
+
+
+def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.DataFrame) -> None:
+    steps = [HISTOGRAM, CENSORED]
+    release = ph.SequentialSynthesis(steps).release(
+        table, seed=5, engine="embedded", settings=SHORT, on_not_converged="warn"
+    )
+    assert (release.charge.kind, release.charge.epsilon) == ("strict", 51.5)
+    assert [part.charge.epsilon for part in release.parts] == [50.0, 1.5]
+    made = release.synthetic[0]
+    assert abs(made["a"].mean() - table["a"].mean()) < 5 * table["a"].std() * np.sqrt(2 / 400)
+    assert np.corrcoef(made["a"], made["b"])[0, 1] > 0.4
+    assert "Step 1: a by PerturbedHistogram" in release.statement
+    release.check_seal()
+
+
+def test_a_sequence_of_histograms_needs_no_engine(table: pd.DataFrame, tmp_path: Path) -> None:
+    second = replace(HISTOGRAM, column="b", upper=400, n_bins=20)
+    release = ph.SequentialSynthesis([HISTOGRAM, second]).release(table, engine="embedded")
+    assert release.synthesized == ("a", "b")
+    release.save(tmp_path / "out")
+    assert ph.Release.load(tmp_path / "out").charge.epsilon == 100.0
+
+
+def test_a_histogram_of_another_relation_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="one relation: found remove and replace"):
+        ph.SequentialSynthesis([replace(HISTOGRAM, relation="replace"), CENSORED])
+
+
+def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataFrame) -> None:
+    steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
+    made = [
+        ph.SequentialSynthesis(steps).release(
+            table, seed=5, engine="embedded", settings=SHORT, workers=workers
+        )
+        for workers in (1, 2)
+    ]
+    pd.testing.assert_frame_equal(made[0].synthetic[0], made[1].synthetic[0])
+    assert made[0].charge == made[1].charge
+
+
+def test_the_error_of_a_column_fitted_apart_comes_back(table: pd.DataFrame) -> None:
+    steps = [ph.Unweighted(FIRST, delta=0.5), ph.Unweighted(SECOND, delta=0.5)]
+    with pytest.raises(InvalidInput, match="delta must"):
+        ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT, workers=2)
