@@ -50,6 +50,7 @@ def synthesize(
     out: Path,
     n_synthetic: int,
     one_draw: bool,
+    leave_one_out: int,
     seed: int | None,
     engine: str,
     settings: SamplerSettings,
@@ -69,6 +70,12 @@ def synthesize(
         mechanism = replace(mechanism, allow_unlike=True)
     elif allow_unlike and ledger is None:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
+    refits = check_count(leave_one_out, "--leave-one-out", at_least=0)
+    if refits and isinstance(mechanism, (PerturbedHistogram, SequentialSynthesis)):
+        raise InvalidInput(
+            "--leave-one-out refits one model: leave it out with several formulas, and with "
+            "perturbed_histogram, which fits none"
+        )
     book = _open_ledger(ledger, mechanism, allow_unlike=allow_unlike)
     source = read_table(data)
     form = file_format or source.file_format
@@ -109,7 +116,10 @@ def synthesize(
             progress=progress,
         )
         release = mechanism.release_from(
-            session, n_synthetic=m, n_draws_released=1 if one_draw else m
+            session,
+            n_synthetic=m,
+            n_draws_released=1 if one_draw else m,
+            leave_one_out=refits,
         )
         baseline = _baseline(session, mechanism.model, release)
     _save(release, baseline, source, out, overwrite, form, book, decisions)

@@ -6,12 +6,9 @@ from the fit to the charge, is here. A new mechanism is one file with one such m
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +16,8 @@ import pandas as pd
 
 from pyhybrid.checks import (
     FloatArray,
-    check_choice,
     check_count,
     check_draws_released,
-    check_finite,
-    check_fraction,
 )
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
@@ -31,12 +25,13 @@ from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.account import account_of_fit, stepped
-from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of
-from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of, with_evidence
+from pyhybrid.mechanisms.leave_one_out import check_same_coding, refits_without
+from pyhybrid.mechanisms.settings import MechanismSettings
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.gaussian_curve import check_delta
-from pyhybrid.privacy.local_account import ACCOUNTINGS, LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.refits import Refits, with_refits
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -53,7 +48,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class PseudoPosteriorMechanism(ABC):
+class PseudoPosteriorMechanism(MechanismSettings, ABC):
     """Base of the mechanisms that release draws from a weighted posterior [S22 eq. 3].
 
     Parameters
@@ -83,36 +78,6 @@ class PseudoPosteriorMechanism(ABC):
         Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
     """
 
-    model: Model
-    starts_from_unweighted: ClassVar[bool] = False
-    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
-
-    _: KW_ONLY
-    draw_quantile: float = 1.0
-    relation: str = "remove"
-    safety_factor: float = 1.0
-    reweighting: bool | Reweighting = False
-    unit: str | None = None
-    accounting: str = "gaussian"
-    delta: float = 1e-6
-
-    def __post_init__(self) -> None:
-        if not hasattr(self.model, "bind"):
-            raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
-        check_fraction(self.draw_quantile, "draw_quantile")
-        check_choice(self.relation, "relation", RELATIONS)
-        check_choice(self.accounting, "accounting", ACCOUNTINGS)
-        check_delta(self.delta)
-        if check_finite(self.safety_factor, "safety_factor") < 1:
-            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
-        if not isinstance(self.reweighting, (bool, Reweighting)):
-            raise InvalidInput(
-                f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
-            )
-
-        if self.unit is not None and not isinstance(self.unit, str):
-            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
-
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
         """Record weights alpha (n,) for the session's data; may ask it for other fits."""
@@ -120,33 +85,6 @@ class PseudoPosteriorMechanism(ABC):
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """How the weights change when a record leaves; None if they do not, or it is not known."""
         return None
-
-    def private_settings(self) -> dict[str, Any]:
-        """Settings that are confidential: not published, but part of what names the streams."""
-        return {}
-
-    @property
-    def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, by what the model says of itself, before it is bound."""
-        said = self.model.describe()
-        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
-
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of the data that the mechanism itself reads beside its model, by what they are
-        to it."""
-        return {} if self.unit is None else {"unit": (self.unit,)}
-
-    @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism and its model."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
-        plan = self.reweighting
-        own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
-        return {"mechanism": self.name, **own, **self.model.describe()}
 
     def release(
         self,
@@ -160,6 +98,7 @@ class PseudoPosteriorMechanism(ABC):
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
+        leave_one_out: int = 0,
     ) -> Release:
         """Fit, bound, charge and synthesize.
 
@@ -175,6 +114,11 @@ class PseudoPosteriorMechanism(ABC):
             at the price of one: simulating from a released draw is post-processing).
         seed, engine, settings, rule, on_not_converged, progress
             See `pyhybrid.fitting.session.open_session`.
+        leave_one_out : int, default 0
+            k: of a local release, also fit without each of the k records, or units, that it tells
+            most about, and charge the larger number where such a refit says more. What they found
+            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
+            where weights are computed on the data, all fits of a release.
 
         Returns
         -------
@@ -191,6 +135,7 @@ class PseudoPosteriorMechanism(ABC):
         """
         m = check_count(n_synthetic, "n_synthetic")
         released = check_draws_released(n_draws_released, m)  # before anything is fitted
+        self._check_leave_one_out(leave_one_out)
         session = open_session(
             self.model.bind(df),
             seed=seed,
@@ -200,7 +145,9 @@ class PseudoPosteriorMechanism(ABC):
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        return self.release_from(session, n_synthetic=m, n_draws_released=released)
+        return self.release_from(
+            session, n_synthetic=m, n_draws_released=released, leave_one_out=leave_one_out
+        )
 
     def release_from(
         self,
@@ -208,13 +155,19 @@ class PseudoPosteriorMechanism(ABC):
         *,
         n_synthetic: int,
         n_draws_released: int,
+        leave_one_out: int = 0,
     ) -> Release:
         """Release from the data and fits of `session`; see `release`.
 
         Each release from one session takes draws of theta that none before it took, and random
         numbers of its own: their charges add.
         """
-        made = self.make_from(session, n_synthetic=n_synthetic, n_draws_released=n_draws_released)
+        made = self.make_from(
+            session,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            leave_one_out=leave_one_out,
+        )
         return Release.of(made.record, made.tables)
 
     def make_from(
@@ -225,6 +178,7 @@ class PseudoPosteriorMechanism(ABC):
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
         fitted: Reweighted | None = None,
+        leave_one_out: int = 0,
     ) -> Made:
         """What `release_from` releases, or a step of a sequence, which is no release by itself.
 
@@ -237,8 +191,31 @@ class PseudoPosteriorMechanism(ABC):
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         session = session.by_unit(self.unit)
+        k = self._check_leave_one_out(leave_one_out)
+        if k:
+            check_same_coding(session.bound)
         reweighted = self.fit(session) if fitted is None else fitted
-        return self._made_of(session, reweighted, n_synthetic, n_draws_released, given)
+        return self._made_of(session, reweighted, n_synthetic, n_draws_released, given, k)
+
+    def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
+        """Refits without each of the `k` records, or units, that a release tells most about.
+
+        Evidence by itself, nothing is released; ``release(..., leave_one_out=k)`` also charges what
+        it finds. Confidential.
+
+        Raises
+        ------
+        InvalidInput
+            For a censored mechanism, whose cap is charged, or predictors that are coded with values
+            of all records.
+        """
+        session = session.by_unit(self.unit)
+        k = self._check_leave_one_out(check_count(k, "k"))
+        check_same_coding(session.bound)
+        path = self.fit(session)
+        account = self._account(session, path)
+        assert account is not None
+        return self._refits(session, path, account, k)
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True if a release of `bound` would be strict, as far as can be told before a fit."""
@@ -269,10 +246,16 @@ class PseudoPosteriorMechanism(ABC):
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None,
+        leave_one_out: int,
     ) -> Made:
         bound, fit = session.bound, path.fit
-        account = self._account(session, path)
+        account, refits = self._account(session, path), None
+        if leave_one_out and account is not None:
+            refits = self._refits(session, path, account, leave_one_out)
+            account = with_refits(account, refits)
         charge = self._charge(bound, fit, account, n_synthetic, n_draws_released)
+        if refits is not None:
+            charge = with_evidence(charge, len(refits.each))
         report, stream = session.progress, self.stream()
         draws, kept = self._draws_to_release(fit, n_draws_released)
         made = synthesize(
@@ -308,6 +291,7 @@ class PseudoPosteriorMechanism(ABC):
                 censored=fit.censored,
                 data=data_mark(bound.table) if given is None else None,
                 account=account,
+                refits=refits,
             ),
             exposed=session.exposed,
             fit=fit,
@@ -360,20 +344,35 @@ class PseudoPosteriorMechanism(ABC):
 
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
         """What a released draw tells of the records present."""
+        return account_of_fit(session, path.fit, self._without(session, path))
+
+    def _without(self, session: FitSession, path: Reweighted) -> WeightsWithoutRecords | None:
+        """How the weights of the released fit change when a record leaves."""
         without = self.recomputed(session)
-        if self.reweighting is not False:
-            without = stepped(session, path, without)
-        return account_of_fit(session, path.fit, without)
+        return without if self.reweighting is False else stepped(session, path, without)
+
+    def _check_leave_one_out(self, k: int) -> int:
+        """k, checked before anything is fitted."""
+        return check_count(k, "leave_one_out", at_least=0)
+
+    def _refits(
+        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int
+    ) -> Refits:
+        without = self._without(session, path)
+        computed = without is not None or self.reweighting is not False
+        return refits_without(
+            session,
+            path.fit,
+            account,
+            k=k,
+            without=without,
+            bind=self.model.bind,
+            anew=(lambda other: self.fit(other).fit) if computed else None,
+        )
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
         return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
-
-    def stream(self) -> str:
-        """Name of this mechanism's random streams: unlike settings never share one."""
-        settings = [self.describe(), self.private_settings()]
-        text = json.dumps(settings, sort_keys=True)
-        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def check_same_unit(

@@ -272,6 +272,14 @@ class Censored(PseudoPosteriorMechanism):
         """None: the cap is charged, strict or not."""
         return None
 
+    def _check_leave_one_out(self, k: int) -> int:
+        if super()._check_leave_one_out(k):
+            raise InvalidInput(
+                "leave_one_out is evidence for charges made from draws: a censored release is "
+                "charged its cap, which holds for every record; leave it out"
+            )
+        return 0
+
     def _shared(self, bound: BoundModel) -> bool | None:
         """Whether the calibration was made from the records of `bound`; None if it cannot tell."""
         return False if self.calibration is None else self.calibration.shared_with(bound)

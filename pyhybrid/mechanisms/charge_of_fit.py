@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from pyhybrid.errors import InvalidInput, SamplingError
@@ -23,6 +24,7 @@ __all__ = [
     "public_sentences",
     "released_by_record",
     "unsynthesized_sentence",
+    "with_evidence",
 ]
 
 _EPSILON_TELLS = (
@@ -88,6 +90,17 @@ def charge_of_fit(
         safety_factor=safety_factor,
         unit=unit,
     )
+
+
+def with_evidence(charge: PrivacyCharge, n_refits: int) -> PrivacyCharge:
+    """The charge, made of an account that refits were taken into, with a sentence on them."""
+    one = "record" if charge.unit is None else f"{' '.join(charge.unit.split())}"
+    whose = f"the {one} that" if n_refits == 1 else f"each of the {n_refits} {one}s that"
+    sentence = (
+        f"The posterior was also fitted without {whose} the release tells most about; range and mu "
+        "are the larger of what either fit says."
+    )
+    return replace(charge, assumes=(*charge.assumes, sentence)).sealed()
 
 
 def check_delta_of(delta: float, n: int) -> None:

@@ -7,6 +7,7 @@ public/charge.json                   the charge without the bound
 public/schema.json                   dtypes and category levels
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
+confidential/leave_one_out.csv       what refits without single records found, if there were any
 confidential/step_1/ ...             the same of each column of a sequential synthesis
 ==================================== ==========================================================
 """
@@ -212,6 +213,8 @@ def _write_confidential(
     if record.decisions.as_dict():
         run["decisions"] = record.decisions.as_dict()
     records.to_csv(folder / "records.csv", index=False)
+    if kept.refits is not None:
+        pd.DataFrame(kept.refits.rows()).to_csv(folder / "leave_one_out.csv", index=False)
     write_json(folder / "run.json", run)
     for name, text in attachments.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -18,6 +18,7 @@ from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.refits import Refits
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions
 
@@ -44,6 +45,9 @@ class Confidential:
         Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
     account : LocalAccount or None
         Range and mu by record of the released fit; not saved.
+    refits : Refits or None
+        Fits without the records that most is told about, if they were asked for; written as
+        ``leave_one_out.csv``, and not read back.
     data : DataMark or None
         Which data the release is of, for a ledger; None of a release of an earlier version.
     """
@@ -56,6 +60,7 @@ class Confidential:
     censored: npt.NDArray[np.bool_] | None = None
     account: LocalAccount | None = None
     data: DataMark | None = None
+    refits: Refits | None = None
 
     def __repr__(self) -> str:
         return f"<Confidential record of {len(self.labels)} records>"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.refits import Refits
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.accounts import plot_told
 from pyhybrid.reports.numbers import number_text
@@ -46,14 +47,58 @@ def told_section(releases: Mapping[str, Release]) -> list[Section]:
     )
     if not own.limit_holds:
         text += " The check of the Gaussian limit failed here: read them as a ranking."
-    return [
-        Section(
-            heading="What the release tells about each record",
-            paragraphs=[[text]],
-            pictures=[picture],
-            tables=[_quantiles(accounts)],
+    section = Section(
+        heading="What the release tells about each record",
+        paragraphs=[[text]],
+        pictures=[picture],
+        tables=[_quantiles(accounts)],
+    )
+    refits = release.confidential.refits
+    return [section] if refits is None else [section, _refits(release, refits, whose)]
+
+
+def _refits(release: Release, refits: Refits, whose: str) -> Section:
+    """What fits without single records found, beside what was said before."""
+    text = (
+        f"The posterior was fitted once more without each {whose} named here. Loss is the log "
+        "ratio of the two posteriors' densities: what releasing a draw says about whether the "
+        f"{whose} was there. Its largest size over the draws of both is to stay below the range, "
+        "and its deviation, like the distance between the posteriors, near mu. Where a refit says "
+        "more, the larger number is charged."
+    )
+    if refits.chance is not None:
+        text += (
+            " Weights are those without it on the same reference draws, as they are charged; "
+            "anew: from reference draws of their own, which moves them by chance, too. How far is "
+            "in the last row, where no record is left out."
         )
+    rows = [
+        [
+            _name(release, each.record),
+            *map(number_text, (each.mu, each.loss.mu_without, each.loss.moved)),
+            *map(number_text, (each.loss_range, each.loss.largest)),
+            "–" if each.anew is None else number_text(each.anew.moved),
+            "yes" if each.within else "no, and the larger is charged",
+        ]
+        for each in refits.each
     ]
+    if refits.chance is not None:
+        chance = number_text(refits.chance.moved)
+        rows.append(["none left out, another seed", *["–"] * 5, chance, "–"])
+    header = [f"{whose} left out", "mu charged before", "deviation under the refit",
+              "distance of the posteriors", "range charged before", "largest loss",
+              "distance, anew", "within"]  # fmt: skip
+    caption = f"Refits without the {whose}s that most is told about. Confidential; from 0, smaller "
+    caption += "is safer; range and loss in nats."
+    table = Table(caption=caption, header=header, rows=rows, numbers=True)
+    return Section(heading=f"Refits without single {whose}s", paragraphs=[[text]], tables=[table])
+
+
+def _name(release: Release, place: int) -> str:
+    """Label of a record; a unit has a number, in order of first appearance."""
+    if release.charge.unit is not None:
+        return f"{release.charge.unit} number {place + 1}"
+    return str(release.confidential.labels[place])
 
 
 def _quantiles(accounts: Mapping[str, LocalAccount]) -> Table:

@@ -1,0 +1,86 @@
+"""What a mechanism says of itself: its public settings, and the names of its random streams."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import KW_ONLY, asdict, dataclass, fields
+from typing import Any, ClassVar
+
+from pyhybrid.checks import check_choice, check_finite, check_fraction
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.models.base import Model
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS
+
+__all__ = ["MechanismSettings"]
+
+
+@dataclass(frozen=True)
+class MechanismSettings:
+    """Settings of all mechanisms; see `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`."""
+
+    model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
+    _: KW_ONLY
+    draw_quantile: float = 1.0
+    relation: str = "remove"
+    safety_factor: float = 1.0
+    reweighting: bool | Reweighting = False
+    unit: str | None = None
+    accounting: str = "gaussian"
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "bind"):
+            raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
+        check_fraction(self.draw_quantile, "draw_quantile")
+        check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_delta(self.delta)
+        if check_finite(self.safety_factor, "safety_factor") < 1:
+            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+        if not isinstance(self.reweighting, (bool, Reweighting)):
+            raise InvalidInput(
+                f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
+            )
+
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+
+    def private_settings(self) -> dict[str, Any]:
+        """Settings that are confidential: not published, but part of what names the streams."""
+        return {}
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        said = self.model.describe()
+        return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of the data that the mechanism itself reads beside its model, by what they are
+        to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism and its model."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        plan = self.reweighting
+        own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
+        return {"mechanism": self.name, **own, **self.model.describe()}
+
+    def stream(self) -> str:
+        """Name of this mechanism's random streams: unlike settings never share one."""
+        settings = [self.describe(), self.private_settings()]
+        text = json.dumps(settings, sort_keys=True)
+        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"

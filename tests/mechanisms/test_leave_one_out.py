@@ -1,0 +1,140 @@
+"""Refits without the records that most is told about: against the exact posterior, and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.privacy.refits import with_refits
+from pyhybrid.reports.release import release_report
+from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(counts()), **OPTIONS)
+
+
+def released(session: FitSession, mechanism: Any, k: int) -> ph.Release:
+    return mechanism.release_from(  # type: ignore[no-any-return]
+        session, n_synthetic=1, n_draws_released=1, leave_one_out=k
+    )
+
+
+def test_refits_agree_with_what_was_said_before(session: FitSession) -> None:
+    """The record with the largest count moves the posterior as far as mu says, and no farther than
+    its range; the mean of the loss without it is its known normal distance."""
+    release = released(session, ph.Unweighted(MODEL), 2)
+    refits = release.confidential.refits
+    assert refits is not None
+    first = refits.each[0]
+    y = counts()["y"].to_numpy()
+    assert (y[first.record], refits.chance, len(refits.each)) == (y.max(), None, 2)
+    exact = (y.max() - y.mean()) / np.sqrt(y.sum())  # the normal limit, a flat prior
+    for found, error in (
+        (first.loss.mu, first.loss.standard_error),
+        (first.loss.mu_without, first.loss.standard_error_without),
+    ):
+        assert found == pytest.approx(exact, abs=5 * error + 0.05 * exact)
+    assert first.loss.moved == pytest.approx(exact, rel=0.35)  # its error is that of two means
+    assert first.loss.largest <= first.loss_range * 1.5
+    assert first.anew is None
+
+
+def test_the_larger_number_is_charged(session: FitSession) -> None:
+    plain = released(session, ph.Unweighted(MODEL), 0)
+    checked = released(session, ph.Unweighted(MODEL), 1)
+    refits, before = checked.confidential.refits, plain.confidential.account
+    assert plain.confidential.refits is None
+    assert refits is not None
+    assert before is not None
+    assert refits.each[0].mu == before.mu
+    account = with_refits(before, refits)
+    assert checked.charge.mu == account.mu >= before.mu
+    assert checked.charge.loss_range == account.loss_range >= before.loss_range
+    assert account.mu_by_record[refits.each[0].record] == max(before.mu, refits.each[0].mu_upper)
+    said = "also fitted without the record that the release tells most about"
+    assert said in checked.statement
+    assert said not in plain.statement
+    assert checked.charge.is_sealed
+
+
+def test_weights_of_the_same_data_are_made_anew_too(session: FitSession) -> None:
+    """With another seed weights move by chance: the report needs that to be read."""
+    release = released(session, ph.LipschitzWeighted(MODEL), 1)
+    refits = release.confidential.refits
+    assert refits is not None
+    assert refits.chance is not None
+    found = refits.each[0]
+    assert found.anew is not None
+    assert 0.3 * found.mu < found.loss.mu < found.mu  # skewness is charged, too
+    html = release_report(release, counts())
+    for text in ("Refits without single records", "none left out, another seed"):
+        assert text in html
+
+
+def test_held_weights_are_a_control_that_is_caught(session: FitSession) -> None:
+    """Charged as if weights were held, LW is below what the refit without the record shows."""
+    moving = ph.LipschitzWeighted(MODEL)
+    alpha = moving.weights(session)
+    held = ph.GivenWeights(MODEL, alpha=alpha).release_from(
+        session, n_synthetic=1, n_draws_released=1
+    )
+    refit = moving.leave_one_out(session, k=1).each[0]
+    account = held.confidential.account
+    assert account is not None
+    assert account.mu_by_record[refit.record] < 0.5 * refit.loss.mu_without
+    assert refit.mu > 0.9 * refit.loss.mu_without, "charged as it moves, it is not"
+
+
+def test_units_are_left_out_whole(session: FitSession) -> None:
+    mechanism = ph.Unweighted(MODEL, unit="person")
+    refit = mechanism.leave_one_out(session, k=1).each[0]
+    rows = counts()["person"].nunique()
+    assert refit.record < rows
+    assert refit.loss.mu == pytest.approx(refit.loss.mu_without, rel=0.25)
+    html = release_report(released(session, mechanism, 1), counts())
+    assert f"person number {refit.record + 1}" in html
+
+
+def test_where_it_makes_no_sense(session: FitSession) -> None:
+    with pytest.raises(InvalidInput, match="a censored release is charged its cap"):
+        released(session, ph.Censored(MODEL, epsilon=4), 1)
+    with pytest.raises(InvalidInput, match="leave_one_out must be a whole number >= 0"):
+        released(session, ph.Unweighted(MODEL), -1)
+    df = counts().assign(x=np.arange(300.0))
+    model = ph.Poisson("y ~ scale(x)")
+    with pytest.raises(InvalidInput, match="scale\\(x\\) is computed from all of them"):
+        ph.Unweighted(model).release(df, leave_one_out=1, **OPTIONS)
+
+
+def test_nothing_of_it_is_public(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
+    code, _, problem = run(
+        "synthesize", "data.csv", "--formula", "y ~ 1", "--mechanism", "unweighted", "--out", "out",
+        "--leave-one-out", "1", "--engine", "embedded", "--seed", "3",
+    )  # fmt: skip
+    assert code == 0, problem
+    table = pd.read_csv(tmp_path / "out" / "confidential" / "leave_one_out.csv")
+    assert table["record"].tolist() == [0]
+    assert "Refits without single records" in (
+        tmp_path / "out" / "confidential" / "report.html"
+    ).read_text(encoding="utf-8")
+    numbers = [f"{value:.3g}" for value in table[["refit_largest_loss", "refit_moved"]].iloc[0]]
+    for path in (tmp_path / "out" / "public").iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert not any(number in text for number in numbers), path.name
+    code, _, problem = run(
+        "synthesize", "data.csv", "--formula", "y ~ 1", "--out", "other", "--leave-one-out", "1",
+        "--mechanism", "perturbed_histogram:lower=0,upper=60,n_bins=30,epsilon=1",
+    )  # fmt: skip
+    assert code != 0
+    assert "--leave-one-out refits one model" in problem
