@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,8 @@ from pyhybrid.releases.release import Release
 
 __all__ = ["demo", "synthesize"]
 
+_USUAL_SAMPLING = {"engine": "auto", "settings": SamplerSettings(), "on_not_converged": "raise"}
+
 
 def synthesize(
     data: Path,
@@ -70,18 +73,15 @@ def synthesize(
         mechanism = replace(mechanism, allow_unlike=True)
     elif allow_unlike and ledger is None:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    refits = check_count(leave_one_out, "--leave-one-out", at_least=0)
-    if refits and isinstance(mechanism, (PerturbedHistogram, SequentialSynthesis)):
-        raise InvalidInput(
-            "--leave-one-out refits one model: leave it out with several formulas, and with "
-            "perturbed_histogram, which fits none"
-        )
+    refits = _check_refits(leave_one_out, mechanism)
     book = _open_ledger(ledger, mechanism, allow_unlike=allow_unlike)
     source = read_table(data)
     form = file_format or source.file_format
     _check_columns(source.frame, mechanism, decisions)
+    sampling = {"engine": engine, "settings": settings, "on_not_converged": on_not_converged}
+    draws = 1 if one_draw else m
     if isinstance(mechanism, PerturbedHistogram):
-        if engine != "auto" or settings != SamplerSettings() or on_not_converged != "raise":
+        if sampling != _USUAL_SAMPLING:
             raise InvalidInput(
                 f"{mechanism.name} fits no model: give no --engine, --chains, --warmup, --draws, "
                 "--adapt-delta or --on-not-converged"
@@ -91,44 +91,42 @@ def synthesize(
         _save(release, None, source, out, overwrite, form, book, decisions)
         _show(source.frame, {release.charge.mechanism: release}, out)
         return
-    if isinstance(mechanism, SequentialSynthesis):
-        with progress_bars() as progress:
+    with progress_bars() as progress:
+        options: dict[str, Any] = {**sampling, "seed": seed, "progress": progress}
+        baseline, session = None, None
+        if isinstance(mechanism, SequentialSynthesis):
             release = mechanism.release(
-                source.frame,
-                n_synthetic=m,
-                n_draws_released=1 if one_draw else m,
-                seed=seed,
-                engine=engine,
-                settings=settings,
-                on_not_converged=on_not_converged,
-                progress=progress,
+                source.frame, n_synthetic=m, n_draws_released=draws, **options
             )
-        _save(release, None, source, out, overwrite, form, book, decisions)
+        else:
+            session = open_session(mechanism.model.bind(source.frame), **options)
+            release = mechanism.release_from(
+                session, n_synthetic=m, n_draws_released=draws, leave_one_out=refits
+            )
+            baseline = _baseline(session, mechanism.model, release)
+    _save(release, baseline, source, out, overwrite, form, book, decisions)
+    if session is None:
         _show(source.frame, _by_column(release), out)
         return
-    with progress_bars() as progress:
-        session = open_session(
-            mechanism.model.bind(source.frame),
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
-        release = mechanism.release_from(
-            session,
-            n_synthetic=m,
-            n_draws_released=1 if one_draw else m,
-            leave_one_out=refits,
-        )
-        baseline = _baseline(session, mechanism.model, release)
-    _save(release, baseline, source, out, overwrite, form, book, decisions)
     _show(source.frame, {release.charge.mechanism: release}, out)
     if release.reweighted is not None:
         show(steps_table(release.reweighted))
     calibration = getattr(mechanism, "calibration", None)
     if calibration is not None:
         show(drift_table(calibration, session.bound))
+
+
+def _check_refits(
+    k: int, mechanism: PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis
+) -> int:
+    """K of --leave-one-out, refused where no single model is fitted."""
+    k = check_count(k, "--leave-one-out", at_least=0)
+    if k and isinstance(mechanism, (PerturbedHistogram, SequentialSynthesis)):
+        raise InvalidInput(
+            "--leave-one-out refits one model: leave it out with several formulas, and with "
+            "perturbed_histogram, which fits none"
+        )
+    return k
 
 
 def demo(*, out: Path, engine: str, seed: int | None, overwrite: bool) -> None:
