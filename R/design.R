@@ -1,7 +1,9 @@
 # From a data frame and a formula, or its text, to an outcome, a design matrix and an offset.
 
-# Outcome y (length n), design matrix X (n by K) and offset (length n) of a formula.
-read_design <- function(formula, data) {
+# Outcome y (length n), design matrix X (n by K) and offset (length n) of a formula. `numbers_of` makes
+# numbers of the outcome's column.
+read_design <- function(formula, data,
+                        numbers_of = function(y) check_vector(y, "the outcome")) {
   formula <- tryCatch(stats::as.formula(formula, env = terms_home()), error = function(problem) {
     invalid_input("formula must be of the form outcome ~ predictors: ", conditionMessage(problem))
   })
@@ -20,7 +22,7 @@ read_design <- function(formula, data) {
       invalid_input("R cannot evaluate ", deparse1(formula), ": ", conditionMessage(problem))
     }
   )
-  y <- check_vector(stats::model.response(frame), "the outcome")
+  y <- numbers_of(stats::model.response(frame))
   X <- stats::model.matrix(formula, frame)
   offset <- stats::model.offset(frame)
   offset <- if (is.null(offset)) rep(0, length(y)) else as.double(offset)

@@ -12,7 +12,8 @@
 #'   as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
 #' @param weights Record weights alpha in \[0, 1\], length n; all 1 if `NULL`.
-#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
+#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` text, factors, logicals and
+#'   numbers, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
@@ -20,6 +21,8 @@
 #'   `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
+#' @param levels Of `"categorical"`: all values of the outcome, in their order; if `NULL` those of the
+#'   factor, else those that are there, sorted.
 #' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is without
 #'   a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal programs.
 #' @param edge Of the beta programs: outcomes nearer to an end are moved to this distance from it, on
@@ -35,7 +38,7 @@
 #' str(stan_data(age ~ 1, data, program = "normal_regression", transform = "log", unit = 10))
 #' @export
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
-                      prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10,
+                      prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10, levels = NULL,
                       lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
                       min_sd = 0, n_components = 5) {
   check_choice(program, "program", names(options_of_programs))
@@ -46,14 +49,22 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     check_positive(prior_scale_intercept, "prior_scale_intercept"),
     check_positive(prior_scale, "prior_scale")
   )
-  design <- read_design(formula, data)
+  many <- program %in% programs_of_levels
+  design <- if (many) {
+    read_design(formula, data, function(y) places_of(y, levels))
+  } else {
+    read_design(formula, data)
+  }
   X <- design$X
   n <- length(design$y)
   weights <- check_alpha(weights, n)
   if (program == "beta" && !(identical(colnames(X), "(Intercept)") && all(design$offset == 0))) {
     invalid_input("program 'beta' takes no predictors: formula must be outcome ~ 1")
   }
-  if (startsWith(program, "normal")) {
+  if (many) {
+    if (any(design$offset != 0)) invalid_input("program '", program, "' takes no offset()")
+    y <- design$y
+  } else if (startsWith(program, "normal")) {
     y <- transformed_outcome(design$y, transform, unit)
     if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
   } else if (startsWith(program, "beta")) {
@@ -71,6 +82,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
   )
   own <- switch(program,
+    categorical = c(
+      linear[c("K", "X")], priors["prior_scale"], list(n_levels = length(attr(design$y, "levels")))
+    ),
     beta = beta_sums(y, weights),
     normal_regression = c(linear, priors, list(min_sd = min_sd)),
     normal_mixture = {
@@ -84,6 +98,8 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   c(rows, own, rough_fit(program, y, X, weights, design$offset, own), no_cap(n))
 }
 
+programs_of_levels <- "categorical"
+
 # What each program takes beside formula, data and weights.
 options_of_programs <- local({
   prior <- c("prior", "prior_scale", "prior_scale_intercept")
@@ -92,6 +108,7 @@ options_of_programs <- local({
     negative_binomial = c(prior, "lower", "upper"),
     poisson = c(prior, "lower", "upper"),
     bernoulli = prior,
+    categorical = c("prior_scale", "prior_scale_intercept", "levels"),
     beta = c("lower", "upper", "edge"),
     beta_regression = c(prior, "lower", "upper", "edge"),
     normal_regression = c(prior, normal),

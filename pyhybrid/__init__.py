@@ -16,6 +16,7 @@ _HOME = {
     "AuditFinding": "audits",
     "AuditReport": "audits",
     "Bernoulli": "models",
+    "Categorical": "models",
     "Beta": "models",
     "BetaRegression": "models",
     "BudgetExceeded": "errors",

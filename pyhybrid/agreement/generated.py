@@ -25,6 +25,12 @@ def _two_components(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
     return np.where(low, rng.normal(-2 - eta, 0.4), rng.normal(2 + eta, 0.6))
 
 
+def _texts(rng: np.random.Generator, eta: FloatArray) -> Any:
+    """Three levels that no order belongs to."""
+    utility = np.column_stack([np.zeros(eta.size), eta, -eta]) + rng.gumbel(size=(eta.size, 3))
+    return np.array(["car", "bus", "walk"])[utility.argmax(axis=1)]
+
+
 # Formula, and the outcome given a linear predictor about 0, shape (n,).
 _KINDS: Mapping[str, tuple[str, Outcome]] = {
     "negative_binomial": (
@@ -43,6 +49,7 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         "y ~ age + region",
         lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
     ),
+    "categorical": ("y ~ age + region", _texts),
 }
 
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}

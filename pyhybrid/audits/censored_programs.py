@@ -22,6 +22,7 @@ from pyhybrid.models import (
     Bernoulli,
     Beta,
     BetaRegression,
+    Categorical,
     MixtureRegression,
     NegativeBinomial,
     NormalRegression,
@@ -38,7 +39,17 @@ _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
-_RECORDS = {"n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik"} | _CAP
+_RECORDS = {
+    "n",
+    "K",
+    "y",
+    "frequency",
+    "weights",
+    "X",
+    "offsets",
+    "emit_log_lik",
+    "n_levels",
+} | _CAP
 _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
 """What a program reads of the records; the rest of its data is location and scale of the
@@ -48,6 +59,7 @@ _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
 _REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
 _TWO = pd.DataFrame({"y": [0, 1, 1, 0], "x": [0.0, 1.0, 0.5, 1.0]})
+_THREE = pd.DataFrame({"y": [0, 1, 2, 0], "x": [0.0, 1.0, 0.5, 1.0]})
 _OTHER = {"two": 1, "counts": 7, "shares": 0.6, "real": 0.25}
 
 
@@ -60,6 +72,7 @@ def program_audits() -> list[AuditFinding]:
         (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
         (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
         (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
+        (Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
     ]
     return [

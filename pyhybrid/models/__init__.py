@@ -8,6 +8,7 @@ from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
+from pyhybrid.models.categorical import Categorical
 from pyhybrid.models.default import DefaultModel
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
@@ -21,6 +22,7 @@ __all__ = [
     "Beta",
     "BetaRegression",
     "BoundModel",
+    "Categorical",
     "DefaultModel",
     "MixtureRegression",
     "Model",
@@ -38,5 +40,6 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "normal": NormalRegression,
     "mixture": MixtureRegression,
     "bernoulli": Bernoulli,
+    "categorical": Categorical,
 }
 """Models by their name on the command line; each takes a formula."""

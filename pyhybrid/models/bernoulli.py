@@ -14,14 +14,14 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import BernoulliForm
+from pyhybrid.models.level_outcome import BoundLevels
 from pyhybrid.models.levels import (
     OutcomeLevels,
     check_levels_given,
-    column_of,
     level_places,
     outcome_levels,
 )
-from pyhybrid.models.regression import BoundRegression, Offset, Parameters, Positions
+from pyhybrid.models.regression import Offset, Parameters, Positions
 from pyhybrid.models.rough_fit import LOGIT, rough_fit
 
 __all__ = ["Bernoulli", "BoundBernoulli"]
@@ -128,28 +128,7 @@ class Bernoulli(LinearModel):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoundBernoulli(BoundRegression):
-    """A Bernoulli model joined to a table. Confidential.
-
-    Attributes
-    ----------
-    levels : OutcomeLevels
-        In the type of the column.
-    """
+class BoundBernoulli(BoundLevels):
+    """A Bernoulli model joined to a table: the second level is 1. Confidential."""
 
     model: Bernoulli
-    levels: OutcomeLevels
-
-    @property
-    def data_dependent(self) -> tuple[str, ...]:
-        """Terms whose coding depends on all records, and levels that were read from them."""
-        read = (f"levels of {self.design.outcome}; levels= declares them",)
-        return (*super().data_dependent, *(read if self.levels.read else ()))
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        """0 for the first level, 1 for the second, shape (n,)."""
-        return level_places(column, self.design.outcome, self.levels)
-
-    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
-        """Levels in the dtype of the data."""
-        return column_of(values, self.levels, like)

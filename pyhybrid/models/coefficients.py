@@ -29,7 +29,7 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_choice, check_positive
 from pyhybrid.models.regression import RegressionModel
 
-__all__ = ["PRIORS", "LinearModel", "quadratic"]
+__all__ = ["PRIORS", "LinearModel", "prior_scales", "quadratic"]
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
@@ -91,11 +91,13 @@ class LinearModel(RegressionModel):
 
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
         """The prior as the programs take it, for the design's `columns`."""
-        scales = [
-            self.prior_scale_intercept if name == _INTERCEPT else self.prior_scale
-            for name in columns
-        ]
-        return {"normal_prior": int(self.prior == "normal"), "prior_scale": np.array(scales)}
+        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+        return {"normal_prior": int(self.prior == "normal"), "prior_scale": scales}
+
+
+def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:
+    """Standard deviations of the normal prior for the design's `columns`, shape (K,)."""
+    return np.array([intercept if name == _INTERCEPT else scale for name in columns])
 
 
 def quadratic(

@@ -18,8 +18,15 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.tables import row_label
 
-__all__ = ["OutcomeLevels", "check_levels_given", "column_of", "level_places", "outcome_levels"]
+__all__ = [
+    "OutcomeLevels",
+    "check_levels_given",
+    "column_of",
+    "level_places",
+    "outcome_levels",
+]
 
+_MOST_LEVELS = 1000
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
@@ -39,13 +46,13 @@ class OutcomeLevels:
     read: bool = False
 
 
-def check_levels_given(levels: Any, n_levels: int) -> tuple[Any, ...] | None:
+def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, ...] | None:
     """`levels` as a tuple of texts, numbers or logicals; None if there are none.
 
     Raises
     ------
     InvalidInput
-        Unless there are `n_levels` different ones.
+        Unless there are `n_levels` different ones; 2 to 1000 if that is None.
     """
     if levels is None:
         return None
@@ -54,7 +61,9 @@ def check_levels_given(levels: Any, n_levels: int) -> tuple[Any, ...] | None:
     plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
     if not all(isinstance(own, str | bool | int | float) for own in plain):
         raise InvalidInput("levels must be texts, numbers or logicals")
-    if len(plain) != n_levels or len(set(plain)) != n_levels:
+    if n_levels is None:
+        _check_number_of_levels(plain, "levels")
+    elif len(plain) != n_levels or len(set(plain)) != n_levels:
         raise InvalidInput(
             f"levels must be {n_levels} different values: found {len(plain)}, "
             f"{len(set(plain))} of them different"
@@ -62,13 +71,26 @@ def check_levels_given(levels: Any, n_levels: int) -> tuple[Any, ...] | None:
     return plain
 
 
+def _check_number_of_levels(levels: Sequence[Any], what: str) -> None:
+    """Raise InvalidInput unless these are 2 to 1000 different values."""
+    different = len(set(levels))
+    if different != len(levels) or not 2 <= different <= _MOST_LEVELS:
+        raise InvalidInput(
+            f"{what} must be 2 to {_MOST_LEVELS} different values: found {len(levels)}, "
+            f"{different} of them different; put levels together, or leave the column out"
+        )
+
+
 def outcome_levels(
-    values: pd.Series, name: str, given: tuple[Any, ...] | None = None
+    values: pd.Series,
+    name: str,
+    given: tuple[Any, ...] | None = None,
+    numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
     """Levels of the column `name` without missing values, in the type of its values.
 
-    Those given; else the categories of its dtype, false and true, 0 and 1 for numbers; for text
-    those that are there, sorted.
+    Those given; else the categories of its dtype, false and true, `numbers` for numbers; for text,
+    and for numbers if `numbers` is None, those that are there, sorted.
 
     Raises
     ------
@@ -82,7 +104,11 @@ def outcome_levels(
         return OutcomeLevels(values=tuple(values.cat.categories))
     if kind == "text":
         return OutcomeLevels(values=tuple(sorted(values.unique())), read=True)
-    return OutcomeLevels(values=(False, True) if kind == "logicals" else (0, 1))
+    if kind == "numbers" and numbers is None:
+        found = np.unique(values.to_numpy(dtype=np.float64))
+        found = found[np.isfinite(found)]
+        return OutcomeLevels(values=tuple(_plain(own) for own in found.tolist()), read=True)
+    return OutcomeLevels(values=(False, True) if kind == "logicals" else numbers or ())
 
 
 def _kind(values: pd.Series, name: str) -> str:
@@ -122,11 +148,16 @@ def _as_value(level: Any, values: pd.Series, name: str, kind: str) -> Any:
         except ValueError:
             pass
         else:
-            return int(number) if number.is_integer() else number
+            return _plain(number)
     raise InvalidInput(
         f"levels must be values that outcome {name!r} can hold: {level!r} is none, the column "
         f"holds {kind} ({values.dtype})"
     )
+
+
+def _plain(number: float) -> int | float:
+    """A whole number as one."""
+    return int(number) if number.is_integer() else number
 
 
 def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatArray:
@@ -137,11 +168,10 @@ def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatAr
     InvalidInput
         For a value that is not among them; names the first row.
     """
-    places = np.full(len(values), -1.0)
     kind = _kind(values, name)
     own = values.to_numpy(dtype=np.float64) if kind == "numbers" else values.to_numpy(dtype=object)
-    for place, level in enumerate(levels.values):
-        places[np.asarray(own == level, dtype=bool)] = place
+    place_of = {level: place for place, level in enumerate(levels.values)}
+    places = np.array([place_of.get(value, -1) for value in own.tolist()], dtype=np.float64)
     other = np.flatnonzero(places < 0)
     if other.size:
         shown = "0 or 1" if levels.values == (0, 1) else "one of its levels"

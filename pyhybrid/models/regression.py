@@ -44,6 +44,7 @@ _POWER_OF_DISPERSION = {
     "spread_rphi": 1,
     "spread_lambda": 1,
     "spread_sigma": 1,
+    "spread_beta": 1,
     "information_root": -1,
     "score": -2,
 }

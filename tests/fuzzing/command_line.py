@@ -78,6 +78,8 @@ _MODEL = [
     "bernoulli",
     "bernoulli:levels=0+1",
     "bernoulli:levels=0",
+    "categorical",
+    "categorical:levels=0+1+2",
     "beta",
     "beta:lower=0,upper=100",
     "normal",

@@ -95,6 +95,8 @@ def _variables(
             "sigma": float(data["min_sd"]) + positive(c),
             "log_proportion": log_odds - np.logaddexp.reduce(log_odds, axis=-1, keepdims=True),
         }
+    if program == "categorical":
+        return {"beta": spread * rng.normal(size=(*shape, k, int(data["n_levels"]) - 1))}
     own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
     if program == "negative_binomial":
         return {**own, "phi": positive()}

@@ -33,6 +33,7 @@ _models = {
     "negative_binomial": {},
     "poisson": {},
     "bernoulli": {"levels": st.sampled_from([None, (0, 1), ("a", "b"), (1,), "ab", 3])},
+    "categorical": {"levels": st.sampled_from([None, (0, 1), ("a", "b", "c"), (1,), "ab", 3])},
     "beta": {"lower": _mostly(0, -1e6), "upper": _mostly(1, 1e9), "edge": _mostly(1e-10, 1e-3)},
     "beta_regression": {"lower": _mostly(0, -10), "upper": _mostly(1, 300)},
     "normal": {
@@ -96,7 +97,7 @@ _FITTING = {
         ),
         _COUNTS,
     ),
-    "zeros and ones": (*_COUNTS, "bernoulli"),
+    "zeros and ones": (*_COUNTS, "bernoulli", "categorical"),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }

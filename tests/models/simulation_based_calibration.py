@@ -79,6 +79,18 @@ def _normal_coefficients(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.standard_normal((size, 2)) * [1.5, 0.8]
 
 
+def _level_contrasts(rng: np.random.Generator, size: int) -> FloatArray:
+    """beta (size, 2, 2): three levels' independent coefficients, less those of the first."""
+    own = rng.standard_normal((size, 2, 3)) * np.array([1.5, 0.8])[:, None] / np.sqrt(2)
+    return np.asarray(own[..., 1:] - own[..., :1])
+
+
+def _level(rng: np.random.Generator, t: Values) -> FloatArray:
+    """By Gumbel noise, which the model's own replicates do not use."""
+    utility = np.column_stack([np.zeros(N), DESIGN @ t["beta"]]) + rng.gumbel(size=(N, 3))
+    return utility.argmax(axis=1).astype(float)
+
+
 _NORMAL = {"prior": "normal", "prior_scale_intercept": 1.5, "prior_scale": 0.8}
 
 
@@ -203,6 +215,18 @@ MODELS: dict[str, Calibrated] = {
         usable=_varies,
         ranked=_BETA,
         noise=(0.0, 1.0),
+    ),
+    "categorical": Calibrated(
+        model=ph.Categorical("y ~ x", levels=(0, 1, 2), prior_scale_intercept=1.5, prior_scale=0.8),
+        prior=lambda rng, size: {"beta": _level_contrasts(rng, size)},
+        inside=lambda d: _within(np.einsum("ck,skl->scl", CORNERS, d["beta"]), -4, 4),
+        outcome=_level,
+        usable=lambda y: np.unique(y).size > 1,
+        ranked={
+            **{f"intercept {c + 2}": lambda d, c=c: d["beta"][:, 0, c] for c in range(2)},
+            "slope 2 less slope 3": lambda d: d["beta"][:, 1, 0] - d["beta"][:, 1, 1],
+        },
+        noise=(0.0, 1.0, 2.0),
     ),
     "mixture": Calibrated(
         model=ph.MixtureRegression("y ~ x", n_components=2),

@@ -20,7 +20,8 @@ from pyhybrid.errors import InvalidInput
 
 HINTS = frozenset({
     "information_root", "score", "center_rphi", "spread_rphi", "center_lambda", "spread_lambda",
-    "near", "center_sigma", "spread_sigma", "center", "factor", "information", "center_ratio",
+    "center_beta", "spread_beta", "column_basis", "level_basis", "near",
+    "center_sigma", "spread_sigma", "center", "factor", "information", "center_ratio",
     "spread_ratio",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
@@ -37,6 +38,12 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     "bernoulli, published prior": (
         ph.Bernoulli, "bernoulli", "member ~ x", {"prior": "published"},
     ),
+    "categorical": (ph.Categorical, "categorical", "way ~ x * g", {}),
+    "categorical, declared": (
+        ph.Categorical, "categorical", "way ~ 0 + g",
+        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
+    ),
+    "categorical of numbers": (ph.Categorical, "categorical", "code ~ x", {}),
     "beta": (ph.Beta, "beta", "share ~ 1", {}),
     "beta, scaled": (ph.Beta, "beta", "income ~ 1", {"lower": -100.0, "upper": 400.0}),
     "beta_regression": (ph.BetaRegression, "beta_regression", f"share ~ {TERMS}", NORMAL),
@@ -74,6 +81,8 @@ def _table() -> pd.DataFrame:
         "share": share,
         "edge": edge,
         "member": rng.integers(0, 2, n),
+        "way": rng.choice(["walk", "car", "bus"], n),
+        "code": rng.choice([1, 2, 5], n),
         "income": rng.normal(20, 30, n),
         "x": rng.normal(size=n),
         "g": rng.choice(["a", "B", "c"], n),
@@ -81,8 +90,17 @@ def _table() -> pd.DataFrame:
     })  # fmt: skip
 
 
+def _in_order(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows by their predictors, which the programs of levels get in that order."""
+    X = np.reshape(data["X"], (-1, int(data["K"])))
+    order = np.lexsort([np.asarray(data["y"]), *np.round(X, 9).T])
+    return {**data, "X": X[order], **{k: np.asarray(data[k])[order] for k in ("y", "weights")}}
+
+
 def _sorted(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The block without hints; columns of X, with what belongs to them, in one order."""
+    if "n_levels" in data:
+        data = _in_order(data)
     own = {k: np.asarray(v, dtype=float) for k, v in data.items() if k not in HINTS}
     if "X" in own:
         order = np.lexsort(np.round(own["X"], 9) + 0.0)

@@ -35,6 +35,7 @@ test_that("every program gets the data that its block declares", {
     outcome <- if (startsWith(program, "beta")) "share" else "y"
     if (program == "bernoulli") outcome <- "I(y > 3)"
     terms <- if (program == "beta") "1" else "x + offset(x / 7)"
+    if (program %in% programs_of_levels) terms <- "x"
     options <- if (program == "normal_mixture") list(n_components = 2) else list()
     formula <- paste(outcome, "~", terms)
     for (weights in list(rep(1, 6), rep(0, 6))) {
@@ -48,6 +49,39 @@ test_that("every program gets the data that its block declares", {
       expect_true(all(is.finite(unlist(got))), label = program)
     }
   }
+})
+
+test_that("levels are those of the factor, those given, or those that are there", {
+  data <- data.frame(x = 1:4, way = c("b", "a", "B", "a"))
+  of <- function(way, ...) {
+    data$way <- way
+    c(stan_data(way ~ x, data, program = "categorical", ...)[c("n_levels", "y")], recursive = TRUE)
+  }
+  expect_equal(unname(of(data$way)), c(3, 3, 2, 1, 2)) # by code point
+  expect_equal(unname(of(data$way, levels = c("a", "b", "B", "z"))), c(4, 2, 1, 3, 1))
+  expect_equal(unname(of(factor(data$way, c("b", "a", "B", "z")))), c(4, 1, 2, 3, 2))
+  expect_equal(unname(of(c(TRUE, FALSE, TRUE, TRUE))), c(2, 2, 1, 2, 2))
+  expect_equal(unname(of(c(5, 2, 2, 5))), c(2, 2, 1, 1, 2))
+  refused <- function(message, ...) expect_error(of(...), message, class = "pyhybrid_invalid_input")
+  refused("must be one of its levels: record 3 is not", data$way, levels = c("a", "b"))
+  refused("at least 2 different values: found 2", data$way, levels = c("a", "a"))
+  refused("must be finite: record 2 is not", c("a", NA, "b", "a"))
+  expect_error(
+    stan_data(way ~ offset(x), data, program = "categorical"), "takes no offset",
+    class = "pyhybrid_invalid_input"
+  )
+})
+
+test_that("the hints of a categorical fit make prior and information diagonal", {
+  data <- data.frame(way = rep(c("a", "b", "c"), c(5, 3, 2)), x = c(1:9, 2))
+  got <- stan_data(way ~ x, data, program = "categorical")
+  basis <- kronecker(got$level_basis, got$column_basis)
+  prior <- kronecker(2 * (diag(2) - 1 / 3), diag(1 / c(10, 2.5)^2))
+  expect_equal(crossprod(basis, prior %*% basis), diag(4))
+  shares <- (c(5, 3, 2) + 0.5) / 11.5
+  curvature <- (diag(shares) - outer(shares, shares))[-1, -1]
+  known <- crossprod(basis, kronecker(curvature, crossprod(got$X)) %*% basis)
+  expect_equal(known, diag(1 / c(got$spread_beta)^2 - 1))
 })
 
 test_that("outcomes are put on the scale of the program", {
