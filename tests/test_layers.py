@@ -105,6 +105,23 @@ def test_every_room_is_there_and_in_the_table_of_contributing() -> None:
     assert rows == [*ROOMS]
 
 
+def test_the_front_is_no_way_up() -> None:
+    """It knows every room, so that it could hide an import of any: the pages that a release writes
+    for its owner are all that a room below takes through it."""
+    taken = {
+        (node.attr, _room(name))
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "pyhybrid"
+        and node.attr in ph.__all__
+    }
+    home = {name: _room(getattr(ph, name).__module__) for name, _ in taken}
+    upward = {each for each in taken if ROOMS.index(home[each[0]]) > ROOMS.index(each[1])}
+    assert upward == {("release_pages", "releases"), ("masked_pages", "masking")}
+
+
 def test_the_check_sees_an_import_that_goes_up() -> None:
     assert _upward("privacy", "from pyhybrid.models import Poisson") == {"models"}
     assert _upward("privacy", "def f():\n    import pyhybrid.cli.app") == {"cli"}

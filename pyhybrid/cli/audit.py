@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -11,14 +13,19 @@ from rich.table import Table
 
 from pyhybrid.audits import AuditFinding, AuditReport, run_audits
 from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.parameters import Engine
 
 __all__ = ["audit"]
 
 _WIDTH = 124  # of a table that goes to a file or a pipe
 
 
-def audit(*, runs: int, engine: str, as_json: bool) -> int:
-    """Run all audits and show them; 0 if each passed, else 1."""
+def audit(
+    runs: Annotated[int, typer.Option(help="Of each noisy mechanism, on each database.")] = 3000,
+    engine: Engine = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> int:
+    """Check each strict mechanism against its stated epsilon; exit code 1 if one fails."""
     with progress_bars() as progress:
         report = run_audits(runs=runs, engine=engine, progress=progress)
     if as_json:

@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from rich.table import Table
+import typer
 
 from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.options import build_model
+from pyhybrid.cli.parameters import Engine, Model, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
-from pyhybrid.mechanisms import Censored
-from pyhybrid.mechanisms.calibration import Calibration, calibrate
-from pyhybrid.models import Model
-from pyhybrid.models.base import BoundModel
+from pyhybrid.mechanisms.calibration import calibrate as frozen
 
-__all__ = ["calibrate_from_file", "calibrated_mechanism", "drift_table"]
+__all__ = ["calibrate"]
 
 
-def calibrate_from_file(
-    data: Path,
-    model: Model,
-    *,
-    epsilon: float,
-    relation: str,
-    scale: float | None,
-    shift: float | None,
-    n_draws: int,
-    center: bool | None,
-    region: float,
-    public: bool,
-    seed: int | None,
-    engine: str,
-    out: Path,
-    overwrite: bool,
+def calibrate(
+    data: Annotated[Path, typer.Argument(help="Reference records, .csv or .parquet.")],
+    formula: Annotated[str, typer.Option(help="As in R, e.g. 'salary ~ gender'.")],
+    epsilon: Annotated[float, typer.Option(help="Of one released draw; sets the cap.")],
+    out: Annotated[Path, typer.Option(help="Folder for the calibration, new or empty; private.")],
+    model: Model = "beta",
+    relation: Annotated[str, typer.Option(help="remove or replace.")] = "remove",
+    scale: Annotated[float | None, typer.Option(help="c of the weights.")] = None,
+    shift: Annotated[float | None, typer.Option(help="g of the weights.")] = None,
+    n_draws: Annotated[int, typer.Option(help="Reference draws to keep.")] = 1000,
+    center: Annotated[
+        bool | None,
+        typer.Option(help="Clip how far a term moves from the reference, or its size."),
+    ] = None,
+    region: Annotated[
+        float, typer.Option(help="Of exact sampling, in the reference's standard deviations.")
+    ] = 10.0,
+    public: Annotated[
+        bool, typer.Option("--public", help="The reference is public: the statement shows it.")
+    ] = False,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Fit the reference records of a file and write the calibration's folder."""
+    """Freeze weights and cap on reference records, for strict releases of new ones."""
     check_output_folder(out, overwrite=overwrite)
     source = read_table(data)
     with progress_bars() as progress:
-        made = calibrate(
-            model,
+        made = frozen(
+            build_model(model, formula),
             source.frame,
             epsilon=epsilon,
             relation=relation,
@@ -63,21 +70,3 @@ def calibrate_from_file(
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
     )
-
-
-def calibrated_mechanism(folder: Path, model: Model | None = None) -> Censored:
-    """The censored mechanism of a calibration on disk; see `Calibration.load`."""
-    made = Calibration.load(folder, model=model)
-    return Censored(calibration=made, relation=made.relation)
-
-
-def drift_table(calibration: Calibration, bound: BoundModel) -> Table:
-    """How the new records differ from the reference (confidential)."""
-    drift = calibration.drift(bound)
-    table = Table(title="Drift from the reference (confidential)", title_justify="left")
-    table.add_column("")
-    table.add_column("share", justify="right")
-    table.add_row("records outside the reference's range", f"{drift.share_outside:.2%}")
-    table.add_row("records that meet the cap, reference", f"{drift.censored_then:.2%}")
-    table.add_row("records that meet the cap, new data", f"{drift.censored_now:.2%}")
-    return table

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.cli.options import build_mechanism
+from pyhybrid.cli.options import build_mechanism, build_model, sampler_settings
+from pyhybrid.cli.parameters import (
+    AdaptDelta,
+    Chains,
+    Data,
+    Draws,
+    Engine,
+    Formula,
+    OneDraw,
+    OnNotConverged,
+    OptionalModel,
+    Overwrite,
+    Seed,
+    Warmup,
+    Workers,
+)
 from pyhybrid.cli.tables import read_table
 from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison
 from pyhybrid.comparing.comparison import compare as compare_mechanisms
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
@@ -34,22 +50,32 @@ DEFAULT_SET = {
 
 
 def compare(
-    data: Path,
-    model: Model,
-    mechanisms: Sequence[str],
-    *,
-    out: Path,
-    n_synthetic: int,
-    one_draw: bool,
-    workers: int,
-    seed: int | None,
-    engine: str,
-    settings: SamplerSettings,
-    on_not_converged: str,
-    overwrite: bool,
+    data: Data,
+    formula: Formula,
+    out: Annotated[Path, typer.Option(help="Folder for the comparison, new or empty; private.")],
+    model: OptionalModel = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME or NAME:key=value,..., e.g. lipschitz:scale=0.7,reweighting=true; as often "
+            "as there are candidates. [default: unweighted, lipschitz and count, and the last "
+            "two re-weighted]"
+        ),
+    ] = None,
+    n_synthetic: Annotated[int, typer.Option(help="m, of each mechanism.")] = 20,
+    one_draw: OneDraw = False,
+    workers: Workers = 1,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    chains: Chains = None,
+    warmup: Warmup = None,
+    draws: Draws = None,
+    adapt_delta: AdaptDelta = None,
+    on_not_converged: OnNotConverged = "raise",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Compare and write table, estimates and report into a private folder; nothing on error."""
-    candidates = build_mechanisms(mechanisms, model)
+    """Several mechanisms on one data set: bounds, epsilons, weights, estimates. Confidential."""
+    candidates = build_mechanisms(mechanism or (), build_model(model, formula))
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
@@ -62,7 +88,7 @@ def compare(
             n_draws_released=1 if one_draw else m,
             seed=seed,
             engine=engine,
-            settings=settings,
+            settings=sampler_settings(chains, warmup, draws, adapt_delta),
             on_not_converged=on_not_converged,
             progress=progress,
             workers=workers,

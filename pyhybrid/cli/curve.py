@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.options import build_model, sampler_settings
+from pyhybrid.cli.parameters import (
+    AdaptDelta,
+    Chains,
+    Data,
+    Draws,
+    Engine,
+    Formula,
+    OnNotConverged,
+    OptionalModel,
+    Overwrite,
+    Seed,
+    Warmup,
+    Workers,
+)
 from pyhybrid.cli.tables import read_table
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models import Model
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.running.files import write_folder
 
@@ -28,42 +43,46 @@ _CAPTION = (
 
 
 def curve(
-    data: Path,
-    model: Model,
-    *,
-    scales: str,
-    shifts: str,
-    out: Path,
-    n_synthetic: int,
-    workers: int,
-    seed: int | None,
-    engine: str,
-    settings: SamplerSettings,
-    on_not_converged: str,
-    overwrite: bool,
+    data: Data,
+    formula: Formula,
+    out: Annotated[Path, typer.Option(help="Folder for the curve, new or empty; private.")],
+    scales: Annotated[str, typer.Option(help="c, with commas between.")] = "1,0.8,0.6,0.4",
+    shifts: Annotated[
+        str, typer.Option(help="g, with commas between; all pairs are fitted.")
+    ] = "0",
+    model: OptionalModel = None,
+    n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
+    workers: Workers = 1,
+    engine: Engine = "auto",
+    seed: Seed = None,
+    chains: Chains = None,
+    warmup: Warmup = None,
+    draws: Draws = None,
+    adapt_delta: AdaptDelta = None,
+    on_not_converged: OnNotConverged = "raise",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Write table, plot and report into a private folder; finished points outlive an interruption.
-
-    They wait in ``OUT.points.jsonl`` beside the folder, private as well, until the folder is there.
-    """
+    """Risk-utility curve over (scale, shift), against scalar weights. Resumable. Confidential."""
+    chosen = build_model(model, formula)
     grid = numbers(scales, "--scales"), numbers(shifts, "--shifts")
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
     source = read_table(data)
-    model.bind(source.frame)  # bad data leave no file behind
+    chosen.bind(source.frame)  # bad data leave no file behind
+    # Finished points outlive an interruption: they wait here, private as well.
     points = Path(f"{os.path.normpath(out)}.points.jsonl")
     try:
         with progress_bars() as progress:
             found = risk_utility_curve(
-                model,
+                chosen,
                 source.frame,
                 scales=grid[0],
                 shifts=grid[1],
                 n_synthetic=m,
                 seed=seed,
                 engine=engine,
-                settings=settings,
+                settings=sampler_settings(chains, warmup, draws, adapt_delta),
                 on_not_converged=on_not_converged,
                 workers=workers,
                 results=points,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -43,11 +45,12 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(*, every_engine: bool) -> int:
-    """Print the findings; returns 0 if at least one engine can fit, else 1.
-
-    rstan compiles for a minute or more: it is tried with `every_engine` only.
-    """
+def doctor(
+    every_engine: Annotated[
+        bool, typer.Option("--all", help="Try rstan, too, which compiles for a minute.")
+    ] = False,
+) -> int:
+    """Which engines can run here, what is missing, and the command that mends it."""
     engines = []
     with progress_bars() as progress:
         for name in ENGINES:

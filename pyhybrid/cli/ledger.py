@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["commands"]
 
 commands = typer.Typer(
-    no_args_is_help=True, help="The privacy budget of a data set, and the releases that drew on it."
+    add_completion=False,
+    no_args_is_help=True,
+    help="The privacy budget of a data set, and the releases that drew on it.",
 )
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import pandas as pd
+import typer
 from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.parameters import Data, FileFormat, OnNotConverged, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking import (
     MaskedImputation,
     MaskedRelease,
-    RiskSubgroups,
     TunedMask,
     masked_utility,
     masks_by_type,
@@ -28,113 +27,112 @@ from pyhybrid.masking.keys import key_kinds
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.releases.folder import FORMATS
+from pyhybrid.reports.masking import mask_report
 
-__all__ = ["MaskOptions", "mask"]
+__all__ = ["mask"]
 
 FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaskOptions:
-    """What the command line says, as text where it is text; see `pyhybrid mask --help`."""
-
-    keys: str
-    copies: int
-    variance: float
-    separation: float
-    association: str
-    predictors: str | None
-    types: str | None
-    n_synthetic: int
-    n_imputations: int | None
-    formula: str | None
-    family: str
-    radius: str | None
-    k0: int
-    target_risk: float | None
-
-
 def mask(
-    data: Path,
-    options: MaskOptions,
-    *,
-    out: Path,
-    seed: int | None,
-    on_not_converged: str,
-    file_format: str | None,
-    overwrite: bool,
+    data: Data,
+    keys: Annotated[str, typer.Option(help="Quasi-identifiers to replace: age,sex,...")],
+    out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
+    copies: Annotated[int, typer.Option(help="K, copies of the mask of a continuous key.")] = 20,
+    variance: Annotated[
+        float, typer.Option(help="s2, their variance in units of the key's own.")
+    ] = 1.0,
+    separation: Annotated[
+        float, typer.Option(help="a, of the masks of all other keys; smaller is safer.")
+    ] = 2.0,
+    association: Annotated[
+        str, typer.Option(help="sequential (any keys) or copula (none of them nominal).")
+    ] = "sequential",
+    predictors: Annotated[
+        str | None,
+        typer.Option(help="Columns of the association model. [default: all that it covers]"),
+    ] = None,
+    types: Annotated[
+        str | None,
+        typer.Option(help="NAME=continuous|binary|ordered|nominal,... where codes mislead."),
+    ] = None,
+    n_synthetic: Annotated[
+        int, typer.Option(help="m, sets; of each imputation where keys have missing values.")
+    ] = 5,
+    n_imputations: Annotated[
+        int | None, typer.Option(help="Of missing keys. [default: 5 if any is missing]")
+    ] = None,
+    formula: Annotated[
+        str | None, typer.Option(help="Analysis to compare, e.g. 'income ~ age + C(region)'.")
+    ] = None,
+    family: Annotated[str, typer.Option(help="Of --formula: linear, probit or logit.")] = "linear",
+    radius: Annotated[
+        str | None, typer.Option(help="What matches on continuous keys: age=2,... [default: equal]")
+    ] = None,
+    k0: Annotated[int, typer.Option("--k0", help="Matches that make a record low risk.")] = 5,
+    target_risk: Annotated[
+        float | None,
+        typer.Option(
+            help="Choose the mask strength: largest share of records named correctly, with the "
+            "least change of --formula's coefficients."
+        ),
+    ] = None,
+    seed: Seed = None,
+    on_not_converged: OnNotConverged = "raise",
+    file_format: FileFormat = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Release from a file into a folder; nothing is written on any error."""
+    """Mask quasi-identifiers by multiple imputation. NOT differentially private."""
     check_output_folder(out, overwrite=overwrite)
-    check_choice(options.family, "--family", FAMILIES)
-    check_count(options.n_synthetic, "--n-synthetic")
+    check_choice(family, "--family", FAMILIES)
+    check_count(n_synthetic, "--n-synthetic")
     if file_format is not None:
         check_choice(file_format, "--format", FORMATS)
-    if options.target_risk is not None and options.formula is None:
+    if target_risk is not None and formula is None:
         raise InvalidInput("--target-risk needs --formula, whose coefficients are the loss")
-    source = read_table(data)
-    frame = source.frame
-    imputation, groups = _imputation(options, frame, on_not_converged)
-    radius = _radius(options.radius)
+    source, analysis = read_table(data), FAMILIES[family]
+    frame, names, said = source.frame, _names(keys), _pairs(types, "--types")
+    imputation = MaskedImputation(
+        keys=names,
+        masks=masks_by_type(
+            frame, names, copies=copies, variance=variance, separation=separation, types=said
+        ),
+        association=association,
+        n_synthetic=n_synthetic,
+        n_imputations=n_imputations,
+        predictors=None if predictors is None else _names(predictors),
+        types=said,
+        on_not_converged=on_not_converged,
+    )
+    within = _radius(radius)
+    kinds = key_kinds(frame, names, said)
+    known = within and {k: v for k, v in within.items() if kinds.get(k) == "continuous"}
+    groups = risk_subgroups(frame, names, k0, known, types=said)
+    tuned, utility = None, None
     with progress_bars() as progress:
-        tuned = None
-        if options.target_risk is not None:
+        if target_risk is not None:
             tuned = imputation.tune(
-                frame, target_risk=options.target_risk, formula=options.formula,
-                model=FAMILIES[options.family], radius=radius, seed=seed, progress=progress,
+                frame, target_risk=target_risk, formula=formula, model=analysis, radius=within,
+                seed=seed, progress=progress,
             )  # fmt: skip
         release = (
             imputation.release(frame, seed=seed, progress=progress)
             if tuned is None
             else tuned.release()
         )
-    before = release_risk(None, frame, keys=imputation.keys, radius=radius)
-    after = release_risk(release, frame, keys=imputation.keys, radius=radius)
-    utility = None
-    if options.formula is not None:
-        utility = masked_utility(release, frame, options.formula, model=FAMILIES[options.family])
-    _save(release, frame, source.text, out, overwrite, file_format or source.file_format,
-          {"before": before, "after": after, "utility": utility, "subgroups": groups,
-           "tuned": tuned})  # fmt: skip
-    _show(release, out, before, after, utility, tuned)
-
-
-def _imputation(
-    options: MaskOptions, frame: pd.DataFrame, on_not_converged: str
-) -> tuple[MaskedImputation, RiskSubgroups]:
-    keys, types = _names(options.keys), _pairs(options.types, "--types")
-    masks = masks_by_type(
-        frame, keys, copies=options.copies, variance=options.variance,
-        separation=options.separation, types=types,
+    before, after = (
+        release_risk(each, frame, keys=names, radius=within) for each in (None, release)
+    )
+    if formula is not None:
+        utility = masked_utility(release, frame, formula, model=analysis)
+    page = mask_report(
+        release, frame, before=before, after=after, utility=utility, subgroups=groups, tuned=tuned
+    )
+    source.restore(release).save(
+        out, overwrite=overwrite, file_format=file_format or source.file_format, report=False,
+        attachments={"report.html": page},
     )  # fmt: skip
-    imputation = MaskedImputation(
-        keys=keys,
-        masks=masks,
-        association=options.association,
-        n_synthetic=options.n_synthetic,
-        n_imputations=options.n_imputations,
-        predictors=None if options.predictors is None else _names(options.predictors),
-        types=types,
-        on_not_converged=on_not_converged,
-    )
-    radius = _radius(options.radius)
-    kinds = key_kinds(frame, keys, types)
-    known = radius and {k: v for k, v in radius.items() if kinds.get(k) == "continuous"}
-    groups = risk_subgroups(frame, keys, options.k0, known, types=types)
-    return imputation, groups
-
-
-def _save(
-    release: MaskedRelease, frame: pd.DataFrame, text: pd.DataFrame | None, out: Path,
-    overwrite: bool, file_format: str, parts: dict[str, Any],
-) -> None:  # fmt: skip
-    from pyhybrid.reports.masking import mask_report
-
-    report = mask_report(release, frame, **parts)
-    whole = release if text is None else release.with_unsynthesized(text)
-    whole.save(
-        out, overwrite=overwrite, file_format=file_format, attachments={"report.html": report}
-    )
+    _show(release, out, before, after, utility, tuned)
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""`pyhybrid utility` and `pyhybrid risk`: measures of synthetic data from anywhere."""
+"""What `pyhybrid utility` and `pyhybrid risk` share: options, the sets read, what is shown."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -18,11 +19,20 @@ from rich.table import Table
 from pyhybrid.cli.console import show
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
-from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary, risk_summary, utility_summary
-from pyhybrid.measures.as_json import risk_as_dict, utility_as_dict
+from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.running.files import check_new_file, write_files
 
-__all__ = ["parse_key", "risk", "utility"]
+__all__ = [
+    "Html",
+    "Json",
+    "Overwrite",
+    "Real",
+    "Synthetic",
+    "Versus",
+    "check_outputs",
+    "finish",
+    "read_versions",
+]
 
 _WIDTH = 112  # of a table that goes to a file or a pipe
 _NOTE = (
@@ -31,124 +41,23 @@ _NOTE = (
 )
 _VERSIONS = ("synthetic", "versus")
 
-
-def utility(
-    real: Path,
-    synthetic: Sequence[Path],
-    *,
-    versus: Sequence[Path],
-    columns: str | None,
-    categorical: Sequence[str],
-    formulas: Sequence[str],
-    model: str,
-    rule: str | None,
-    interactions: bool,
-    n_permutations: int,
-    seed: int,
-    json_out: str | None,
-    html: Path | None,
-    overwrite: bool,
-) -> None:
-    """Compute, write the files asked for, show the table; nothing is written on an error."""
-    _check_outputs(json_out, html, overwrite)
-    data, versions = _read(real, synthetic, versus)
-    found = {
-        name: utility_summary(
-            data,
-            sets,
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
-            categorical=categorical,
-            formulas=formulas,
-            model=model,
-            rule=rule,
-            interactions=interactions,
-            n_permutations=n_permutations,
-            rng=seed,
-        )
-        for name, sets in versions.items()
-    }
-    page = None
-    if html is not None:
-        from pyhybrid.reports.measures import utility_report
-
-        page = utility_report(found)
-    _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
+Real = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
+Synthetic = Annotated[
+    list[Path],
+    typer.Argument(help="Synthetic sets from anywhere, or the folder of a release."),
+]
+Versus = Annotated[
+    list[Path] | None,
+    typer.Option(help="Sets of another synthetic version, to show beside; once for each set."),
+]
+Json = Annotated[
+    str | None, typer.Option("--json", help="Numbers into a file; - for standard output.")
+]
+Html = Annotated[Path | None, typer.Option(help="Report with figures, an HTML file.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
 
-def risk(
-    real: Path,
-    synthetic: Sequence[Path],
-    *,
-    versus: Sequence[Path],
-    keys: Sequence[str],
-    sensitive: Sequence[str],
-    holdout: Path | None,
-    rows_correspond: bool | None,
-    json_out: str | None,
-    html: Path | None,
-    overwrite: bool,
-) -> None:
-    """As `utility`, for disclosure risk."""
-    _check_outputs(json_out, html, overwrite)
-    if not keys:
-        raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
-    named = [parse_key(text, "--key") for text in keys]
-    hidden = [parse_key(text, "--sensitive") for text in sensitive]
-    twice = [name for name, _ in named if [other for other, _ in named].count(name) > 1]
-    if twice:
-        raise InvalidInput(f"each --key must be given once: {twice[0]!r} is there twice")
-    data, versions = _read(real, synthetic, versus)
-    outside = None if holdout is None else read_table(holdout).frame
-    found = {
-        name: risk_summary(
-            data,
-            sets,
-            keys=[key for key, _ in named],
-            radius={key: own["radius"] for key, own in named if "radius" in own},
-            kind={key: own["kind"] for key, own in [*named, *hidden] if "kind" in own},
-            sensitive={column: own.get("radius") for column, own in hidden},
-            holdout=outside,
-            rows_correspond=rows_correspond,
-        )
-        for name, sets in versions.items()
-    }
-    page = None
-    if html is not None:
-        from pyhybrid.reports.measures import risk_report
-
-        page = risk_report(found)
-    _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
-
-
-def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
-    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``.
-
-    Raises
-    ------
-    InvalidInput
-        For another setting or a radius that is no number.
-    """
-    name, _, rest = text.rpartition(":")
-    if "=" not in rest:  # a column may have a colon in its name
-        name, rest = text, ""
-    settings: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, _, value = (piece.strip() for piece in part.partition("="))
-        if key not in ("radius", "kind"):
-            raise InvalidInput(f"{option} {text!r} takes radius and kind: found {key!r}")
-        if key == "radius":
-            try:
-                settings[key] = float(value)
-            except ValueError:
-                raise InvalidInput(
-                    f"radius of {option} {name!r} must be a number: found {value!r}"
-                ) from None
-        else:
-            settings[key] = value
-    return name, settings
-
-
-def _read(
+def read_versions(
     real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
 ) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
     """The data, and the sets of each version; a folder stands for the sets of a release."""
@@ -175,7 +84,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _finish(
+def finish(
     title: str,
     found: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary],
     plain: dict[str, Any],
@@ -240,7 +149,7 @@ def _named(overall: Mapping[str, Mapping[str, float]]) -> list[str]:
     return list(dict.fromkeys(name for each in overall.values() for name in each))
 
 
-def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
+def check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
     files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
     if len({os.path.abspath(path) for path in files}) < len(files):
         raise InvalidInput("--json and --html must name two files: found one")

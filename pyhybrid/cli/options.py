@@ -16,9 +16,12 @@ from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
+    Censored,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
+from pyhybrid.mechanisms.calibration import Calibration
+from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel
 
@@ -173,9 +176,11 @@ def chosen_mechanism(
     formulas: Sequence[str],
     calibration: Path | None,
     options: dict[str, Any],
-) -> PseudoPosteriorMechanism | PerturbedHistogram | SequentialSynthesis:
+    *,
+    allow_unlike: bool = False,
+) -> Mechanism:
     """The mechanism of the options of `synthesize`: named, or held by a calibration; a sequence if
-    there are several formulas."""
+    there are several formulas, of unlike charges, too, if `allow_unlike`."""
     if calibration is not None:
         return _calibrated(texts, models, formulas, calibration, options)
     if not formulas:
@@ -192,7 +197,7 @@ def chosen_mechanism(
         _of_formula(_nth(texts, place), _nth(models, place), formula, options)
         for place, formula in enumerate(formulas)
     ]
-    return SequentialSynthesis(steps)
+    return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
 def _nth(given: Sequence[str], place: int) -> str | None:
@@ -219,8 +224,6 @@ def _calibrated(
     calibration: Path,
     options: dict[str, Any],
 ) -> PseudoPosteriorMechanism:
-    from pyhybrid.cli.calibrate import calibrated_mechanism
-
     model = None
     if len(models) == len(formulas) == 1 and _named(models[0])[0] == _OWN_PROGRAM:  # not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
@@ -229,7 +232,8 @@ def _calibrated(
     given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
     if given:
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
-    return calibrated_mechanism(calibration, model)
+    made = Calibration.load(calibration, model=model)
+    return Censored(calibration=made, relation=made.relation)
 
 
 def _model_free(text: str, formula: str, options: dict[str, Any]) -> PerturbedHistogram:
@@ -252,12 +256,13 @@ def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool |
 
 def sampler_settings(
     chains: int | None, warmup: int | None, draws: int | None, adapt_delta: float | None
-) -> SamplerSettings:
-    """Sampler settings; None keeps the default."""
+) -> SamplerSettings | None:
+    """Sampler settings, None for the default; None if nothing is given."""
     given: dict[str, Any] = {
         "chains": chains,
         "warmup": warmup,
         "draws": draws,
         "adapt_delta": adapt_delta,
     }
-    return SamplerSettings(**{k: v for k, v in given.items() if v is not None})
+    own = {k: v for k, v in given.items() if v is not None}
+    return SamplerSettings(**own) if own else None

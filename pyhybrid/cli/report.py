@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.errors import InvalidInput, SaveFailed
@@ -11,8 +14,15 @@ from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_not
 __all__ = ["report"]
 
 
-def report(name: str | None, *, out: Path | None, size: str, overwrite: bool) -> None:
-    """Execute a notebook and write it as HTML; without a name, list the notebooks."""
+def report(
+    name: Annotated[
+        str | None, typer.Argument(help="Name or number; without it, the notebooks are listed.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file. [default: NAME.html]")] = None,
+    size: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out.")] = False,
+) -> None:
+    """A notebook of the papers' studies, executed here, as one HTML page."""
     if name is None:
         show("Notebooks:", *(f"  {each}" for each in notebook_names()))
         return

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["commands"]
 
 commands = typer.Typer(
-    no_args_is_help=True, help="The papers' studies, beside the published numbers."
+    add_completion=False,
+    no_args_is_help=True,
+    help="The papers' studies, beside the published numbers.",
 )
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Results of `study run`.")]
 

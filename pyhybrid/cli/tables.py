@@ -6,11 +6,12 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
+from pyhybrid.masking import MaskedRelease
 from pyhybrid.releases.release import Release
 
 __all__ = ["SourceTable", "read_table"]
@@ -18,6 +19,9 @@ __all__ = ["SourceTable", "read_table"]
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+AnyRelease = TypeVar("AnyRelease", Release, MaskedRelease)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +41,7 @@ class SourceTable:
     text: pd.DataFrame | None
     file_format: str
 
-    def restore(self, release: Release) -> Release:
+    def restore(self, release: AnyRelease) -> AnyRelease:
         """The release with unsynthesized columns letter by letter as they stand in the file."""
         return release if self.text is None else release.with_unsynthesized(self.text)
 

@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.agreement import Row, Validation, validate
+from pyhybrid.agreement import Row, Validation
+from pyhybrid.agreement import validate as compared
 from pyhybrid.agreement.rows import UNITS
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.cli.options import build_model
+from pyhybrid.cli.options import build_model, sampler_settings
+from pyhybrid.cli.parameters import Chains, Draws, Overwrite, Warmup
 from pyhybrid.cli.tables import read_table
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.running.files import check_new_file
 
-__all__ = ["validate_command"]
+__all__ = ["validate"]
 
 _WIDTH = 112  # of a table that goes to a file or a pipe
 
 
-def validate_command(
-    data: Path | None,
-    *,
-    formula: str | None,
-    model: str,
-    engine: str,
-    quick: bool,
-    out: Path | None,
-    seed: int,
-    settings: SamplerSettings,
-    overwrite: bool,
+def validate(
+    data: Annotated[
+        Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")
+    ] = None,
+    formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
+    model: Annotated[
+        str, typer.Option(help="As in `pyhybrid synthesize`: NAME or NAME:key=value,...")
+    ] = "negative_binomial",
+    engine: Annotated[
+        str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
+    ] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out rstan, which compiles for a minute.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Report, an HTML file.")] = None,
+    seed: Annotated[int, typer.Option(help="All random numbers come from it.")] = 1,
+    chains: Chains = None,
+    warmup: Warmup = None,
+    draws: Draws = None,
+    overwrite: Overwrite = False,
 ) -> int:
-    """Compare, show the table, write the report; 0 if all agrees, else 1."""
+    """Hold Python against R on this machine; exit code 1 on any disagreement."""
     if (data is None) != (formula is None):
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     if out is not None:
@@ -43,13 +55,13 @@ def validate_command(
     table = None if data is None else read_table(data).frame
     chosen = model if formula is None else build_model(model, formula)
     with progress_bars() as progress:
-        found = validate(
+        found = compared(
             table,
             chosen,
             engine=engine,
             quick=quick,
             seed=seed,
-            settings=settings,
+            settings=sampler_settings(chains, warmup, draws, None),
             progress=progress,
         )
     if out is not None:

@@ -281,6 +281,20 @@ class FitSession:
         """Count a release of `n_draws` draws."""
         self._released[stream] = (*self.releases_of(stream), n_draws)
 
+    def for_report(self) -> FitSession | None:
+        """A silent copy that holds the unweighted fit alone; None if that was not made."""
+        ones = (np.ones(self.bound.n).tobytes(), None)
+        if ones not in self._kept:
+            return None
+        return replace(
+            self,
+            progress=None,
+            _kept={ones: self._kept[ones]},
+            _bounds={key: found for key, found in self._bounds.items() if key[0] == ones},
+            _exact={},
+            _released={},
+        )
+
     @cached_property
     def exposed(self) -> dict[str, str]:
         """Columns that a release of this table should not publish without a decision."""

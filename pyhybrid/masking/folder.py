@@ -27,7 +27,6 @@ from pyhybrid.checks import check_choice
 from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.statement import NESTED, PARTIAL
-from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -90,7 +89,6 @@ def save_masked(
     attachments: Mapping[str, str | bytes],
 ) -> None:
     """Write a masked release; see `MaskedRelease.save`."""
-    check_choice(file_format, "file_format", FORMATS)
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         _write_public(content, aside / "public", file_format)
         _write_confidential(content, aside / "confidential", attachments)

@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+import pyhybrid
+from pyhybrid.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
 from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
 from pyhybrid.randomness import Streams, new_identifier
+from pyhybrid.releases.folder import FORMATS
 from pyhybrid.running.files import whole_only
 
 __all__ = ["MaskedConfidential", "MaskedRelease", "masked_release"]
@@ -68,6 +71,8 @@ class MaskedRelease:
         Seed and subgroups. Never publish.
     identifier : str
         Tells this release from every other one.
+    data : DataFrame or None
+        The confidential records, for the owner's report; None of a release that was loaded.
     """
 
     synthetic: list[pd.DataFrame]
@@ -80,6 +85,7 @@ class MaskedRelease:
     seeded: bool
     confidential: MaskedConfidential
     identifier: str = field(default_factory=new_identifier)
+    data: pd.DataFrame | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         # Notes on the confidential table (attrs) would be published with the files of some formats.
@@ -122,6 +128,7 @@ class MaskedRelease:
         *,
         overwrite: bool = False,
         file_format: str = "csv",
+        report: bool = True,
         attachments: Mapping[str, str | bytes] | None = None,
     ) -> None:
         """Write ``public/`` to give away and ``confidential/`` to keep; there whole or not at all.
@@ -132,6 +139,9 @@ class MaskedRelease:
             New or empty, unless `overwrite`.
         overwrite : bool, default False
         file_format : {"csv", "parquet"}
+        report : bool, default True
+            Write the owner's report as well, ``confidential/report.html``. A release that was
+            loaded no longer has the data, and gets none.
         attachments : mapping of str to str or bytes, optional
             Further files for ``confidential/``, by file name.
 
@@ -142,9 +152,13 @@ class MaskedRelease:
         SaveFailed
             On a disk error; nothing is left behind.
         """
+        check_choice(file_format, "file_format", FORMATS)
+        check_output_folder(folder, overwrite=overwrite)
+        check_flag(report, "report")
+        pages = pyhybrid.masked_pages(self) if report else {}
         save_masked(
             self._folder(), folder, overwrite=overwrite, file_format=file_format,
-            attachments=attachments or {},
+            attachments={**pages, **(attachments or {})},
         )  # fmt: skip
 
     @staticmethod
@@ -247,4 +261,5 @@ def masked_release(
         confidential=MaskedConfidential(
             labels=df.index, subgroups=subgroups, entropy=streams.entropy
         ),
+        data=df,
     )

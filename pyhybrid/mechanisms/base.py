@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -21,30 +22,21 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.account import account_of_fit, stepped
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of, with_evidence
 from pyhybrid.mechanisms.leave_one_out import check_same_coding, refits_without
+from pyhybrid.mechanisms.made import Made, made_of
 from pyhybrid.mechanisms.settings import MechanismSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.refits import Refits, with_refits
-from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.origin import Origin, Remarks
 from pyhybrid.releases.release import Release
 
-__all__ = ["Made", "PseudoPosteriorMechanism", "check_same_unit"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Made:
-    """Tables, and what a mechanism says of the column that it made of them. No release yet."""
-
-    record: ReleaseRecord
-    tables: list[pd.DataFrame]
+__all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +77,10 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """How the weights change when a record leaves; None if they do not, or it is not known."""
         return None
+
+    def remarks(self, bound: BoundModel) -> Remarks:
+        """What the owner should know of the data beside bounds and weights. Confidential."""
+        return {}
 
     def release(
         self,
@@ -168,7 +164,13 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             n_draws_released=n_draws_released,
             leave_one_out=leave_one_out,
         )
-        return Release.of(made.record, made.tables)
+        origin = Origin(
+            data=session.bound.table,
+            model=self.model,
+            session=session.for_report(),
+            remarks=partial(self.remarks, session.bound),
+        )
+        return Release.of(made.record, made.tables, origin=origin)
 
     def make_from(
         self,
@@ -194,8 +196,27 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         k = self._check_leave_one_out(leave_one_out)
         if k:
             check_same_coding(session.bound)
-        reweighted = self.fit(session) if fitted is None else fitted
-        return self._made_of(session, reweighted, n_synthetic, n_draws_released, given, k)
+        path = self.fit(session) if fitted is None else fitted
+        account, refits = self._account(session, path), None
+        if k and account is not None:
+            refits = self._refits(session, path, account, k)
+            account = with_refits(account, refits)
+        charge = self._charge(session.bound, path.fit, account, m, n_draws_released)
+        if refits is not None:
+            charge = with_evidence(charge, len(refits.each))
+        draws, kept = self._draws_to_release(path.fit, n_draws_released)
+        return made_of(
+            session,
+            path,
+            charge=charge,
+            account=account,
+            refits=refits,
+            settings=self.describe(),
+            draws=draws,
+            kept=kept,
+            stream=self.stream(),
+            given=given,
+        )
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
         """Refits without each of the `k` records, or units, that a release tells most about.
@@ -238,67 +259,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             return Reweighted(start=start, fit=start, steps=())
         plan = Reweighting() if self.reweighting is True else self.reweighting
         return reweighted_fit(session, start, plan)
-
-    def _made_of(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        n_synthetic: int,
-        n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None,
-        leave_one_out: int,
-    ) -> Made:
-        bound, fit = session.bound, path.fit
-        account, refits = self._account(session, path), None
-        if leave_one_out and account is not None:
-            refits = self._refits(session, path, account, leave_one_out)
-            account = with_refits(account, refits)
-        charge = self._charge(bound, fit, account, n_synthetic, n_draws_released)
-        if refits is not None:
-            charge = with_evidence(charge, len(refits.each))
-        report, stream = session.progress, self.stream()
-        draws, kept = self._draws_to_release(fit, n_draws_released)
-        made = synthesize(
-            bound,
-            draws,
-            kept,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            streams=session.streams,
-            stream=stream,
-            earlier=session.releases_of(stream),
-            drawn_for_this=fit.exact is not None,
-            given=given,
-            progress=None if report is None else lambda a, b: report("synthetic data", a, b),
-        )
-        session.note_release(stream, n_draws_released)
-        tables = [bound.table] * n_synthetic if given is None else given
-        record = ReleaseRecord(
-            charge=charge,
-            diagnostics=fit.diagnostics,
-            settings=self.describe(),
-            synthesized=bound.synthesized,
-            predictors=bound.predictors,
-            provenance=draws.provenance,
-            requested=None if fit.exact is not None else session.settings,
-            seeded=session.streams.seeded,
-            confidential=Confidential(
-                labels=bound.table.index,
-                alpha=fit.alpha,
-                lipschitz=fit.bounds.by_record,
-                lipschitz_bound=fit.bounds.overall,
-                entropy=session.streams.entropy,
-                censored=fit.censored,
-                data=data_mark(bound.table) if given is None else None,
-                account=account,
-                refits=refits,
-            ),
-            exposed=session.exposed,
-            fit=fit,
-            reweighted=path if path.steps else None,
-        )
-        whole = [joined(*each) for each in zip(tables, made, strict=True)]
-        return Made(record=record, tables=whole)
 
     def _charge(
         self,

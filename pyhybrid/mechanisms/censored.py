@@ -25,6 +25,7 @@ from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.releases.origin import Remarks
 
 __all__ = ["Censored"]
 
@@ -145,6 +146,19 @@ class Censored(PseudoPosteriorMechanism):
                 f"calibration must be for this model and relation: it is for {calibration.model} "
                 f"and {calibration.relation!r}"
             )
+
+    def remarks(self, bound: BoundModel) -> Remarks:
+        """How the records differ from those of the calibration, if there is one."""
+        if self.calibration is None:
+            return {}
+        drift = self.calibration.drift(bound)
+        return {
+            "Drift from the reference": {
+                "records outside the reference's range": drift.share_outside,
+                "records that meet the cap, reference": drift.censored_then,
+                "records that meet the cap, new data": drift.censored_now,
+            }
+        }
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism or of the calibration."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,15 @@ from pyhybrid.checks import (
     check_draws_released,
     check_positive,
 )
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import read_units
-from pyhybrid.mechanisms.base import Made
 from pyhybrid.mechanisms.cells import Cells, bins_of, levels_of
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.made import Made
 from pyhybrid.models.design import row_label
 from pyhybrid.models.levels import check_levels_given
 from pyhybrid.primitives import laplace_counts
@@ -35,6 +36,7 @@ from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
@@ -135,6 +137,7 @@ class PerturbedHistogram:
     rows_per_unit: int | None = None
     levels: tuple[Any, ...] | None = None
     relation: str = "replace"
+    delta_of_charge: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -207,8 +210,13 @@ class PerturbedHistogram:
         df: pd.DataFrame,
         *,
         n_synthetic: int = 1,
-        n_draws_released: int = 1,
+        n_draws_released: int | None = None,
         seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        leave_one_out: int = 0,
         progress: FitProgress | None = None,
     ) -> Release:
         """Count, add noise, charge and draw.
@@ -219,12 +227,14 @@ class PerturbedHistogram:
             Confidential records. Not modified.
         n_synthetic : int, default 1
             m, the number of synthetic data sets.
-        n_draws_released : int, default 1
+        n_draws_released : int, optional
             Noisy histograms the sets are drawn from: 1 (at the price of one, as drawing from a
-            released histogram is post-processing) or `n_synthetic`, at epsilon each.
+            released histogram is post-processing; the default) or `n_synthetic`, at epsilon each.
         seed : int, optional
             OpenDP takes its noise from the operating system and cannot be seeded: a seed is
             refused.
+        engine, settings, rule, on_not_converged, leave_one_out
+            Of mechanisms that fit a model: refused here.
         progress : callable, optional
             See `pyhybrid.fitting.session.open_session`.
 
@@ -237,12 +247,19 @@ class PerturbedHistogram:
         ------
         InvalidInput
             For a missing column, an outcome that is missing, not numeric or out of range (its row
-            is named), or a seed.
+            is named), a seed, or a setting of a fit.
         EngineUnavailable
             If OpenDP is not installed.
         """
         m = check_count(n_synthetic, "n_synthetic")
-        released = check_draws_released(n_draws_released, m)
+        released = check_draws_released(1 if n_draws_released is None else n_draws_released, m)
+        fitting = (engine, settings, rule, on_not_converged, leave_one_out)
+        if fitting != ("auto", None, None, "raise", 0):
+            raise InvalidInput(
+                f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
+                "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
+                "--on-not-converged, --leave-one-out)"
+            )
         if seed is not None:
             raise InvalidInput(
                 f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
@@ -255,7 +272,7 @@ class PerturbedHistogram:
             n_draws_released=released,
             progress=progress,
         )
-        return Release.of(made.record, made.tables)
+        return Release.of(made.record, made.tables, origin=Origin(data=df))
 
     def make_from(
         self,

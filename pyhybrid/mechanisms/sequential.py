@@ -32,6 +32,7 @@ from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
@@ -96,6 +97,17 @@ class SequentialSynthesis:
         return type(self).__name__
 
     @property
+    def relation(self) -> str:
+        """Neighboring databases of the charge: the same in all steps."""
+        return self.mechanisms[0].relation
+
+    @property
+    def delta_of_charge(self) -> float | None:
+        """Delta that the first local step is counted at; None if none is counted at one."""
+        found = (step.delta_of_charge for step in self.mechanisms)
+        return next((delta for delta in found if delta is not None), None)
+
+    @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
         return tuple(column for each in self.mechanisms for column in each.synthesizes)
@@ -116,12 +128,13 @@ class SequentialSynthesis:
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
+        leave_one_out: int = 0,
         workers: int = 1,
         executor: Executor | None = None,
     ) -> Release:
         """Fit, bound, charge and synthesize every column.
 
-        Parameters are those of `PseudoPosteriorMechanism.release`, and
+        Parameters are those of `PseudoPosteriorMechanism.release`, without `leave_one_out`, and
 
         workers : int, default 1
             Processes that columns are fitted in; what is released does not depend on it.
@@ -145,6 +158,11 @@ class SequentialSynthesis:
         """
         m = check_count(n_synthetic, "n_synthetic")
         drawn = check_draws_released(n_draws_released, m)
+        if leave_one_out:
+            raise InvalidInput(
+                "leave_one_out must be left out of a sequence (--leave-one-out, with several "
+                "formulas): it refits one model; ask it of each step's mechanism by itself"
+            )
         workers = check_count(workers, "workers")
         bounds = [
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
@@ -219,7 +237,7 @@ class SequentialSynthesis:
                 if name not in synthesized
             },
         )
-        return Release.of(record, tables, parts=parts)
+        return Release.of(record, tables, parts=parts, origin=Origin(data=df))
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:

@@ -72,6 +72,11 @@ class MechanismSettings:
         """Name of the mechanism."""
         return type(self).__name__
 
+    @property
+    def delta_of_charge(self) -> float | None:
+        """Delta that a local release is counted at; None if it is not counted at one."""
+        return self.delta if self.accounting == "gaussian" else None
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}

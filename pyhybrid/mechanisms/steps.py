@@ -13,7 +13,7 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
-from pyhybrid.mechanisms.base import Made
+from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
 from pyhybrid.randomness import Streams

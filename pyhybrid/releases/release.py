@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 
 import pandas as pd
 
-from pyhybrid.checks import check_choice, check_output_folder
+import pyhybrid
+from pyhybrid.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.randomness import new_identifier
@@ -17,6 +18,7 @@ from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.seal import content_digest, record_digests, tables_digest
 from pyhybrid.releases.statement import privacy_statement
@@ -43,6 +45,8 @@ class Release(ReleaseRecord):
         and bounds, and without tables. Empty otherwise.
     seal : tuple of (str, str)
         Digests of what it is made of, by name; set by `sealed`.
+    origin : Origin or None
+        The data, for the owner's report; None of a release that was loaded.
 
     The others are those of `pyhybrid.releases.record.ReleaseRecord`.
     """
@@ -51,6 +55,7 @@ class Release(ReleaseRecord):
     identifier: str = field(default_factory=new_identifier)
     parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
     seal: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    origin: Origin | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         c = self.charge
@@ -77,11 +82,29 @@ class Release(ReleaseRecord):
         *,
         parts: Sequence[ReleaseRecord] = (),
         identifier: str | None = None,
+        origin: Origin | None = None,
     ) -> Release:
         """The release of `tables` with its record, sealed; for mechanisms."""
         own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
         name = new_identifier() if identifier is None else identifier
-        return Release(**own, synthetic=tables, identifier=name, parts=tuple(parts)).sealed()
+        made = Release(**own, synthetic=tables, identifier=name, parts=tuple(parts), origin=origin)
+        return made.sealed()
+
+    @property
+    def steps(self) -> dict[str, Release]:
+        """Of a sequence, each step beside the tables of the whole, by the columns it replaced.
+
+        For the owner to look at: they have no seal, and can neither be saved nor entered in a
+        ledger.
+        """
+        return {
+            ", ".join(part.synthesized): Release(
+                **{f.name: getattr(part, f.name) for f in fields(ReleaseRecord)},
+                synthetic=self.synthetic,
+                origin=self.origin,
+            )
+            for part in self.parts
+        }
 
     @property
     def entropy(self) -> int:
@@ -176,6 +199,7 @@ class Release(ReleaseRecord):
         *,
         overwrite: bool = False,
         file_format: str = "csv",
+        report: bool = True,
         attachments: Mapping[str, str] | None = None,
         ledger: Ledger | None = None,
         drop: str | Sequence[str] = (),
@@ -195,6 +219,9 @@ class Release(ReleaseRecord):
             Replace what is in `folder`.
         file_format : {"csv", "parquet"}
             Of the synthetic tables.
+        report : bool, default True
+            Write the owner's report as well, ``confidential/report.html`` (and one of each step of
+            a sequence). A release that was loaded no longer has the data, and gets none.
         attachments : mapping of str to str, optional
             Further text files for ``confidential/``, by file name.
         ledger : Ledger, optional
@@ -220,9 +247,11 @@ class Release(ReleaseRecord):
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
         check_output_folder(folder, overwrite=overwrite)
+        check_flag(report, "report")
         self.check_seal()
         own = self.with_decisions(Decisions.of(drop, keep, ids))
-        # First, so that nothing is written past the budget, and no data are without an entry.
+        pages = pyhybrid.release_pages(own) if report else {}
+        # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(own)
         save_release(
             folder,
@@ -239,7 +268,7 @@ class Release(ReleaseRecord):
             },
             overwrite=overwrite,
             file_format=file_format,
-            attachments=attachments or {},
+            attachments={**pages, **(attachments or {})},
         )
 
     @staticmethod

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask
-from pyhybrid.masking.analysis import naming_share
+from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
+from pyhybrid.masking.analysis import naming_share, release_risk
 from pyhybrid.masking.statement import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
@@ -14,9 +14,25 @@ from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, pl
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 
-__all__ = ["mask_report"]
+__all__ = ["mask_report", "masked_pages"]
 
 _ADVICE = "publish only the folder public/"
+_FEW = 5  # other records that match one of low risk, unless said otherwise
+
+
+def masked_pages(release: MaskedRelease) -> dict[str, str]:
+    """The owner's page of a masked release by file name, as `MaskedRelease.save` writes it.
+
+    CONFIDENTIAL. An intruder is taken to match keys exactly; for other radii and for an analysis
+    beside it see `mask_report`. A release that was loaded has no data, and no page.
+    """
+    data = release.data
+    if data is None:
+        return {}
+    before, after = (release_risk(each, data, keys=release.keys) for each in (None, release))
+    groups = risk_subgroups(data, release.keys, _FEW, types=release.settings["keys"])
+    page = mask_report(release, data, before=before, after=after, subgroups=groups)
+    return {"report.html": page}
 
 
 def mask_report(

@@ -18,6 +18,7 @@ import pyhybrid
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Provenance
 from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.charge_section import charge_section
@@ -39,9 +40,39 @@ from pyhybrid.reports.told import told_section
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["public_report", "release_report"]
+__all__ = ["public_report", "release_pages", "release_report"]
 
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
+
+
+def release_pages(release: Release) -> dict[str, str]:
+    """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
+
+    The unweighted release stands beside it where that fit was made anyway, and each step of a
+    sequence has a page of its own. A release that was loaded has no data, and no page.
+    """
+    if release.origin is None:
+        return {}
+    data = release.origin.data
+    pages = {"report.html": release_report(release, data, baseline=_baseline(release))}
+    for place, step in enumerate(release.steps.values(), start=1):
+        pages[f"report_step_{place}.html"] = release_report(step, data)
+    return pages
+
+
+def _baseline(release: Release) -> Release | None:
+    """The unweighted release, of as many sets and draws, so that the epsilons can be compared."""
+    origin, charge = release.origin, release.charge
+    if origin is None or origin.model is None or charge.mechanism == "Unweighted":
+        return None
+    # A copy, as a release from the session itself would take other draws each time.
+    session = None if origin.session is None else origin.session.for_report()
+    if session is None:
+        return None
+    beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit)
+    return beside.release_from(
+        session, n_synthetic=charge.n_synthetic, n_draws_released=charge.n_draws_released
+    )
 
 
 def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | None = None) -> str:

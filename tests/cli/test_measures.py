@@ -14,7 +14,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.app import run
-from pyhybrid.cli.measures import parse_key
+from pyhybrid.cli.risk import parse_key
 from pyhybrid.reports.figures.measures import (
     plot_ecdfs,
     plot_matching_risk,

@@ -146,7 +146,7 @@ def _save_release(folder: Path) -> None:
     first = ph.LipschitzWeighted(ph.Poisson("y ~ g"), scale=0.9, shift=0.05)
     steps = ph.SequentialSynthesis([first, ph.Unweighted(ph.NormalRegression("x ~ y"))])
     options: Any = {"engine": RandomDraws(), "settings": SETTINGS, "rule": RULE, "seed": 1}
-    steps.release(_table(), n_synthetic=2, **options).save(folder / "saved")
+    steps.release(_table(), n_synthetic=2, **options).save(folder / "saved", report=False)
 
 
 def _save_calibration(folder: Path) -> None:
@@ -161,7 +161,7 @@ def _save_masked(folder: Path) -> None:
     made = ph.MaskedImputation(
         keys=["y"], n_synthetic=2, settings=settings, predictors=["x"], on_not_converged="warn"
     )
-    attempted(lambda: made.release(df, seed=1).save(folder / "saved"))
+    attempted(lambda: made.release(df, seed=1).save(folder / "saved", report=False))
 
 
 def _save_ledger(folder: Path) -> None:

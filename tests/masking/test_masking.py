@@ -382,7 +382,7 @@ def test_a_saved_release_comes_back(fit: Any, frame: pd.DataFrame, tmp_path: Pat
 def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> None:
     with _quiet():
         release = imputation(masks=masks(frame)).release(frame, seed=918273645)
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     public = "".join(p.read_text() for p in (tmp_path / "out/public").iterdir())
     assert "918273645" not in public
     assert "918273645" in (tmp_path / "out/confidential/run.json").read_text()

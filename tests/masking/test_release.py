@@ -123,7 +123,7 @@ def test_the_statement_gives_the_share_left_unchanged_by_key(tmp_path: Path) -> 
         share = release.statement.unchanged[key]
         assert share == pytest.approx(round(same / total / 0.05) * 0.05)
         assert f"- {key}: about {share:.0%}." in release.statement.text
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     assert ph.MaskedRelease.load(tmp_path / "out").statement == release.statement
     assert "rounded to steps of 5%" in (tmp_path / "out/public/risk_statement.md").read_text()
 
@@ -190,7 +190,7 @@ def test_notes_on_a_table_are_in_no_masked_release(
     assert [table.attrs for table in release.synthetic] == [{}, {}]
     release.synthetic[0].attrs["since"] = CANARY
     for form in ("csv", "parquet"):
-        release.save(tmp_path / form, file_format=form)
+        release.save(tmp_path / form, file_format=form, report=False)
         files = [path for path in (tmp_path / form).rglob("*") if path.is_file()]
         assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert frame.attrs == {"secret": CANARY}

@@ -199,7 +199,7 @@ def test_saved_releases_load_as_they_were(
     table: pd.DataFrame, column: str, file_format: str, tmp_path: Path
 ) -> None:
     release = mechanism(column).release(table, n_synthetic=2)
-    release.save(tmp_path / "out", file_format=file_format)
+    release.save(tmp_path / "out", file_format=file_format, report=False)
     loaded = ph.Release.load(tmp_path / "out")
     for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
         pd.testing.assert_series_equal(ours[column], theirs[column], check_exact=True)
@@ -328,7 +328,7 @@ def test_on_the_command_line(
     ("arguments", "message"),
     [
         (["--mechanism", PH, "--seed", "1"], "noise from OpenDP cannot be seeded"),
-        (["--mechanism", PH, "--engine", "embedded"], "fits no model: give no --engine"),
+        (["--mechanism", PH, "--engine", "embedded"], "fits no model: give no engine"),
         (["--mechanism", PH, "--draws", "500"], "fits no model"),
         (
             ["--mechanism", PH, "--scale", "0.5"],

@@ -137,7 +137,7 @@ def test_on_its_own_records_a_calibration_is_not_strict(
     assert "The calibration was made from records that are released here" in release.statement
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
     with pytest.raises(InvalidInput, match="must be strict"):
-        release.save(tmp_path / "out", ledger=ledger)
+        release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
 def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Pa
     for seed in range(10, 40):
         assert not calibration.shared_with(MODEL.bind(survey(seed)))
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
-    release.save(tmp_path / "out", ledger=ledger)
+    release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
 def test_the_check_sees_a_calibration_on_its_own_records(

@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.Dat
 
 
 def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
-    released.save(tmp_path / "out")
+    released.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     assert loaded.charge == released.charge
     assert [part.charge for part in loaded.parts] == [part.charge for part in released.parts]
@@ -149,13 +149,13 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
 def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
     epsilon = released.charge.epsilon
     ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")
-    released.save(tmp_path / "out", ledger=ledger)
+    released.save(tmp_path / "out", ledger=ledger, report=False)
     assert ledger.spent == epsilon
     small = ph.Ledger(
         tmp_path / "s", budget=epsilon - 0.01, kind="asymptotic local", relation="remove"
     )
     with pytest.raises(BudgetExceeded):
-        released.save(tmp_path / "other", ledger=small)
+        released.save(tmp_path / "other", ledger=small, report=False)
     assert not (tmp_path / "other").exists()
 
 

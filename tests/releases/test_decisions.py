@@ -49,7 +49,7 @@ def test_columns_that_name_people_or_give_values_away_are_refused(
 ) -> None:
     """As it was, names, ids and the column that the outcome was made of went into public/."""
     with pytest.raises(InvalidInput, match="must be safe to publish") as error:
-        release.save(tmp_path / "out")
+        release.save(tmp_path / "out", report=False)
     assert not (tmp_path / "out").exists()
     for name in ("'surname'", "'person_id'", "'source'", "--drop", "--keep", "--id"):
         assert name in str(error.value)
@@ -58,7 +58,7 @@ def test_columns_that_name_people_or_give_values_away_are_refused(
 
 
 def test_each_decision_does_what_it_says(release: ph.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out", drop=["source"], keep="surname", ids=["person_id"])
+    release.save(tmp_path / "out", drop=["source"], keep="surname", ids=["person_id"], report=False)
     table, made = _table(), pd.read_csv(tmp_path / "out/public/synthetic_1.csv")
     assert list(made.columns) == ["y", "surname", "person_id", "age"]
     assert made["surname"].tolist() == table["surname"].tolist()
@@ -93,7 +93,7 @@ def test_wrong_decisions(decisions: Any, message: str, release: ph.Release, tmp_
     for name, own in decisions.items():
         decided[name] = [*decided.get(name, []), *([own] if isinstance(own, str) else own)]
     with pytest.raises(InvalidInput, match=message):
-        release.save(tmp_path / "out", **decided)
+        release.save(tmp_path / "out", **decided, report=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -105,8 +105,8 @@ def test_missing_identifiers_stay_missing_and_labels_can_be_dropped(tmp_path: Pa
     table.iloc[3, 1] = pd.NA
     release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **FAST)
     with pytest.raises(InvalidInput, match="'who': row labels are texts"):
-        release.save(tmp_path / "out", ids="person_id")
-    release.save(tmp_path / "out", ids="person_id", drop="who")
+        release.save(tmp_path / "out", ids="person_id", report=False)
+    release.save(tmp_path / "out", ids="person_id", drop="who", report=False)
     made = ph.Release.load(tmp_path / "out").synthetic[0]
     assert made.index.equals(pd.RangeIndex(N))
     assert made["person_id"].isna().tolist() == table["person_id"].isna().tolist()
@@ -130,7 +130,7 @@ def test_on_the_command_line_before_anything_is_fitted(
             return int(ended.code or 0)
         return 0
 
-    monkeypatch.setattr("pyhybrid.cli.synthesize.open_session", None)  # not reached
+    monkeypatch.setattr("pyhybrid.mechanisms.base.open_session", None)  # not reached
     assert run("--drop", "source", "--keep", "surname") == 2
     err = capsys.readouterr().err
     assert "'person_id': its name is that of an identifier" in err

@@ -280,15 +280,15 @@ def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_pa
     epsilon = release.charge.epsilon
     small = local_ledger(path, epsilon - 0.01)
     with pytest.raises(BudgetExceeded, match="Nothing was written"):
-        release.save(tmp_path / "out", ledger=small)
+        release.save(tmp_path / "out", ledger=small, report=False)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["survey.ledger"]
     ledger = local_ledger(tmp_path / "enough", epsilon)
-    release.save(tmp_path / "out", ledger=ledger)
+    release.save(tmp_path / "out", ledger=ledger, report=False)
     assert ledger.left == 0
     run = json.loads((tmp_path / "out/confidential/run.json").read_text())
     assert run["ledger"] == {"entry": 1, "sha256": ledger.head}
     # Other copies of the same release, also one read back from disk, cost nothing.
-    release.save(tmp_path / "copy", ledger=ledger)
+    release.save(tmp_path / "copy", ledger=ledger, report=False)
     ph.Release.load(tmp_path / "out").save(tmp_path / "loaded", ledger=ledger)
     text = release.synthetic[0].astype(str)
     release.with_unsynthesized(text).save(tmp_path / "restored", ledger=ledger)
@@ -303,9 +303,9 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("in the way")
     with pytest.raises(InvalidInput):
-        release.save(tmp_path / "full", ledger=ledger)
+        release.save(tmp_path / "full", ledger=ledger, report=False)
     with pytest.raises(InvalidInput):
-        release.save(tmp_path / "out", ledger=ledger, file_format="xlsx")
+        release.save(tmp_path / "out", ledger=ledger, file_format="xlsx", report=False)
     with pytest.raises(InvalidInput, match="must be a Ledger: found str"):
         release.save(tmp_path / "out", ledger=str(path))  # type: ignore[arg-type]
     assert ledger.entries == ()
@@ -316,9 +316,9 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
     with monkeypatch.context() as patch:
         patch.setattr(storage, "_write_public", full)
         with pytest.raises(SaveFailed):
-            release.save(tmp_path / "out", ledger=ledger)
+            release.save(tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1, "the entry comes first, so that no data are without one"
-    release.save(tmp_path / "out", ledger=ledger)
+    release.save(tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1
 
 

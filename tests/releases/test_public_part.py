@@ -59,7 +59,7 @@ def failing_at_first(
 
 
 def public(release: ph.Release, folder: Path) -> dict[str, bytes]:
-    release.save(folder)
+    release.save(folder, report=False)
     names = ("charge.json", "privacy_statement.md", "schema.json")
     return {name: (folder / "public" / name).read_bytes() for name in names}
 
@@ -161,7 +161,7 @@ def test_what_breaks_the_posterior_takes_strictness_away(
     assert ("NOT CONVERGED" in release.statement) == (what in list(BREAKS)[:3:2])
     ledger = ph.Ledger(tmp_path / "l", budget=99, kind="strict", relation="remove")
     with pytest.raises(InvalidInput, match="must be strict, remove: found asymptotic local"):
-        release.save(tmp_path / "out", ledger=ledger)
+        release.save(tmp_path / "out", ledger=ledger, report=False)
     assert not (tmp_path / "out").exists()
     steps = [STRICT, ph.Censored(ph.Poisson("x ~ 1"), epsilon=6, check_modes=False,
                                  inner=ph.Unweighted(ph.Poisson("x ~ 1")))]  # fmt: skip

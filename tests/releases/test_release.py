@@ -90,7 +90,7 @@ def test_a_seed_reproduces_and_its_absence_does_not(usable: pd.DataFrame) -> Non
 def test_saved_releases_load_as_they_were(
     release: ph.Release, file_format: str, tmp_path: Path
 ) -> None:
-    release.save(tmp_path / "out", file_format=file_format)
+    release.save(tmp_path / "out", file_format=file_format, report=False)
     loaded = ph.Release.load(tmp_path / "out")
     for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
         expected = ours if file_format == "parquet" else ours.replace({"note": {"": np.nan}})
@@ -133,7 +133,7 @@ def _leaks(release: ph.Release, folder: Path) -> list[str]:
 
 
 def test_nothing_confidential_is_public(release: ph.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     assert _leaks(release, tmp_path / "out" / "public") == []
     # The search itself finds every one of them where they are:
     found = _leaks(release, tmp_path / "out" / "confidential")
@@ -162,15 +162,15 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    release.save(out)  # empty is fine
+    release.save(out, report=False)  # empty is fine
     with pytest.raises(InvalidInput, match="--overwrite"):
-        release.save(out)
+        release.save(out, report=False)
     (out / "stale").write_text("old")
-    release.save(out, overwrite=True)
+    release.save(out, overwrite=True, report=False)
     assert not (out / "stale").exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
     with pytest.raises(InvalidInput, match="it is a file"):
-        release.save(out / "public" / "charge.json")
+        release.save(out / "public" / "charge.json", report=False)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_disk_error_leaves_nothing_half_written(
 ) -> None:
     out = tmp_path / "out"
     if existing:
-        release.save(out)
+        release.save(out, report=False)
     before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
 
     def full(*_: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_disk_error_leaves_nothing_half_written(
 
     monkeypatch.setattr(*stage, full)
     with pytest.raises(SaveFailed, match="No space left"):
-        release.save(out, overwrite=existing)
+        release.save(out, overwrite=existing, report=False)
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
     assert [p.name for p in tmp_path.iterdir()] == (["out"] if existing else [])
 
@@ -199,7 +199,7 @@ def test_a_failing_rename_brings_the_old_release_back(
     release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    release.save(out)
+    release.save(out, report=False)
     (out / "mark").write_text("old")
     rename = Path.rename
 
@@ -210,7 +210,7 @@ def test_a_failing_rename_brings_the_old_release_back(
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(SaveFailed):
-        release.save(out, overwrite=True)
+        release.save(out, overwrite=True, report=False)
     assert (out / "mark").read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
 
@@ -218,7 +218,7 @@ def test_a_failing_rename_brings_the_old_release_back(
 def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SaveFailed, match="could not be saved"):
-        release.save(tmp_path / "file" / "out")
+        release.save(tmp_path / "file" / "out", report=False)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_impossible_parent_is_a_save_error(release: ph.Release, tmp_path: Pat
 )
 def test_any_index_survives_csv(release: ph.Release, index: pd.Index, tmp_path: Path) -> None:
     moved = replace(release, synthetic=[t.set_axis(index) for t in release.synthetic]).sealed()
-    moved.save(tmp_path / "out")
+    moved.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     pd.testing.assert_index_equal(loaded.synthetic[1].index, index, exact="equiv")
 
@@ -242,7 +242,7 @@ def test_interruption_while_overwriting_keeps_the_old_release(
     release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type
 ) -> None:
     out = tmp_path / "out"
-    release.save(out)
+    release.save(out, report=False)
     (out / "mark").write_text("old")
     rename = Path.rename
 
@@ -253,7 +253,7 @@ def test_interruption_while_overwriting_keeps_the_old_release(
 
     monkeypatch.setattr(Path, "rename", stop)
     with pytest.raises(error):
-        release.save(out, overwrite=True)
+        release.save(out, overwrite=True, report=False)
     assert (out / "mark").read_text() == "old"
 
 
@@ -261,7 +261,7 @@ def test_notes_on_the_table_are_not_published(usable: pd.DataFrame, tmp_path: Pa
     table = usable.copy()
     table.attrs["secret"] = "mean 20.735"
     release = ph.Unweighted(MODEL).release(table, seed=1, engine="embedded")
-    release.save(tmp_path / "out", file_format="parquet")
+    release.save(tmp_path / "out", file_format="parquet", report=False)
     made = tmp_path / "out" / "public" / "synthetic_1.parquet"
     assert pd.read_parquet(made).attrs == {}
     assert b"20.735" not in made.read_bytes()
@@ -276,7 +276,7 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
     out = tmp_path / "out"
     with pytest.raises(InvalidInput, match=r"run\.json"):
         ph.Release.load(out)
-    release.save(out)
+    release.save(out, report=False)
     run = out / "confidential" / "run.json"
     content = json.loads(run.read_text())
     run.write_text(json.dumps(content | {"format": 99}))
@@ -302,7 +302,7 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
 
 def test_unknown_format_is_refused(release: ph.Release, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="csv, parquet"):
-        release.save(tmp_path / "out", file_format="xlsx")
+        release.save(tmp_path / "out", file_format="xlsx", report=False)
     assert not (tmp_path / "out").exists()
 
 

@@ -86,7 +86,7 @@ def test_a_step_of_a_sequence_is_not_saved(
 ) -> None:
     ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
     with pytest.raises(BudgetExceeded):
-        sequence.save(tmp_path / "out", ledger=ledger)
+        sequence.save(tmp_path / "out", ledger=ledger, report=False)
     for part in sequence.parts:
         assert part.charge.epsilon < sequence.charge.epsilon
         assert not hasattr(part, "synthetic")
@@ -97,7 +97,7 @@ def test_a_step_of_a_sequence_is_not_saved(
     for how in (as_it_was(sequence), replace(sequence, parts=(), charge=sequence.parts[0].charge)):
         refused = pytest.raises(InvalidInput, match=r"one that a mechanism made|as its mechanism")
         with refused:
-            how.save(tmp_path / "out", file_format=file_format)
+            how.save(tmp_path / "out", file_format=file_format, report=False)
         with refused:
             how.with_unsynthesized(how.synthetic[0])
         with refused:
@@ -204,10 +204,10 @@ def test_a_changed_release_is_neither_saved_nor_charged(
         with pytest.raises(InvalidInput, match=f"as its mechanism made it: its {what} changed"):
             ledger.add(changed)
         with pytest.raises(InvalidInput, match=f"its {what} changed since"):
-            changed.save(tmp_path / "out", ledger=ledger)
+            changed.save(tmp_path / "out", ledger=ledger, report=False)
         assert ledger.entries == ()
     with pytest.raises(InvalidInput, match=f"its {what} changed since"):
-        changed.save(tmp_path / "out")
+        changed.save(tmp_path / "out", report=False)
     with pytest.raises(InvalidInput, match=f"its {what} changed since"):
         changed.with_unsynthesized(people())
     assert not (tmp_path / "out").exists()
@@ -231,7 +231,7 @@ def test_text_of_other_columns_comes_back_under_a_new_seal(
     restored.check_seal()
     ledger = local_ledger(tmp_path / "l")
     ledger.add(release)
-    restored.save(tmp_path / "out", ledger=ledger)
+    restored.save(tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1, "it is the same release"
     with pytest.raises(InvalidInput, match="no columns but those of the release: 'wealth'"):
         release.with_unsynthesized(people().assign(wealth=1.0))
@@ -240,7 +240,7 @@ def test_text_of_other_columns_comes_back_under_a_new_seal(
 
 
 def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     run, table = tmp_path / "out/confidential/run.json", tmp_path / "out/public/synthetic_2.csv"
     whole, rows = run.read_text(), table.read_text().splitlines(keepends=True)
     content = json.loads(whole)

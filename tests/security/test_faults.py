@@ -122,11 +122,11 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
     big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
-    release.save(full_disk / "small")
+    release.save(full_disk / "small", report=False)
     with pytest.raises(SaveFailed, match=r"No space left|File too large"):
-        big.save(full_disk / "big")
+        big.save(full_disk / "big", report=False)
     with pytest.raises(SaveFailed):
-        big.save(full_disk / "small", overwrite=True)
+        big.save(full_disk / "small", overwrite=True, report=False)
     assert [path.name for path in full_disk.iterdir()] == ["small"]
     assert ph.Release.load(full_disk / "small").identifier == release.identifier
 
@@ -163,7 +163,7 @@ def test_paths_with_spaces_and_letters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home = tmp_path / place
-    release.save(home / "out")
+    release.save(home / "out", report=False)
     assert ph.Release.load(home / "out").identifier == release.identifier
     counts().to_csv(home / "data.csv", index=False)
     assert read_table(home / "data.csv").frame.equals(counts())
@@ -285,7 +285,7 @@ def test_without_a_home_and_without_a_network(
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS)
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").charge == release.charge
 
 
@@ -323,7 +323,7 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     wide = pd.DataFrame(rng.integers(0, 9, (20, 10_000)), columns=[f"c{i}" for i in range(10_000)])
     made = ph.Unweighted(ph.Poisson("c0 ~ c1")).release(wide, **OPTIONS)
     pd.testing.assert_frame_equal(made.synthetic[0].drop(columns="c0"), wide.drop(columns="c0"))
-    made.save(tmp_path / "out")
+    made.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").synthetic[0].equals(made.synthetic[0])
 
 
@@ -336,7 +336,7 @@ def test_ten_thousand_levels(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="found 10000"):
         ph.Poisson("y ~ g").bind(table.astype({"g": str}))
     made = ph.CountWeighted(ph.Poisson("y ~ 1"), pattern=["g"]).release(table, **OPTIONS)
-    made.save(tmp_path / "out", keep=["g"])
+    made.save(tmp_path / "out", keep=["g"], report=False)
     assert ph.Release.load(tmp_path / "out").synthetic[0]["g"].equals(table["g"])
 
 

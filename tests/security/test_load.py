@@ -32,7 +32,7 @@ PROCESS = f"""
         table = pd.DataFrame({{"y": rng.poisson(4, 500), "x": rng.normal(size=500)}})
         release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **options)
         if run % 20 == 0:
-            release.save("out", overwrite=True)
+            release.save("out", overwrite=True, report=False)
             ph.Release.load("out")
         if run in ({WARM}, {RUNS}):
             gc.collect()

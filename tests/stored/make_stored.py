@@ -47,14 +47,16 @@ def make(folder: Path) -> None:
     ledger = ph.Ledger(folder / "survey.ledger", budget=500, kind="asymptotic local",
                        relation="remove", allow_unlike=True)  # fmt: skip
     release = ph.LipschitzWeighted(model).release(table, n_synthetic=2, **OPTIONS)
-    release.save(folder / "release", ledger=ledger)
+    release.save(folder / "release", ledger=ledger, report=False)
     ledger.add(ph.laplace_counts([0, 1, 1], n_categories=2, epsilon=0.5))
     censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), check_modes=False)
-    censored.release(table, **OPTIONS).save(folder / "censored")
+    censored.release(table, **OPTIONS).save(folder / "censored", report=False)
     steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.Poisson("age ~ visits"))]
-    ph.SequentialSynthesis(steps).release(table, **OPTIONS).save(folder / "sequential")
+    ph.SequentialSynthesis(steps).release(table, **OPTIONS).save(
+        folder / "sequential", report=False
+    )
     histogram = ph.PerturbedHistogram(column="age", lower=0, upper=110, n_bins=11, epsilon=1)
-    histogram.release(table).save(folder / "histogram")
+    histogram.release(table).save(folder / "histogram", report=False)
     ph.calibrate(model, table, epsilon=4, n_draws=20, **OPTIONS).save(folder / "calibration")
     ph.risk_utility_curve(
         ph.Poisson("visits ~ 1"), table, scales=[1.0], shifts=[0.0], n_synthetic=2,
@@ -69,7 +71,7 @@ def make(folder: Path) -> None:
         keys=keys, masks=ph.masks_by_type(table, keys), n_synthetic=2, settings=gibbs,
         on_not_converged="warn",
     )  # fmt: skip
-    imputation.release(table, seed=1).save(folder / "masked")
+    imputation.release(table, seed=1).save(folder / "masked", report=False)
 
 
 if __name__ == "__main__":

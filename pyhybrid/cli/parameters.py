@@ -1,0 +1,62 @@
+"""Arguments and options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AdaptDelta",
+    "Chains",
+    "Data",
+    "Draws",
+    "Engine",
+    "FileFormat",
+    "Formula",
+    "Model",
+    "OnNotConverged",
+    "OneDraw",
+    "OptionalModel",
+    "OptionalModels",
+    "Overwrite",
+    "Seed",
+    "Warmup",
+    "Workers",
+]
+
+_MODEL_HELP = (
+    "negative_binomial, poisson, beta, beta_regression, normal, mixture, bernoulli, "
+    "categorical or stan; with options as NAME:key=value,..., e.g. beta:lower=0,upper=100, "
+    "bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
+    "stan:program=own.stan,predict=y_rep"
+)
+_CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
+
+Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
+Formula = Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")]
+Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
+OptionalModel = Annotated[str | None, typer.Option(help=f"{_MODEL_HELP} {_CHOSEN}")]
+OptionalModels = Annotated[
+    list[str] | None,
+    typer.Option(help=f"{_MODEL_HELP}; once, or once per formula {_CHOSEN}"),
+]
+OneDraw = Annotated[
+    bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
+]
+Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="For tests and papers; a release seed must stay secret."),
+]
+Chains = Annotated[int | None, typer.Option(help="[default: 4]")]
+Warmup = Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")]
+Draws = Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")]
+AdaptDelta = Annotated[float | None, typer.Option(help="[default: 0.9]")]
+OnNotConverged = Annotated[str, typer.Option(help="raise or warn.")]
+Workers = Annotated[int, typer.Option(help="Processes; the results do not depend on it.")]
+FileFormat = Annotated[
+    str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]

@@ -1,0 +1,177 @@
+"""What a command shows of a release, for the data owner's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.cli.console import show
+from pyhybrid.engines import Diagnostics, Provenance
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.levels import level_shares
+from pyhybrid.reports.numbers import number_text
+
+__all__ = ["show_release"]
+
+STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
+    "mean": np.mean,
+    "15th percentile": lambda y: np.quantile(y, 0.15),
+    "median": np.median,
+    "90th percentile": lambda y: np.quantile(y, 0.9),
+}
+
+
+def show_release(
+    data: pd.DataFrame, release: Release, out: Path, *, beside: Release | None = None
+) -> None:
+    """Charge, convergence, data against synthetic data, and the folder that `release` is in.
+
+    Each step of a sequence has a column; so has another release of the same data, `beside`.
+    """
+    shown = {each.charge.mechanism: each for each in (beside, release) if each is not None}
+    show(_release_table({**release.steps, "all columns": release} if release.parts else shown))
+    for column in release.synthesized:
+        show(_outcome_table(column, data[column], shown))
+    show(
+        f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
+        f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
+        f"\n{_first_paragraph(release.statement)}",
+    )
+    if release.reweighted is not None:
+        show(_steps_table(release.reweighted))
+    if release.origin is not None:
+        for title, shares in release.origin.remarks().items():
+            show(_shares_table(title, shares))
+
+
+def _release_table(releases: Mapping[str, Release]) -> Table:
+    """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
+    table = Table(title="Privacy and convergence", title_justify="left")
+    table.add_column("")
+    for name in releases:
+        table.add_column(name, justify="right")
+    rows: Mapping[str, Callable[[Release], str]] = {
+        "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
+        **_accounting_rows(releases),
+        "kind": lambda r: r.charge.kind,
+        "neighbor relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
+        "synthetic sets m": lambda r: str(r.charge.n_synthetic),
+        "posterior draws released": lambda r: str(r.charge.n_draws_released),
+        "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),
+    }
+    if any(release.diagnostics is not None for release in releases.values()):
+        rows = {**rows, **_FIT_ROWS}
+    if any(release.confidential.censored is not None for release in releases.values()):
+        rows = {**rows, "censored records (confidential)": _censored}
+    rows = {**rows, "made by": _made_by}
+    for label, cell in rows.items():
+        table.add_row(label, *(cell(release) for release in releases.values()))
+    return table
+
+
+def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
+    """How local epsilons were counted, and what the other accountings say."""
+    if all(release.charge.mu is None for release in releases.values()):
+        return {}
+
+    def other(value: float | None) -> str:
+        return "-" if value is None else epsilon_text(value)
+
+    return {
+        "at delta": lambda r: f"{r.charge.delta:g}",
+        "counted by": lambda r: r.charge.accounting,
+        "epsilon by range": lambda r: other(r.charge.epsilon_range),
+        "epsilon by Lipschitz bound (papers)": lambda r: other(r.charge.epsilon_lipschitz),
+    }
+
+
+def _censored(release: Release) -> str:
+    met = release.confidential.censored
+    return "-" if met is None else f"{int(met.sum())} of {met.size}"
+
+
+def _steps_table(path: Reweighted) -> Table:
+    """Steps of a re-weighting, those whose refit an estimate saved among them. Confidential."""
+    title = f"Re-weighting (confidential): {path.refits_saved} refit(s) saved by estimates"
+    table = Table(title=title, title_justify="left")
+    for column in ("round", "k", "estimated bound", "bound", "efficiency", ""):
+        table.add_column(column, justify="right")
+    start = path.start.bounds
+    table.add_row("start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", "")
+    for step in path.steps:
+        verdict = (
+            ("within the bound" if step.accepted else "above it") if step.refitted else "saved"
+        )
+        shown = (step.estimated_bound, step.bound, step.efficiency)
+        cells = ("-" if np.isnan(value) else f"{value:.4f}" for value in shown)
+        table.add_row(str(step.round), f"{step.k:.4f}", *cells, verdict)
+    return table
+
+
+def _diagnostic(shown: Callable[[Diagnostics], str]) -> Callable[[Release], str]:
+    """A cell about the fit; a dash for a mechanism without one."""
+    return lambda r: "–" if r.diagnostics is None else shown(r.diagnostics)
+
+
+_FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
+    "mean weight (confidential)": lambda r: (
+        f"{r.confidential.alpha.mean():.3f}" if r.confidential.alpha.size else "–"
+    ),
+    "R-hat, worst": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
+    "effective sample size, worst": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
+    "divergent transitions": _diagnostic(lambda d: str(d.n_divergent)),
+    "seconds in the released fit": lambda r: (
+        f"{r.provenance.seconds:.2f}" if isinstance(r.provenance, Provenance) else "–"
+    ),
+}
+
+
+def _made_by(release: Release) -> str:
+    made = release.provenance
+    if isinstance(made, Provenance):
+        return f"{made.engine} {made.engine_version}"
+    return f"{made.library} {made.version}"
+
+
+def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]) -> Table:
+    """One column in the data and, averaged over sets, in synthetic data: percentiles or shares."""
+    sets = {name: [table[column] for table in each.synthetic] for name, each in releases.items()}
+    numeric = pd.api.types.is_numeric_dtype(data.dtype)
+    table = Table(title=f"{column}: data against synthetic data", title_justify="left")
+    for name in ("" if numeric else "share of", "data (confidential)", *releases):
+        table.add_column(name, justify="right" if table.columns else "left")
+    if not numeric:
+        for level, shares in level_shares(data, sets).items():
+            table.add_row(level, *map(number_text, shares))
+        return table
+    truth = _floats(data)
+    for label, statistic in STATISTICS.items():
+        own = [np.mean([statistic(_floats(y)) for y in each]) for each in sets.values()]
+        table.add_row(label, *(number_text(float(value)) for value in (statistic(truth), *own)))
+    return table
+
+
+def _shares_table(title: str, shares: Mapping[str, float]) -> Table:
+    """What a mechanism remarks on the data."""
+    table = Table(title=f"{title} (confidential)", title_justify="left")
+    table.add_column("")
+    table.add_column("share", justify="right")
+    for what, share in shares.items():
+        table.add_row(what, f"{share:.2%}")
+    return table
+
+
+def _floats(column: pd.Series) -> FloatArray:
+    return np.asarray(column, dtype=np.float64)
+
+
+def _first_paragraph(statement: str) -> str:
+    return statement.split("\n\n")[1].replace("**", "")

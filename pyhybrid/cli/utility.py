@@ -1,0 +1,82 @@
+"""`pyhybrid utility`: what synthetic data from anywhere keep of the data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyhybrid.cli.measures import (
+    Html,
+    Json,
+    Overwrite,
+    Real,
+    Synthetic,
+    Versus,
+    check_outputs,
+    finish,
+    read_versions,
+)
+from pyhybrid.measures import utility_summary
+from pyhybrid.measures.as_json import utility_as_dict
+
+__all__ = ["utility"]
+
+
+def utility(
+    real: Real,
+    synthetic: Synthetic,
+    versus: Versus = None,
+    columns: Annotated[
+        str | None, typer.Option(help="To compare, with commas between. [default: all]")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="A column of numbers that are codes; repeatable.")
+    ] = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option(help="An analyst's model, e.g. 'income ~ age + C(region)'; repeatable."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Of statsmodels: ols, logit, poisson, negativebinomial, ...")
+    ] = "ols",
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            help="partially_synthetic, fully_synthetic, multiple_imputation or single. "
+            "[default: partially_synthetic; single for one set]"
+        ),
+    ] = None,
+    interactions: Annotated[
+        bool, typer.Option("--interactions", help="Products of columns for the logistic pMSE.")
+    ] = False,
+    permutations: Annotated[int, typer.Option(help="For the null of CART.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of resamples and permutations.")] = 1,
+    json_out: Json = None,
+    html: Html = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential."""
+    check_outputs(json_out, html, overwrite)
+    data, versions = read_versions(real, synthetic, versus or ())
+    found = {
+        name: utility_summary(
+            data,
+            sets,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            categorical=categorical or (),
+            formulas=formula or (),
+            model=model,
+            rule=rule,
+            interactions=interactions,
+            n_permutations=permutations,
+            rng=seed,
+        )
+        for name, sets in versions.items()
+    }
+    page = None
+    if html is not None:
+        from pyhybrid.reports.measures import utility_report
+
+        page = utility_report(found)
+    finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
