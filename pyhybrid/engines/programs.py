@@ -9,7 +9,15 @@ from pathlib import Path
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["block_text", "declared_names", "load_program", "parameter_names", "program_names"]
+__all__ = [
+    "block_text",
+    "declared_names",
+    "function_files",
+    "load_function",
+    "load_program",
+    "parameter_names",
+    "program_names",
+]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -46,6 +54,18 @@ def _whole(path: Path) -> str:
         text,
         flags=re.M,
     )
+
+
+def function_files(name: str) -> tuple[str, ...]:
+    """Files of functions that the program stan/`name`.stan includes."""
+    load_program(name)
+    text = (_folder() / f"{name}.stan").read_text(encoding="utf-8")
+    return tuple(re.findall(r"^#include (functions/\S+)", text, flags=re.M))
+
+
+def load_function(file: str) -> str:
+    """Text of a file of functions, such as ``"functions/counts.stan"``."""
+    return (_folder() / file).read_text(encoding="utf-8")
 
 
 def parameter_names(program: StanProgram) -> tuple[str, ...]:

@@ -10,11 +10,13 @@ from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.categorical import Categorical
 from pyhybrid.models.default import DefaultModel
+from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
 from pyhybrid.models.normal_regression import NormalRegression
 from pyhybrid.models.poisson import Poisson
 from pyhybrid.models.stan_model import StanModel
+from pyhybrid.models.two_part import TwoPart
 
 __all__ = [
     "MODELS",
@@ -24,12 +26,14 @@ __all__ = [
     "BoundModel",
     "Categorical",
     "DefaultModel",
+    "LogNormal",
     "MixtureRegression",
     "Model",
     "NegativeBinomial",
     "NormalRegression",
     "Poisson",
     "StanModel",
+    "TwoPart",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {
@@ -41,5 +45,6 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "mixture": MixtureRegression,
     "bernoulli": Bernoulli,
     "categorical": Categorical,
+    "lognormal": LogNormal,
 }
 """Models by their name on the command line; each takes a formula."""

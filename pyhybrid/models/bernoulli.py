@@ -127,7 +127,7 @@ class Bernoulli(LinearModel):
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundBernoulli(BoundLevels):
     """A Bernoulli model joined to a table: the second level is 1. Confidential."""
 

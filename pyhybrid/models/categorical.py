@@ -116,7 +116,7 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundCategorical(BoundManyLevels):
     """A Categorical model joined to a table. Confidential."""
 

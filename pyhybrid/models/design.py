@@ -8,7 +8,7 @@ confirmed on the table (`pyhybrid.models.recoding`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.recoding import all_records_terms
 from pyhybrid.models.tables import Coding, code_table, row_label, term_of
 
-__all__ = ["Design", "read_design", "row_label"]
+__all__ = ["Design", "check_formulas", "read_design", "row_label"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,6 +123,13 @@ def read_design(
         data_dependent=all_records_terms(coding, df, made.X),
         coding=coding,
     )
+
+
+def check_formulas(df: Any, formulas: Iterable[str]) -> None:
+    """Refuse a table or formulas that `read_design` would refuse by names alone."""
+    _check_table(df)
+    for formula in formulas:
+        parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
 
 
 def _check_table(df: Any) -> None:

@@ -30,7 +30,6 @@ from pyhybrid.privacy.cap import Cap
 __all__ = ["BoundLevels", "BoundManyLevels", "LevelModel"]
 
 _BLOCK_ELEMENTS = 4_000_000
-_BY_ROW = ("y", "frequency", "weights", "X", "reference", "unit")
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class LevelModel(RegressionModel):
         return np.where((X == 1).all(axis=0), self.prior_scale_intercept, plain)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundLevels(BoundRegression):
     """A model of levels joined to a table. Confidential.
 
@@ -128,7 +127,7 @@ class BoundLevels(BoundRegression):
         return column_of(values, self.levels, like)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundManyLevels(BoundLevels):
     """A model of any number of levels joined to a table; rows are in order of their predictors."""
 
@@ -156,8 +155,17 @@ class BoundManyLevels(BoundLevels):
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         data = super().stan_data(alpha, cap=cap, dispersion=dispersion, emit_log_lik=emit_log_lik)
         del data["offsets"]
-        order = np.argsort(distinct_rows(data["X"]).row_of, kind="stable")
-        return {**data, **{name: data[name][order] for name in _BY_ROW}, "n_levels": self.n_levels}
+        return {**data, "n_levels": self.n_levels}
+
+    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
+        """Rows of the data block: those with the same predictors are neighbors."""
+        rows = super().stan_rows(alpha, unit)
+        order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
+        return Rows(
+            first=rows.first[order],
+            row_of=np.argsort(order)[rows.row_of],
+            frequency=rows.frequency[order],
+        )
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1

@@ -131,7 +131,7 @@ class MixtureRegression(TransformedModel):
         return {**data, "n_components": self.n_components, "min_sd": float(self.min_sd)}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundMixture(BoundRegression):
     """A mixture model joined to a table. Confidential."""
 

@@ -263,6 +263,10 @@ class BoundRegression:
         """Distinct row of each record, shape (n,)."""
         return self.rows.row_of
 
+    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
+        """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
+        return weighted_rows(self.rows, alpha, unit)
+
     def stan_data(
         self,
         alpha: FloatArray,
@@ -273,7 +277,7 @@ class BoundRegression:
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
-        rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
+        rows = self.stan_rows(alpha, None if clip is None else clip.unit)
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         offset = self.design.offset[rows.first]
         hints = self._hints(y, X, rows.frequency * weights, offset)
@@ -315,15 +319,21 @@ class BoundRegression:
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        first = self.rows.first
-        y, X, offset = self.design.y[first], self.design.X[first], self.design.offset[first]
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, self.rows.first.size, size):
+            yield self.terms(parameters, slice(start, start + size))
+
+    def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
+        """Unweighted log-likelihood (S, b) of some of the distinct rows."""
+        first, own = self.rows.first[rows], self.design
         # One linear predictor serves all rows by broadcasting.
-        alike = bool((X[0] == X).all() and (offset[0] == offset).all())
-        for start in range(0, y.size, size):
-            chosen = slice(start, start + size)
-            read = slice(0, 1) if alike else chosen
-            yield self.model.log_lik(parameters, y[chosen], X[read], offset[read])
+        read = first[:1] if self._alike else first
+        return self.model.log_lik(parameters, own.y[first], own.X[read], own.offset[read])
+
+    @cached_property
+    def _alike(self) -> bool:
+        X, offset = self.design.X, self.design.offset
+        return bool((X[0] == X).all() and (offset[0] == offset).all())
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood and the prior scales of the coefficients.
@@ -351,9 +361,10 @@ class BoundRegression:
         rng: np.random.Generator,
         own: Design | Matrix,
         places: Positions | None = None,
+        within: tuple[float, float] = (-np.inf, np.inf),
     ) -> FloatArray:
         """Outcomes drawn anew for the rows of a matrix, or those at `places` (k,), as numbers on
-        the scale of the table."""
+        the scale of the table; from the model given that they are in its support and `within`."""
         parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
         n = own.X.shape[0] if places is None else places.size
 
@@ -364,8 +375,8 @@ class BoundRegression:
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
 
-        dtype = self.table[self.design.outcome].dtype
-        return draw_within(outcomes_of, n, self.model.support(dtype))
+        low, high = self.model.support(self.table[self.design.outcome].dtype)
+        return draw_within(outcomes_of, n, (max(low, within[0]), min(high, within[1])))
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
         """Replicates (n,) as a column in the form of the data's, `like`."""

@@ -1,0 +1,253 @@
+"""A model of several steps joined to a table: one bound model of all its parts.
+
+What a record tells is the sum of its log-likelihoods in all steps, so that weights, bounds and caps
+act on the whole record, and one charge covers all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.joint_programs import SHARED, joint_program
+from pyhybrid.models.base import Model
+from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
+from pyhybrid.models.grid import GridForm
+from pyhybrid.models.parts import (
+    Amount,
+    Node,
+    Part,
+    Replicate,
+    amounts_of,
+    of_part,
+    parts_of,
+    with_missing,
+)  # fmt: skip
+from pyhybrid.models.regression import cap_data
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.log_lik import LogLik
+
+__all__ = ["BoundParts"]
+
+_BLOCK_ELEMENTS = 2_000_000
+_OF_RECORDS = ("n_units", "reference", "unit")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundParts:
+    """A model of several steps joined to a table. Confidential.
+
+    Attributes
+    ----------
+    model : Model
+    table : DataFrame
+    column : str
+        The outcome's.
+    root : Node
+    """
+
+    model: Model
+    table: pd.DataFrame
+    column: str
+    root: Node
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} of {self.column!r} bound to {self.n} records>"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.table)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """All models, in the order of their steps."""
+        return tuple(parts_of(self.root))
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        """Where values come from."""
+        return tuple(amounts_of(self.root))
+
+    @property
+    def program(self) -> StanProgram:
+        """The parts' programs as one."""
+        programs = {part.name: part.bound.program.name for part in self.parts}
+        return joint_program(programs, " + ".join(f"of_{name}" for name in programs), ())
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """The outcome's column."""
+        return (self.column,)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns read by any part."""
+        return tuple(sorted({name for part in self.parts for name in part.bound.predictors}))
+
+    @property
+    def outcome(self) -> FloatArray:
+        """Sensitive values, shape (n,); NaN where they are missing."""
+        return self.numbers_of(self.table[self.column])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers; NaN where missing."""
+        there = column.notna().to_numpy(dtype=bool)
+        values = np.full(len(column), np.nan)
+        values[there] = self.amounts[0].part.bound.numbers_of(column[there])
+        return values
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the parts' designs."""
+        return tuple(
+            f"{part.name}: {name}" for part in self.parts for name in part.bound.design_columns
+        )
+
+    @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that the likelihood reads."""
+        return tuple(
+            f"{name}_{part.name}"
+            for part in self.parts
+            for name in part.bound.likelihood_parameters
+        )
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms of the formulas whose coding depends on all records."""
+        return tuple(dict.fromkeys(t for part in self.parts for t in part.bound.data_dependent))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the parts assume."""
+        return tuple(dict.fromkeys(t for part in self.parts for t in part.bound.assumptions))
+
+    @property
+    def density_above_one(self) -> bool:
+        """True if a log-likelihood above 0 is possible."""
+        return any(part.bound.density_above_one for part in self.parts)
+
+    @property
+    def takes_center(self) -> bool:
+        """True: the programs of all parts do."""
+        return True
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """None: there are too many parameters."""
+        return None
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the number of decimals of released values does not depend on the data."""
+        return all(amount.part.bound.decimals_given for amount in self.amounts)
+
+    @property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+        return self.amounts[0].part.bound.decimals
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Distinct records: of the same row in every part."""
+        rows = []
+        for part in self.parts:
+            own = np.full(self.n, -1, dtype=np.intp)
+            own[part.at] = part.bound.row_of
+            rows.append(own)
+        return distinct_rows(np.column_stack(rows))
+
+    def stan_data(
+        self,
+        alpha: FloatArray,
+        *,
+        cap: float | Cap | None = None,
+        dispersion: float = 1.0,
+        emit_log_lik: bool = False,
+    ) -> dict[str, Any]:
+        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
+        clip = None if cap is None else Cap.of(cap)
+        by_term = clip is not None or emit_log_lik
+        rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
+        first = rows.first if by_term else rows.first[:0]
+        data = {
+            **cap_data(clip, first),
+            "emit_log_lik": int(emit_log_lik),
+            "by_term": int(by_term),
+            "n_terms": first.size,
+            "frequency": rows.frequency[: first.size],
+            "weights": alpha[first],
+        }
+        for part in self.parts:
+            weights = alpha[part.at]
+            own = part.bound.stan_data(
+                weights,
+                cap=1.0 if by_term else None,  # any: the part's rows are written then
+                dispersion=dispersion,
+                emit_log_lik=emit_log_lik,
+            )
+            left_out = (*SHARED, *_OF_RECORDS)
+            data |= {f"{k}_{part.name}": v for k, v in own.items() if k not in left_out}
+            place, row_of = part.place_of[first], part.bound.stan_rows(weights).row_of
+            data[f"row_{part.name}"] = np.where(place < 0, 1, row_of[place] + 2)
+        return data
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per distinct record."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time: the sum over the parts."""
+        parameters = {part.name: part.parameters(draws) for part in self.parts}
+        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, self.rows.first.size, size):
+            first = self.rows.first[start : start + size]
+            total = np.zeros((draws.n_draws, first.size))
+            for part in self.parts:
+                place = part.place_of[first]
+                here = np.flatnonzero(place >= 0)
+                if here.size:
+                    rows, own = np.unique(part.bound.row_of[place[here]], return_inverse=True)
+                    total[:, here] += part.bound.terms(parameters[part.name], rows)[:, own]
+            yield total
+
+    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+        """What the parts monitor."""
+        return {
+            f"{name}_{part.name}": values
+            for part in self.parts
+            for name, values in part.bound.monitored(of_part(draws, part.name)).items()
+        }
+
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The outcome drawn anew, step by step; see `pyhybrid.models.base.BoundModel`."""
+        table = self.table if given is None else given
+        made = Replicate(
+            draws={part.name: of_part(draws, part.name) for part in self.parts},
+            draw=draw,
+            rng=rng,
+            matrices={part.name: part.bound.design.recoded(table) for part in self.parts},
+            values=np.full(self.n, np.nan),
+        )
+        made.fill(self.root, np.arange(self.n))
+        like = self.table[self.column]
+        there = ~np.isnan(made.values)
+        part = self.amounts[0].part
+        if there.all():
+            return part.bound.released(made.values, like).to_frame()
+        own = part.bound.released(made.values[there], like[there])
+        return with_missing(own, there, like).to_frame()

@@ -1,0 +1,160 @@
+"""Steps by which an outcome is made: whether it is missing, 0 or below 0, and how large it is.
+
+Each step has a model of its own, joined to the records that reach it. Predictors are coded with
+those of all records: which of them reach a step is confidential and must not shape the coding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.engines.base import Draws
+from pyhybrid.models.matrix import Matrix
+from pyhybrid.models.regression import BoundRegression, Parameters, Positions
+
+__all__ = [
+    "Amount", "Constant", "Node", "Part", "Replicate", "Step", "amounts_of", "of_part", "parts_of",
+    "with_missing",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """A model of one step, joined to the records that reach it. Confidential.
+
+    Attributes
+    ----------
+    name : str
+        Suffix of its parameters: ``beta_zero``.
+    bound : BoundRegression
+    at : ndarray of int, shape (k,)
+        Positions of its records, ascending.
+    """
+
+    name: str
+    bound: BoundRegression
+    at: Positions
+
+    def parameters(self, draws: Draws) -> Parameters:
+        """Its parameters (S, *dims) by their own names."""
+        return {
+            name: draws.flat(f"{name}_{self.name}") for name in self.bound.likelihood_parameters
+        }
+
+    @cached_property
+    def place_of(self) -> Positions:
+        """Place of each record of the table among its own, shape (n,); -1 for none."""
+        places = np.full(len(self.bound.table), -1, dtype=np.intp)
+        places[self.at] = np.arange(self.at.size)
+        return places
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Constant:
+    """All records that come here have one value; None is a missing one."""
+
+    value: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Amount:
+    """The value itself, `sign` times what the model gives, within limits before the sign."""
+
+    part: Part
+    sign: float = 1.0
+    within: tuple[float, float] = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """A decision between two ways on, by a model of two levels: the second one is `yes`."""
+
+    part: Part
+    yes: Node
+    no: Node
+
+
+Node = Constant | Amount | Step
+
+
+def of_part(draws: Draws, name: str) -> Draws:
+    """The variables of one part, by their own names."""
+    end = f"_{name}"
+    own = {key.removesuffix(end): v for key, v in draws.variables.items() if key.endswith(end)}
+    return replace(draws, variables=own)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replicate:
+    """One replicate while it is made: `values` (n,) are filled in, NaN where missing.
+
+    `draws` and `matrices` are by part.
+    """
+
+    draws: Mapping[str, Draws]
+    draw: int
+    rng: np.random.Generator
+    matrices: Mapping[str, Matrix]
+    values: FloatArray
+
+    def fill(self, node: Node, places: Positions) -> None:
+        """Values of the records at `places` (k,), which come by this way."""
+        if not places.size:
+            return
+        if isinstance(node, Constant):
+            self.values[places] = np.nan if node.value is None else node.value
+        elif isinstance(node, Amount):
+            self.values[places] = node.sign * self._drawn(node.part, places, node.within)
+        else:
+            decided = self._drawn(node.part, places) == 1
+            self.fill(node.yes, places[decided])
+            self.fill(node.no, places[~decided])
+
+    def _drawn(
+        self,
+        part: Part,
+        places: Positions,
+        within: tuple[float, float] = (-np.inf, np.inf),
+    ) -> FloatArray:
+        name, own = part.name, part.bound
+        return own.drawn(self.draws[name], self.draw, self.rng, self.matrices[name], places, within)
+
+
+def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
+    """`values` (k,) where they are `there` (n,), and elsewhere what `like` (n,) has for missing."""
+    places = np.where(there, np.cumsum(there) - 1, -1)
+    if values.dtype == object:
+        gone = like[like.isna()]
+        whole = np.full(len(like), gone.iloc[0] if len(gone) else None, dtype=object)
+        whole[there] = values.to_numpy(dtype=object)
+        objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
+        return objects
+    taken = pd.api.extensions.take(values.array, places, allow_fill=True)
+    made: pd.Series = pd.Series(taken, index=like.index, name=like.name)
+    return made
+
+
+def parts_of(node: Node) -> Iterator[Part]:
+    """All models, in the order of their steps."""
+    if isinstance(node, Amount):
+        yield node.part
+    elif isinstance(node, Step):
+        yield node.part
+        yield from parts_of(node.yes)
+        yield from parts_of(node.no)
+
+
+def amounts_of(node: Node) -> Iterator[Amount]:
+    """Where values come from, those of the first sign first."""
+    if isinstance(node, Amount):
+        yield node
+    elif isinstance(node, Step):
+        yield from amounts_of(node.no)
+        yield from amounts_of(node.yes)

@@ -1,0 +1,282 @@
+"""Amounts with zeros and signs: one joint target, shares that come back, one charge for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.joint_programs import joint_program
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.cap import Cap
+from tests.fuzzing.engine import RandomDraws
+
+N = 240
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=N).round(1)
+AMOUNT = np.exp(1 + 0.4 * X + RNG.normal(0, 0.6, N)).round(2) + 0.01
+KIND = RNG.choice([0, 1, -1], N, p=[0.2, 0.7, 0.1])
+Y = np.where(KIND == 0, 0.0, KIND * AMOUNT)
+OPTIONS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
+}
+
+
+def _table(y: Any = Y) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X[: len(y)]})
+    return table
+
+
+def _model(**changes: Any) -> ph.TwoPart:
+    given: dict[str, Any] = {
+        "zero": ph.Bernoulli("y ~ x"),
+        "positive": ph.LogNormal("y ~ x", decimals=2),
+        "negative": ph.LogNormal("y ~ 1", decimals=2),
+    }
+    return ph.TwoPart(**{**given, **changes})
+
+
+def _terms(draws: Any) -> Any:
+    """Log-likelihood of the records, written down a second time, (S, n)."""
+    get = draws.flat
+    design = np.column_stack([np.ones(N), X])
+    at_zero = special.expit(get("beta_zero") @ design.T)
+    below = special.expit(get("beta_sign") @ design.T)
+    log_y = np.log(np.where(Y == 0, 1, np.abs(Y)))
+    up = stats.norm.logpdf(log_y, get("beta_positive") @ design.T, get("sigma_positive")[:, None])
+    down = stats.norm.logpdf(log_y, get("beta_negative"), get("sigma_negative")[:, None])
+    rest = np.log1p(-at_zero)
+    return np.where(
+        Y == 0,
+        np.log(at_zero),
+        rest + np.where(Y > 0, np.log1p(-below) + up, np.log(below) + down),
+    )
+
+
+def _draws(bound: Any, *, draws: int = 30, alpha: Any = None, **data: Any) -> Any:
+    settings = SamplerSettings(chains=2, warmup=100, draws=draws, parallel_chains=1)
+    stan_data = bound.stan_data(np.ones(bound.n) if alpha is None else alpha, **data)
+    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
+
+
+def test_a_record_tells_the_sum_of_its_parts() -> None:
+    """numpy, Stan, and the same written down again."""
+    bound = _model().bind(_table())
+    draws = _draws(bound, emit_log_lik=True)
+    blocks = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(blocks, draws.flat("log_lik"), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(blocks[:, bound.rows.row_of], _terms(draws), rtol=1e-9, atol=1e-12)
+    assert set(bound.likelihood_parameters) == {
+        "beta_zero", "beta_sign", "beta_positive", "sigma_positive", "beta_negative",
+        "sigma_negative",
+    }  # fmt: skip
+    assert bound.design_columns[:3] == ("zero: Intercept", "zero: x", "sign: Intercept")
+    assert bound.rows.first.size < N, "zeros with equal predictors are one row"
+
+
+CENTER = RNG.normal(-2, 1, N)
+CAPS: dict[str, Any] = {
+    "none": None,
+    "cap": 1.5,
+    "cap and center": Cap(below=0.3, above=0.6, reference=CENTER),
+    "cap, center and units": Cap(below=1.0, above=1.4, reference=CENTER, unit=np.arange(N) % 80),
+}
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
+    """Between two weight vectors; clipping part by part is another target."""
+    bound, own = _model().bind(_table()), CAPS[cap]
+    one, two = np.random.default_rng(2).choice([0.0, 0.3, 0.7, 1.0], (2, N))
+    if own is not None and own is not CAPS["cap"] and own.reference is not None:
+        # A center is a function of the record: equal records have one.
+        first = bound.rows.first[bound.rows.row_of]
+        own = Cap(below=own.below, above=own.above, reference=CENTER[first], unit=own.unit)
+    hints = bound.stan_data(one, cap=own)
+    size = ProgramAtPoints(bound.program, hints).n_unconstrained
+    points = np.random.default_rng(3).normal(size=(5, size)) / 2
+    frozen = [k for k in hints if k.startswith(("information_root", "score", "near", "center_sigma",
+                                                 "spread_sigma"))]  # fmt: skip
+
+    def target(alpha: Any) -> Any:
+        data = bound.stan_data(alpha, cap=own) | {name: hints[name] for name in frozen}
+        return ProgramAtPoints(bound.program, data).log_density(points)
+
+    class _At:
+        found = ProgramAtPoints(bound.program, hints).quantities(points)
+
+        def flat(self, name: str) -> Any:
+            return self.found[name]
+
+    f = _terms(_At())
+
+    def term(alpha: Any) -> Any:
+        if own is None:
+            return (alpha * f).sum(axis=1)
+        clip = Cap.of(own)
+        moved = alpha * (f - (0.0 if clip.reference is None else clip.reference))
+        if clip.unit is not None:
+            moved = np.stack([np.bincount(clip.unit, row) for row in moved])
+        clipped = np.clip(moved, -clip.below, clip.above)
+        assert (clipped != moved).any()
+        return clipped.sum(axis=1)
+
+    difference = target(one) - target(two)
+    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-8, atol=1e-8)
+    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+
+
+def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
+    """The joint fit of the amounts against the fit of the positive records alone."""
+    import arviz
+
+    table = _table()
+    alone = ph.LogNormal("y ~ x", decimals=2).bind(table[table["y"] > 0])
+    joint = _model().bind(table)
+    one, two = (_draws(each, draws=800).variables for each in (alone, joint))
+    for name in ("beta", "sigma"):
+        ours, theirs = two[f"{name}_positive"], one[name]
+        for k in range(int(np.prod(ours.shape[2:], dtype=int))):
+            a, b = (v.reshape(*v.shape[:2], -1)[..., k] for v in (ours, theirs))
+            error = np.hypot(*(float(arviz.mcse(v, method="mean")) for v in (a, b)))
+            assert abs(a.mean() - b.mean()) < 5 * error
+
+
+def test_shares_signs_and_amounts_come_back() -> None:
+    """5 Monte Carlo standard errors over 20 replicates of one draw; no value at an excluded end."""
+    bound = _model().bind(_table())
+    draws = _draws(bound, draws=20)
+    made = np.stack([
+        bound.replicate(draws, 3, np.random.default_rng(k))["y"].to_numpy() for k in range(20)
+    ])  # fmt: skip
+    design = np.column_stack([np.ones(N), X])
+    at_zero = special.expit(design @ draws.flat("beta_zero")[3])
+    below = (1 - at_zero) * special.expit(design @ draws.flat("beta_sign")[3])
+    for found, chance in ((made == 0, at_zero), (made < 0, below)):
+        error = np.sqrt((chance * (1 - chance)).sum() / 20)
+        assert abs(found.sum(axis=1).mean() - chance.sum()) < 5 * error
+    np.testing.assert_array_equal(made, made.round(2))
+    logs = np.log(made[made > 0])
+    mean = np.broadcast_to(design @ draws.flat("beta_positive")[3], made.shape)[made > 0]
+    spread = draws.flat("sigma_positive")[3] / np.sqrt(logs.size)
+    assert abs((logs - mean).mean()) < 5 * spread + 0.01
+
+
+def test_a_model_of_any_sign_gives_no_zero_and_no_other_sign() -> None:
+    model = ph.TwoPart(
+        zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ 1", decimals=0)
+    )
+    bound = model.bind(_table(np.maximum(Y, 0).round()))
+    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"]
+    assert (made >= 0).all()
+    chance = special.expit(_draws(bound).flat("beta_zero")[0, 0])
+    assert abs((made == 0).sum() - N * chance) < 5 * np.sqrt(N * chance * (1 - chance))
+
+
+def test_a_point_elsewhere_takes_its_records_alone() -> None:
+    model = ph.TwoPart(
+        zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ x", decimals=1), point=99.0
+    )
+    bound = model.bind(_table(np.where(KIND == 0, 99.0, X.round(1))))
+    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"]
+    assert 0 < (made == 99).mean() < 0.5
+    assert made[made != 99].abs().max() < 20
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "float32"])
+def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
+    table = _table(pd.Series(np.where(KIND == 0, 0, np.ceil(AMOUNT))).astype(dtype))
+    model = ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", decimals=0))
+    release = ph.Unweighted(model).release(table, seed=1, **OPTIONS)
+    made = release.synthetic[0]["y"]
+    assert made.dtype == table["y"].dtype or str(made.dtype).lower().startswith("int")
+    assert (made >= 0).all()
+
+
+def test_one_charge_and_strict_where_all_parts_are() -> None:
+    model = _model()
+    for decimals, kind in ((2, "strict"), (None, "asymptotic local")):
+        own = _model(negative=ph.LogNormal("y ~ 1", decimals=decimals))
+        mechanism = ph.Censored(own, epsilon=2.0, inner=ph.Unweighted(own), center=None,
+                                check_modes=False)  # fmt: skip
+        charge = mechanism.release(_table(), seed=2, **OPTIONS).charge
+        assert (charge.kind, charge.epsilon) == (kind, 2.0)
+    assert json_of(model)["positive"]["decimals"] == 2
+
+
+def json_of(model: Any) -> Any:
+    import json
+
+    return json.loads(json.dumps(model.describe()))
+
+
+def test_which_records_reach_a_part_does_not_change_its_coding() -> None:
+    """A level that only records at 0 have keeps its column in the model of the amounts."""
+    region = np.where(KIND == 0, "c", np.where(X > 0, "a", "b"))
+    table = _table(np.maximum(Y, 0)).assign(region=region)
+    bound = ph.TwoPart.of_formula("y ~ region").bind(table[table["y"] >= 0])
+    assert "positive: region[T.c]" in bound.design_columns
+    draws = _draws(bound)
+    assert bound.replicate(draws, 0, np.random.default_rng(1)).shape == (N, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "y", "says"),
+    [
+        ({"negative": None}, Y, "must be 0 or above: row .* is below; give negative="),
+        ({"negative": None}, np.zeros(N), "must have a record beside the point"),
+        ({}, np.abs(Y), "must have a record below 0"),
+        ({}, np.where(np.arange(N) == 7, np.nan, Y), "must not be missing: row 7 is"),
+        ({}, np.where(Y > 0, "much", "none"), "must be numeric"),
+    ],
+)
+def test_outcomes_that_the_parts_cannot_take_are_named(changes: Any, y: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        _model(**changes).bind(_table(y))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"zero": ph.Poisson("y ~ x")}, "zero of TwoPart must be a Bernoulli"),
+        ({"zero": ph.Bernoulli("y ~ x", levels=(0, 1))}, "without levels"),
+        ({"positive": "lognormal"}, "must be a model of this package"),
+        ({"negative": None, "sign": ph.Bernoulli("y ~ 1")}, "sign goes with negative"),
+        ({"point": 3}, "negative goes with a point of 0"),
+        ({"zero": ph.Bernoulli("z ~ x")}, "one outcome: found y, z"),
+        ({"point": float("nan")}, "point must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        _model(**changes)
+
+
+def test_no_message_about_names_is_lost() -> None:
+    with pytest.raises(InvalidInput, match="must be a column of the data"):
+        _model().bind(pd.DataFrame({"z": Y, "x": X}))
+    with pytest.raises(InvalidInput, match="must be a pandas DataFrame"):
+        _model().bind([1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "other", ["poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture"]
+)
+def test_the_joint_text_of_every_program_compiles(other: str) -> None:
+    """Names of the parts do not meet, and nothing that a part declares is left without suffix."""
+    import stanli
+
+    program = joint_program({"zero": "bernoulli", "positive": other}, "of_zero + of_positive", ())
+    stanli.stan_to_mir(program.text)
+    assert program.name == f"bernoulli_and_{other}"
+    assert "use_cap_" not in program.text
+    assert program.text.count("real pseudo_log_lik(") == 1
