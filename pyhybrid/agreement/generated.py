@@ -44,6 +44,7 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         lambda rng, eta: rng.beta(6 * expit(eta), 6 * expit(-eta)),
     ),
     "normal": ("y ~ age + region", lambda rng, eta: rng.normal(eta, 0.7)),
+    "lognormal": ("y ~ age + region", lambda rng, eta: np.exp(rng.normal(eta, 0.7))),
     "mixture": ("y ~ age + region", _two_components),
     "bernoulli": (
         "y ~ age + region",

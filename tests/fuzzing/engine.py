@@ -82,6 +82,15 @@ def _variables(
     def positive(*dims: int) -> Any:
         return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
 
+    parts = [name.removeprefix("row_") for name in data if name.startswith("row_")]
+    if parts:  # a joint program
+        made = {}
+        for part, own in zip(parts, program.split("_and_"), strict=True):
+            end = f"_{part}"
+            of_part = {k.removesuffix(end): v for k, v in data.items() if k.endswith(end)}
+            drawn = _variables(own, of_part, shape, spread, rng)
+            made |= {f"{name}{end}": values for name, values in drawn.items()}
+        return made
     if program == "beta":
         phi = rng.beta(2, 2, size=shape)
         size = 0.1 + positive()

@@ -35,6 +35,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Draws, StanProgram, engine_by_name
+from pyhybrid.mechanisms.calibration_files import frozen_draws
 
 N = 30
 X_VALUES = np.tile([-1.0, 0.0, 1.0], N // 3)
@@ -264,6 +265,44 @@ MODELS["bernoulli, published prior"] = replace(
     model=ph.Bernoulli("y ~ x", prior="published"),
     prior=lambda rng, size: {"beta": _coefficients(rng, size, 6)},
 )
+MODELS["lognormal"] = replace(
+    MODELS["normal, normal prior"],
+    model=ph.LogNormal("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    outcome=lambda rng, t: np.exp(rng.normal(DESIGN @ t["beta"], t["sigma"])),
+    noise=(0.001, 40.0),
+)
+_OF_ZERO = MODELS["bernoulli"]
+
+
+def _two_part(rng: np.random.Generator, t: Values) -> FloatArray:
+    amount = np.exp(rng.normal(DESIGN @ t["beta_positive"], t["sigma_positive"]))
+    return np.where(rng.random(N) < special.expit(DESIGN @ t["beta_zero"]), 0.0, amount)
+
+
+MODELS["two_part"] = Calibrated(
+    model=ph.TwoPart(
+        zero=_OF_ZERO.model,
+        positive=MODELS["lognormal"].model,
+    ),
+    prior=lambda rng, size: {
+        "beta_zero": _normal_coefficients(rng, size),
+        "beta_positive": _normal_coefficients(rng, size),
+        "sigma_positive": _half_t(rng, size),
+    },
+    inside=lambda d: (
+        _within(d["beta_zero"] @ CORNERS.T, -4, 4)
+        & _within(d["beta_positive"] @ CORNERS.T, -8, 8)
+        & _within(d["sigma_positive"], 0.1, 8)
+    ),
+    outcome=_two_part,
+    usable=lambda y: bool((y > 0).any()),
+    ranked={
+        "slope of zeros": lambda d: d["beta_zero"][:, 1],
+        "slope of amounts": lambda d: d["beta_positive"][:, 1],
+        "sigma": lambda d: d["sigma_positive"],
+    },
+    noise=(0.0, 0.001, 40.0),
+)
 
 
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:
@@ -320,11 +359,10 @@ def ranks(
         assert kept.size >= L_DRAWS, "the posterior is hardly ever in the region of the prior"
         kept = kept[np.linspace(0, kept.size - 1, L_DRAWS).astype(int)]
         thinned = {name: values[kept] for name, values in sample.items()}
-        used = alpha > 0
+        used = (alpha > 0).astype(float)
 
         def log_lik(values: Values, b: Any = bound, u: Any = used) -> FloatArray:
-            terms = b.model.log_lik(values, b.design.y[u], b.design.X[u])
-            return np.asarray(terms.sum(axis=1))
+            return b.log_lik(frozen_draws(values, None)).total(u)  # type: ignore[no-any-return,arg-type]
 
         for name, quantity in {**case.ranked, "log-likelihood": log_lik}.items():
             found.setdefault(name, []).append(int((quantity(thinned) < quantity(theta)[0]).sum()))

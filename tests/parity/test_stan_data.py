@@ -55,6 +55,10 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
         ph.NormalRegression, "normal_regression", f"share ~ {TERMS}",
         {"transform": "log", "unit": 0.5, "min_sd": 0.01, **NORMAL},
     ),
+    "LogNormal": (
+        ph.LogNormal, "normal_regression", f"share ~ {TERMS}",
+        {"transform": "log", "unit": 0.5, "prior": "normal"},
+    ),
     "signed log": (
         ph.NormalRegression, "normal_regression", "income ~ x", {"transform": "signed_log"},
     ),
