@@ -18,6 +18,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.joint_programs import SHARED, joint_program
 from pyhybrid.models.base import Model
+from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.parts import (
@@ -30,7 +31,6 @@ from pyhybrid.models.parts import (
     parts_of,
     with_missing,
 )  # fmt: skip
-from pyhybrid.models.regression import cap_data
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 

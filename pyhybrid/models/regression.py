@@ -20,6 +20,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
@@ -388,18 +389,3 @@ class BoundRegression:
         if all(given[name].equals(self.table[name]) for name in self.predictors):
             return self.design
         return self.design.recoded(given)
-
-
-def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
-    """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
-    none = np.zeros(chosen.size)
-    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
-    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
-    return {
-        "use_cap": int(cap is not None),
-        "cap_below": 0.0 if cap is None else cap.below,
-        "cap_above": 0.0 if cap is None else cap.above,
-        "reference": reference,
-        "n_units": 0 if cap is None else cap.n_units,
-        "unit": unit,
-    }
