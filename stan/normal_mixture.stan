@@ -8,6 +8,17 @@
 // Weights, cap, frequency and log_lik as in negative_binomial.stan; y on the transformed scale.
 functions {
 #include functions/pseudo_log_lik.stan
+  // A point u and, as its last element, log |du / dz|, for coefficients scale * u, u standard normal
+  // a priori: were their log-likelihood quadratic with `gradient` at u = 0 and curvature
+  // `information`, then z would be standard normal. No funnel, however weak or strong that is.
+  vector standardized(vector z, matrix scale, matrix information, vector gradient) {
+    int K = rows(z);
+    matrix[K, K] root = cholesky_decompose(
+      quad_form_sym(information, scale) + diag_matrix(rep_vector(1, K)));
+    vector[K] u = mdivide_right_tri_low(
+      (mdivide_left_tri_low(root, scale' * gradient) + z)', root)';
+    return append_row(u, -sum(log(diagonal(root))));
+  }
 }
 data {
   int<lower=1> n;                              // rows
@@ -36,25 +47,26 @@ data {
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
-  matrix[K, K] identity = diag_matrix(rep_vector(1, K));
-  vector[K] freedom;                           // of the chi variables exp(log_diagonal)
-  for (j in 1:K) {
-    freedom[j] = n_components > 1 ? K + 2 - j : K;
+  int T = min(K, n_components);
+  int narrow = n_components <= K;
+  vector[T] freedom;                           // of the chi variables exp(log_diagonal)
+  for (j in 1:T) {
+    freedom[j] = K + 2 - j;
   }
 }
 parameters {
+  // Omega is the correlation matrix of G G', G a K x (K + 1) matrix of standard normals, so that
+  // beta = diag(scale) G V, V standard normal, scale_j = sigma_beta_j / |row j of G|. Only a
+  // triangular factor of the smaller of G and V is drawn (Bartlett's decomposition), the K x
+  // n_components matrix u that is left is standardized:
+  //   n_components > K:   beta = diag(scale) A u,  A lower triangular, A A' = G G';
+  //   n_components <= K:  beta = diag(scale) u A', A A' = V' V; what G has beside u is integrated
+  //                       out, so that the rows of u are from a multivariate t distribution.
+  // Without the K (K - 1) / 2 correlations chains take steps many times as long.
   matrix[K, n_components] z;
-  vector<lower=0>[K] scale_beta;               // sigma_beta; with one component see below
-  // Factor A of a Wishart(K + 1, I) matrix by Bartlett's decomposition: the correlation matrix of
-  // A A' has density proportional to det^0, LKJ(1). Starts anywhere near 0 are well-conditioned,
-  // which those of a cholesky_factor_corr of many columns are not.
-  vector[n_components > 1 ? K * (K - 1) / 2 : 0] z_below;  // entries below the diagonal
-  vector[K] z_diagonal;                        // of log(diagonal)
-  // With one component Omega is integrated out, as its factor has a narrow neck where few
-  // coefficients are known well: rows of a matrix with Omega's distribution are random directions,
-  // so that beta_j / sigma_beta_j = r cos_j, r ~ chi(K + 1), cos_j = u_j / sqrt(u_j^2 + h_j^2),
-  // u_j ~ N(0, 1), h_j ~ chi(K). Then scale_beta_j = sigma_beta_j / sqrt(u_j^2 + h_j^2).
-  vector[n_components > 1 ? 0 : 1] z_radius;   // of log(r)
+  vector[K] log_scale;                         // of sigma_beta, or see below
+  vector[T * (T - 1) / 2] z_below;             // of A, below the diagonal
+  vector[T] z_diagonal;                        // of log(diagonal)
   vector[n_components] z_sigma;
   vector[n_components - 1] z_ratio;
   vector<lower=0>[n_components > 1 ? 1 : 0] concentration;  // a
@@ -63,10 +75,10 @@ transformed parameters {
   vector[n_components] sigma = min_sd + exp(center_sigma + spread_sigma .* z_sigma);
   vector[n_components] proportion;
   vector[n_components] log_proportion;
-  vector[K] sigma_beta = scale_beta;
-  vector[K] log_diagonal = 0.5 * log(freedom) + z_diagonal ./ sqrt(2 * freedom);
+  vector[K] sigma_beta = exp(log_scale);
+  vector[T] log_diagonal = 0.5 * log(freedom) + z_diagonal ./ sqrt(2 * freedom);
   matrix[K, n_components] beta;
-  real log_density_u = 0;                      // of u, beta = scale * u, given z: see below
+  real log_density_u = 0;                      // of u, with the Jacobian of z -> u
   {
     vector[n_components] log_ratio = rep_vector(0, n_components);
     for (k in 2:n_components) {
@@ -76,32 +88,42 @@ transformed parameters {
     proportion = exp(log_proportion);
   }
   {
-    matrix[K, K] scale = rep_matrix(0, K, K);  // Cholesky factor of the prior covariance of beta_k
+    matrix[T, T] A = rep_matrix(0, T, T);
+    matrix[K, K] scale;
+    matrix[K, n_components] u;
     int place = 0;
-    if (n_components == 1) {
-      scale = diag_matrix(scale_beta * sqrt(K + 1) * exp(z_radius[1] / sqrt(2 * (K + 1))));
-    } else {
-      for (i in 1:K) {
-        for (j in 1:(i - 1)) {
-          place = place + 1;
-          scale[i, j] = z_below[place];
-        }
-        scale[i, i] = exp(log_diagonal[i]);
+    for (i in 1:T) {
+      for (j in 1:(i - 1)) {
+        place = place + 1;
+        A[i, j] = z_below[place];
       }
-      scale = diag_pre_multiply(scale_beta ./ sqrt(rows_dot_self(scale)), scale);
+      A[i, i] = exp(log_diagonal[i]);
     }
-    // Were the likelihood of beta_k normal with `information`, then z would be standard normal and
-    // independent of the prior's scales: no funnel, however weak or strong the likelihood is.
+    scale = diag_matrix(sigma_beta / sqrt(K + 1));
+    if (narrow == 0) {
+      scale = diag_pre_multiply(sigma_beta ./ sqrt(rows_dot_self(A)), A);
+    }
     for (k in 1:n_components) {
-      matrix[K, K] root = cholesky_decompose(
-        quad_form_sym(information[k], scale) + identity);
-      vector[K] u = mdivide_right_tri_low(
-        (mdivide_left_tri_low(root, scale' * col(score, k)) + col(z, k))', root)';
-      beta[, k] = scale * u;
-      if (n_components == 1) {
-        sigma_beta = scale_beta .* sqrt(square(u) + exp(2 * log_diagonal));
+      vector[K] before = rep_vector(0, K);     // of beta_k, from the components before
+      matrix[K, K] own = scale;
+      vector[K + 1] found;
+      if (narrow == 1) {
+        for (j in 1:(k - 1)) {
+          before += A[k, j] * (scale * col(u, j));
+        }
+        own = A[k, k] * scale;
       }
-      log_density_u -= 0.5 * dot_self(u) + sum(log(diagonal(root)));
+      found = standardized(col(z, k), own, information[k], col(score, k) - information[k] * before);
+      u[, k] = head(found, K);
+      beta[, k] = before + own * head(found, K);
+      log_density_u += found[K + 1];
+    }
+    if (narrow == 1) {
+      vector[K] stretch = log1p(rows_dot_self(u) / (K + 1));
+      log_density_u -= 0.5 * (K + 1) * sum(stretch);
+      sigma_beta = exp(log_scale + 0.5 * stretch);
+    } else {
+      log_density_u -= 0.5 * sum(square(to_vector(u)));
     }
   }
 }
@@ -110,13 +132,7 @@ model {
   // Chi densities of the diagonal with the Jacobian of z_diagonal -> diagonal, up to a constant.
   target += dot_product(freedom, log_diagonal) - 0.5 * sum(exp(2 * log_diagonal));
   sigma_beta ~ student_t(3, 0, 1);
-  if (n_components == 1) {
-    // Chi density of r likewise; Jacobian of scale_beta -> sigma_beta.
-    real log_radius = z_radius[1] / sqrt(2 * (K + 1));
-    target += (K + 1) * (log_radius - 0.5 * exp(2 * log_radius));
-    target += sum(log(sigma_beta)) - sum(log(scale_beta));
-  }
-  target += log_density_u;                     // normal prior of u, Jacobian of z -> u
+  target += sum(log(sigma_beta)) + log_density_u;  // Jacobian of log_scale; u
   target += dot_product(spread_sigma, z_sigma);  // Jacobian of z_sigma -> sigma, up to a constant
   sigma ~ student_t(3, 0, 1);
   if (n_components > 1) {

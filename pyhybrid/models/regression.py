@@ -29,6 +29,7 @@ from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.running.blas import one_blas_thread
 
 __all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
 
@@ -303,7 +304,8 @@ class BoundRegression:
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
     ) -> dict[str, Any]:
         try:
-            return self.model.rough_fit(y, X, weight, offset)
+            with one_blas_thread():
+                return self.model.rough_fit(y, X, weight, offset)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise InvalidInput(
                 f"outcome and predictors must be of a size that can be fitted ({error}): "
