@@ -12,14 +12,14 @@
 #' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
 #'   in nats, at draws from the posterior weighted by `alpha`. `NaN`, `NA` and infinities mean an
 #'   unbounded record (`lipschitz_bounds_loo()` refuses them: they spread over all sums of a draw).
-#' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`.
+#' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |\alpha_i f_{si}|} and
 #'   `L = quantile(T, q, type = 7)`, draws with `T > L` are dropped whole (nothing is clipped) and
 #'   L is the overall bound. Below 1 the bound is a statement with a failure probability. A record
 #'   whose log-likelihood is not finite stays unbounded, also where its draw is dropped.
-#' @return An object of class `pyhybrid_lipschitz_bounds`: a list with `by_record` (length n),
-#'   `overall`, `kept_draws` (logical, length S) and `draw_quantile`. All but the last are functions
-#'   of the confidential data.
+#' @return An object of class `pyhybrid_lipschitz_bounds`: a list with `by_record` (vector of length
+#'   n), `overall`, `kept_draws` (logical vector of length S) and `draw_quantile`. All but the last
+#'   are functions of the confidential data.
 #' @references Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2. Hu, Savitsky, Williams,
 #'   Maximizing utility for vector-weighted pseudo posterior mechanisms under differential privacy,
 #'   alg. 1 and supplement.

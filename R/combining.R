@@ -17,12 +17,12 @@
 #' * `combine_multiple_imputation()`, Rubin (1987): T = v + (1 + 1/m) b,
 #'   df = (m - 1)(1 + v/((1 + 1/m) b))^2.
 #'
-#' @param estimates,variances Vectors of length m or matrices m x p, one row per data set, m >= 2;
-#'   for `combine_nested()` matrices m x r or arrays m x r x p, one row per imputation, r >= 2.
+#' @param estimates,variances Vectors of length m or m x p matrices, one row per data set, m >= 2;
+#'   for `combine_nested()` m x r matrices or m x r x p arrays, one row per imputation, r >= 2.
 #' @param size_ratio Records of a synthetic set over records of the data, above 0.
 #' @return An object of class `pyhybrid_combined`: a list with `estimate`, `variance`, `df`,
 #'   `between`, `within`, `adjusted` (vectors of length 1 or p) and `rule`.
-#' @seealso [interval()]
+#' @seealso [confint.pyhybrid_combined()]
 #' @examples
 #' combine_partially_synthetic(c(1.0, 1.2, 0.9), c(0.04, 0.05, 0.04))
 #' @name combining
@@ -92,14 +92,41 @@ combine_nested <- function(estimates, variances) {
   )
 }
 
-#' Interval of a combined inference
+#' Intervals of a combined inference
 #'
-#' Two-sided t interval, estimate -+ t sqrt(T).
-#' @param x A result of one of the combining rules.
+#' Two-sided t intervals, estimate -+ t sqrt(T).
+#' @param object,x A result of one of the combining rules.
+#' @param parm Names or numbers of the estimates wanted; all if left out.
 #' @param level Confidence level in (0, 1).
-#' @return `c(lower, upper)`, or a matrix with these two rows for p estimates.
+#' @param ... Not used.
+#' @return `confint()`: a matrix with a row for each estimate and two columns, lower and upper limit,
+#'   named by their percentages as those of [stats::confint()]. `interval()`, the name in Python:
+#'   `c(lower, upper)`, or a matrix with these two rows for p estimates.
 #' @examples
-#' interval(combine_multiple_imputation(c(1.0, 1.2, 0.9), c(0.04, 0.05, 0.04)))
+#' confint(combine_multiple_imputation(c(1.0, 1.2, 0.9), c(0.04, 0.05, 0.04)))
+#' @importFrom stats confint
+#' @rdname interval
+#' @export
+confint.pyhybrid_combined <- function(object, parm, level = 0.95, ...) {
+  limits <- t(matrix(interval(object, level), nrow = 2))
+  rows <- names(object$estimate)
+  if (is.null(rows)) rows <- as.character(seq_len(nrow(limits)))
+  percent <- format(50 * c(1 - level, 1 + level), trim = TRUE, digits = 3)
+  dimnames(limits) <- list(rows, paste(percent, "%"))
+  if (missing(parm)) {
+    return(limits)
+  }
+  unknown <- setdiff(parm, if (is.character(parm)) rows else seq_along(rows))
+  if (length(unknown) > 0) {
+    invalid_input(
+      "parm must hold names or numbers of estimates (", paste(rows, collapse = ", "), "): found ",
+      unknown[1]
+    )
+  }
+  limits[parm, , drop = FALSE]
+}
+
+#' @rdname interval
 #' @export
 interval <- function(x, level = 0.95) {
   if (!inherits(x, "pyhybrid_combined")) {

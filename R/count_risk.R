@@ -6,7 +6,7 @@
 #' count risk IR_i); the record itself counts as inside. `pairwise_risk()` averages, over the other
 #' records j, the share of records outside both balls of i and j. Both cost n log n.
 #'
-#' @param y Sensitive values, finite, length n.
+#' @param y Sensitive values, finite, a vector of length n.
 #' @param radius Above 0: a share of `|y_i|` (`kind = "relative"`) or in the unit of `y`
 #'   (`"absolute"`). Published values are 0.15, 0.20, 0.25 and 0.30, relative. With a relative
 #'   radius, a value of 0 is matched by exact ties only.
@@ -14,7 +14,7 @@
 #' @param pattern What an intruder knows of each record: a vector of length n, or a matrix or data
 #'   frame with n rows (categorical). Records are compared, and the share is taken, only among those
 #'   with the same pattern. Missing values are a level of their own.
-#' @return Risks in \[0, 1), length n. A record alone in its pattern gets 0.
+#' @return Risks in \[0, 1), a vector of length n. A record alone in its pattern gets 0.
 #' @references Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399, sec. 2 and 3.
 #' @examples
 #' radius_risk(c(10, 11, 12, 40), radius = 0.2)

@@ -18,11 +18,11 @@
 #' @param step_size Initial step size of the sampler; chosen by it if `NULL`.
 #' @param variables Names of variables to keep; all if `NULL`.
 #' @param cache_folder Folder for compiled programs, by content; none if `NULL`.
-#' @return An object of class `pyhybrid_fit`: a list with `draws` (one array (chains, draws, ...)
+#' @return An object of class `pyhybrid_fit`: a list with `draws` (one array of chains x draws x ...
 #'   per variable, in the order of the program), `log_lik` (matrix, all draws by records, chain by
-#'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the worst
-#'   over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (matrices
-#'   (chains, draws) `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
+#'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the
+#'   worst over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (chains
+#'   x draws matrices `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
 #'   `inv_metric`), `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
 #'   `log_lik` are confidential.
 #' @seealso [pyhybrid-conditions]

@@ -10,14 +10,14 @@
 #' @param log_lik Matrix, S draws in rows, stacked chain after chain, and n records in columns: the
 #'   UNWEIGHTED log-likelihood in nats, at draws from the posterior weighted by `alpha`. A record that
 #'   is not finite in any draw has an infinite mu.
-#' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`.
+#' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param chains Chains that the draws come from, at least 4 draws each.
 #' @param ess Effective number of draws, one or one for each record, instead of that of the chains.
 #' @param neighbor Whether to take the deviation without the record, too.
 #' @return A list with `by_record`, `neighbor_by_record`, `standard_error_by_record`,
-#'   `upper_by_record` (estimate plus two standard errors, the higher of both) and `pareto_k` of
-#'   the weights, each of length n; `overall` and its `standard_error`; `upper`, which is charged.
-#'   Confidential.
+#'   `upper_by_record` (estimate plus two standard errors, the higher of both) and `pareto_k` of the
+#'   weights, each a vector of length n; `overall` and its `standard_error`; `upper`, which is
+#'   charged. Confidential.
 #' @references Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37. Savitsky,
 #'   Williams, Hu (2022), JMLR 23:1-37, sec. 4. Geyer (1992), Statistical Science 7:473-483.
 #' @examples
@@ -141,8 +141,8 @@ effective_draws <- function(values, chains) {
 #' keeps to both. `compose_mu()` is the root of a sum of squares; `mu_of_release()` is mu of m released
 #' draws, mu sqrt(m), and twice that where a record is replaced.
 #'
-#' @param mu >= 0, finite; of a release the `upper` of [gaussian_mu()].
-#' @param epsilon >= 0, in nats.
+#' @param mu Finite and at least 0; of a release the `upper` of [gaussian_mu()].
+#' @param epsilon At least 0, in nats.
 #' @param delta In (0, 1); public, and below 1/n for n records.
 #' @param mus Each >= 0, of releases from the same data.
 #' @param n_draws_released Posterior draws released.

@@ -8,12 +8,12 @@
 #' scale 2/epsilon) must come from a vetted library, such as 'OpenDP' in the Python package:
 #' [stats::rexp()] is not fit for it.
 #'
-#' @param y Finite values within the bounds, length n.
+#' @param y Finite values within the bounds, a vector of length n.
 #' @param lower,upper Public bounds, part of the guarantee: given by the user, never read from the
 #'   data.
 #' @param n_bins Number of bins, >= 2, public.
 #' @param counts,noise Vectors of one number per bin.
-#' @return Counts or probabilities, length `n_bins`.
+#' @return Counts or probabilities, a vector of length `n_bins`.
 #' @references Hu, Williams, Savitsky (2025), supplement 1.
 #' @examples
 #' counts <- histogram_counts(c(0.1, 0.2, 0.9, 1), lower = 0, upper = 1, n_bins = 4)

@@ -9,11 +9,11 @@
 #' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
 #'   in nats, at draws from the posterior weighted by `alpha`. A record that is not finite in any
 #'   draw has an infinite loss.
-#' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`.
-#' @return A list with `by_record` (length n) and `by_draw` (length S), the largest `abs(L)` over
-#'   draws and over records; `quantiles` (n by 3) of `abs(L)` over the draws at `probabilities`; and
-#'   `pareto_k` (length n): above 0.7 the loss is unreliable, `-Inf` where the term does not move,
-#'   `Inf` where there are too few draws to tell. Confidential.
+#' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
+#' @return A list with `by_record` (vector of length n) and `by_draw` (vector of length S), the
+#'   largest `abs(L)` over draws and over records; `quantiles` (n by 3) of `abs(L)` over the draws
+#'   at `probabilities`; and `pareto_k` (vector of length n): above 0.7 the loss is unreliable,
+#'   `-Inf` where the term does not move, `Inf` where there are too few draws to tell. Confidential.
 #' @references Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432. Zhang, Stephens
 #'   (2009), Technometrics 51:316-325.
 #' @examples

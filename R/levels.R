@@ -20,8 +20,8 @@ places_of <- function(y, levels) {
   structure(places, levels = levels)
 }
 
-# Where the sampler looks first: the levels' shares at the intercept, and the bases in which prior and
-# information are diagonal; see pyhybrid/models/rough_levels.py.
+# Location and scale of the reparametrization, on which the posterior does not depend: the levels'
+# shares at the intercept, and the bases in which prior and information are diagonal; see pyhybrid/models/rough_levels.py.
 categorical_fit <- function(y, X, weights, own) {
   C <- own$n_levels
   K <- ncol(X)

@@ -12,12 +12,12 @@
 #'
 #' @param w Mask: a matrix with one row for each record and K columns (Gaussian); a vector, or a
 #'   matrix with one column for each level (mixture); a vector of codes (misclassification).
-#' @param x True values, or codes from 0, length n.
+#' @param x True values, or codes from 0, a vector of length n.
 #' @param variance Variance of a copy, above 0; for `masked_normal()` the variances of
-#'   p(X | Z, theta), length n.
+#'   p(X | Z, theta), a vector of length n.
 #' @param separation Distance a between centres, above 0.
 #' @param matrix Row x + 1 holds `P(W = 0, 1, ... | X = x)`.
-#' @param mean Means of p(X | Z, theta), length n.
+#' @param mean Means of p(X | Z, theta), a vector of length n.
 #' @param mask_variance Variance of a copy of the mask, above 0.
 #' @param prior,log_density Matrices n x levels: `P(X = x | Z, theta)` and `log p(w | x)`.
 #' @return A vector of log densities in nats; a list of `mean` and `variance`; a matrix of

@@ -10,12 +10,13 @@
 #' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
 #'   in nats, at draws from the posterior weighted by `alpha`. A record that is not finite in any
 #'   draw has an infinite range.
-#' @param alpha Record weights in \[0, 1\], length n; all 1 if `NULL`. A weight of 0 has range 0.
+#' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`. A weight of 0 has
+#'   range 0.
 #' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |g_{is} - \mathrm{median}\, g_i|} over
 #'   the records with a finite range and `L = quantile(T, q, type = 7)`, draws with `T > L` are
 #'   dropped whole.
-#' @return A list with `by_record` (length n), `overall`, `kept_draws` (logical, length S) and
-#'   `draw_quantile`. All but the last are functions of the confidential data.
+#' @return A list with `by_record` (vector of length n), `overall`, `kept_draws` (logical vector of
+#'   length S) and `draw_quantile`. All but the last are functions of the confidential data.
 #' @references Durfee, Rogers (2019), Practical differentially private top-k selection with
 #'   pay-what-you-get composition, NeurIPS. Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2.
 #' @examples
@@ -125,14 +126,14 @@ check_delta <- function(value) {
 #' draws: m (a + b), or 2 m (a + b) where a record is replaced; 2 M and 4 M for one cap M.
 #'
 #' @param log_lik Matrix, S draws by n records, unweighted, in nats.
-#' @param center c_i in nats, finite, length n: the record's log-likelihood at a frozen or released
-#'   parameter. 0 if `NULL`, which is [censor()].
-#' @param alpha Weights in \[0, 1\], length n; all 1 if `NULL`.
+#' @param center c_i in nats, finite, a vector of length n: the record's log-likelihood at a frozen
+#'   or released parameter. 0 if `NULL`, which is [censor()].
+#' @param alpha Weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param cap M in nats, above 0; or `c(a, b)`, none below 0 and one above.
 #' @param n_draws_released,relation As in [epsilon_of_range()].
 #' @param discrete_uncentered The outcome is discrete, so that f <= 0, and has no center: terms lie
 #'   in \[-a, 0\], and the range is a.
-#' @return A matrix of the shape of `log_lik`; a number.
+#' @return A matrix with the dimensions of `log_lik`; a number.
 #' @references Hu, Williams, Savitsky (2025), sec. 3, for a center of 0. Durfee, Rogers (2019).
 #' @examples
 #' center_and_censor(rbind(c(-5, -9)), center = c(-4.8, -6), cap = 0.5)

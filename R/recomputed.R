@@ -16,7 +16,7 @@
 #' @param weigh Function of the kept records, a vector of positions, that gives their weights, from
 #'   these records alone.
 #' @param n Number of records.
-#' @return A matrix of the shape of `log_lik`; a list as `weights`. Confidential.
+#' @return A matrix with the dimensions of `log_lik`; a list as `weights`. Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 3. Hu, Savitsky, Williams, Maximizing utility for
 #'   vector-weighted pseudo posterior mechanisms, alg. 1 and 2.
 #' @examples

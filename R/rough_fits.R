@@ -1,4 +1,4 @@
-# Where the sampler looks first, by program. Nothing here moves the posterior.
+# Location and scale of the reparametrization, by program; the posterior does not depend on them.
 
 # The hints that a program's data block names. `own` has the settings it reads (min_sd, n_components).
 rough_fit <- function(program, y, X, weights, offset, own) {

@@ -3,33 +3,34 @@
 #' Data of the Stan programs
 #'
 #' Outcome, design matrix, offset and weights as the programs in `stan/` read them: the same as the
-#' Python package hands over, one row per record. Rows are never dropped. The rough fit that tells the
-#' sampler where to look first (such as `information_root` and `score`) is R's own; it does not move the
-#' posterior.
+#' Python package hands over, one row per record. Rows are never dropped. The rough fit, location
+#' and scale of the reparametrization (such as `information_root` and `score`), is R's own; the
+#' posterior does not depend on it.
 #'
 #' @param formula As in [stats::glm()]: outcome, then predictors; an [offset()][stats::offset()] is
-#'   added to the linear predictor. Text columns count as factors whose levels are sorted by code point,
-#'   as in the Python package.
+#'   added to the linear predictor. Text columns count as factors whose levels are sorted by code
+#'   point, as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
-#' @param weights Record weights alpha in \[0, 1\], length n; all 1 if `NULL`.
-#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` text, factors, logicals and
-#'   numbers, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
+#' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
+#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` text,
+#'   factors, logicals and numbers, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
-#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"published"` for the others. Not for
-#'   `"beta"` and `"normal_mixture"`.
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"published"` for the others. Not
+#'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
 #' @param levels Of `"categorical"`: all values of the outcome, in their order; if `NULL` those of the
 #'   factor, else those that are there, sorted.
-#' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is without
-#'   a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal programs.
+#' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is
+#'   without a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal
+#'   programs.
 #' @param edge Of the beta programs: outcomes nearer to an end are moved to this distance from it, on
 #'   the unit scale.
 #' @param transform,unit,min_sd Of the normal programs: the likelihood is that of the transform
-#'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd` is
-#'   the lower end of the prior of the standard deviation.
+#'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
+#'   is the lower end of the prior of the standard deviation.
 #' @param n_components Of `"normal_mixture"`: number of components.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples

@@ -18,8 +18,10 @@
 #' @param transform `"linear"`, `"reciprocal"`, `"threshold"`, `"logistic"` or `"softmax"`.
 #' @param draw_quantile As in [lipschitz_bounds()]: draws above this quantile are not used.
 #' @param threshold f* in nats, above 0; required by, and only by, `transform = "threshold"`.
-#' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, length n; infinity allowed.
-#' @return Weights in \[0, 1\], length n; exactly 0 where the record is unbounded. Confidential.
+#' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n; infinity
+#'   allowed.
+#' @return Weights in \[0, 1\], a vector of length n; exactly 0 where the record is unbounded.
+#'   Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 3 and assumption 2.
 #' @examples
 #' lipschitz_weights(rbind(c(-1, -2, -3)))
@@ -69,9 +71,9 @@ transforms <- list(
 #' Count weights
 #'
 #' clip(scale (1 - risk) + shift, 0, 1), with the risk of [radius_risk()] or [pairwise_risk()].
-#' @param risk Risks in \[0, 1\], length n.
+#' @param risk Risks in \[0, 1\], a vector of length n.
 #' @param scale,shift c and g, finite.
-#' @return Weights in \[0, 1\], length n. Confidential.
+#' @return Weights in \[0, 1\], a vector of length n. Confidential.
 #' @references Hu, Savitsky, Williams (2022), sec. 2 and 3.
 #' @examples
 #' count_weights(radius_risk(c(10, 11, 12, 40)))
@@ -108,10 +110,10 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #' Truncated weights (Weighted-M, Weighted-e)
 #'
 #' Sets alpha_i to 0 where alpha_i f_i > cap.
-#' @param alpha Weights in \[0, 1\], length n.
-#' @param lipschitz f_i of the UNWEIGHTED fit in nats, length n; infinity allowed.
+#' @param alpha Weights in \[0, 1\], a vector of length n.
+#' @param lipschitz f_i of the UNWEIGHTED fit in nats, a vector of length n; infinity allowed.
 #' @param cap M in nats, above 0; epsilon / 2 for one released draw.
-#' @return Weights, length n. Confidential.
+#' @return Weights, a vector of length n. Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 4.4; Hu, Williams, Savitsky (2025), sec. 2.2.
 #' @examples
 #' truncate_weights(c(1, 0.5), c(3, 10), cap = 3.5)
@@ -128,11 +130,11 @@ truncate_weights <- function(alpha, lipschitz, cap) {
 #' clip(k alpha_i D / D_i, 0, 1): raises the weight of records whose by-record bound leaves slack
 #' below the overall bound. D_i is per RECORD, not per draw. A weight of 0 stays 0; a weighted
 #' record whose bound is 0 goes to 1. Refit with the result.
-#' @param alpha Weights of the fit, in \[0, 1\], length n.
-#' @param by_record Bounds D_i of the alpha-weighted fit in nats, finite, length n.
+#' @param alpha Weights of the fit, in \[0, 1\], a vector of length n.
+#' @param by_record Bounds D_i of the alpha-weighted fit in nats, finite, a vector of length n.
 #' @param k In (0, 1\]; holds the refitted bound down.
 #' @param bound Overall bound of the same fit; the largest `by_record` if `NULL`.
-#' @return Weights, length n. Confidential.
+#' @return Weights, a vector of length n. Confidential.
 #' @references Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior
 #'   mechanisms, eq. 2.1 and alg. 1.
 #' @examples
@@ -158,9 +160,9 @@ reweight <- function(alpha, by_record, k = 0.95, bound = NULL) {
 #' max(-cap, min(cap, alpha_i f_si)). A weight of 0 gives 0; an infinite f_si gives -cap or cap; a
 #' missing one (a density that cannot be evaluated) gives -cap, as a likelihood of 0 would.
 #' @param log_lik Matrix, S draws by n records, unweighted, in nats.
-#' @param alpha Weights in \[0, 1\], length n; all 1 if `NULL`.
+#' @param alpha Weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param cap M in nats, above 0: the strict Lipschitz bound.
-#' @return A matrix of the shape of `log_lik`.
+#' @return A matrix with the dimensions of `log_lik`.
 #' @references Hu, Williams, Savitsky (2025), sec. 3.
 #' @examples
 #' censor(rbind(c(-1, -9)), cap = 2.5)

@@ -21,6 +21,20 @@ test_that("charges must be charges", {
   expect_error(compose(list(3)), "charges must be a list", class = "pyhybrid_invalid_input")
 })
 
+test_that("confint gives the same intervals in the form of stats", {
+  estimates <- cbind(a = c(1.0, 1.2, 0.9), b = c(3, 5, 4))
+  both <- combine_multiple_imputation(estimates, estimates / 20)
+  limits <- confint(both, level = 0.9)
+  expect_equal(dimnames(limits), list(c("a", "b"), c("5 %", "95 %")))
+  expect_equal(unname(t(limits)), unname(interval(both, 0.9)))
+  expect_equal(confint(both, "b"), confint(both)["b", , drop = FALSE])
+  expect_equal(confint(both, 2), confint(both, "b"))
+  one <- combine_multiple_imputation(estimates[, "a"], estimates[, "a"] / 20)
+  expect_equal(unname(confint(one)[1, ]), unname(confint(both, "a")[1, ]))
+  expect_equal(colnames(confint(one)), c("2.5 %", "97.5 %"))
+  expect_error(confint(both, "c"), "names or numbers of estimates (a, b): found c", fixed = TRUE)
+})
+
 test_that("the interval is a t interval", {
   one <- combine_multiple_imputation(c(1, 1.2, 0.9), c(0.04, 0.05, 0.04))
   half <- stats::qt(0.95, one$df) * sqrt(one$variance)
