@@ -11,7 +11,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import row_label
 from pyhybrid.privacy.units import Units
 
-__all__ = ["read_units"]
+__all__ = ["check_rows_per_unit", "read_units"]
 
 
 def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> Units:
@@ -38,3 +38,19 @@ def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> 
             "whose row it is must be known"
         )
     return Units(column=column, of=codes.astype(np.intp))
+
+
+def check_rows_per_unit(
+    table: pd.DataFrame, column: str | None, rows: int | None, synthesized: Sequence[str]
+) -> None:
+    """Raise InvalidInput if a unit has more rows than the noise is made for; `rows` is public."""
+    if column is None or rows is None:
+        return
+    units = read_units(table, column, synthesized)
+    beyond = pd.Series(units.of).groupby(units.of).cumcount() >= rows
+    if beyond.any():
+        label = row_label(table.index, int(np.flatnonzero(beyond)[0]))
+        raise InvalidInput(
+            f"units must have at most rows_per_unit={rows} rows: {label} is one more of its "
+            f"{column!r}; keep as many by a rule that looks at one unit alone"
+        )

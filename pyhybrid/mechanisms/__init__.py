@@ -11,6 +11,7 @@ Truncated          another's, 0 beyond a cap        asymptotic local, contracts 
 Censored           another's, terms clipped at M    strict, given record-indexed weights
 GivenWeights       handed in by the user            asymptotic local
 PerturbedHistogram no model: noisy counts in bins   strict
+NoisyMarginals     no Stan: noisy two-way tables    strict
 ================== ================================ ==========================================
 """
 
@@ -23,6 +24,7 @@ from pyhybrid.mechanisms.censored import Censored
 from pyhybrid.mechanisms.count_weighted import CountWeighted
 from pyhybrid.mechanisms.given_weights import GivenWeights
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.scalar_weighted import ScalarWeighted
 from pyhybrid.mechanisms.truncated import Truncated
@@ -35,6 +37,7 @@ __all__ = [
     "CountWeighted",
     "GivenWeights",
     "LipschitzWeighted",
+    "NoisyMarginals",
     "PerturbedHistogram",
     "PseudoPosteriorMechanism",
     "ScalarWeighted",

@@ -26,11 +26,13 @@ _STEPS = 64  # of one unit in the last place each; one or two are enough
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseProvenance:
-    """What made the noise of a release without a model: library, its version, distribution."""
+    """What made the noise of a release without chains: library, its version, distribution, and
+    what counts it was added to ("histogram" or "tables")."""
 
     library: str
     version: str
     noise: str
+    counts: str = "histogram"
 
 
 def load_opendp() -> ModuleType:

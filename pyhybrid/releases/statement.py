@@ -17,6 +17,10 @@ from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = ["privacy_statement"]
 
+_DRAWN_FROM = {
+    "histogram": "a histogram with noise on its counts",
+    "tables": "a log-linear model fitted to tables with noise on their counts",
+}
 _RELATION = {
     "remove": "differ in the presence of {}",
     "replace": "differ in the values of {}",
@@ -60,20 +64,38 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
         if charge.n_synthetic == 1
         else f"{charge.n_synthetic} synthetic data sets"
     )
-    from_noise = isinstance(release.provenance, NoiseProvenance)
-    drawn_from = "a histogram with noise on its counts" if from_noise else "a Bayesian model"
+    p = release.provenance
+    from_noise = isinstance(p, NoiseProvenance)
+    from_tables = isinstance(p, NoiseProvenance) and p.counts == "tables"
+    drawn_from = _DRAWN_FROM[p.counts] if isinstance(p, NoiseProvenance) else "a Bayesian model"
     # A line break in a name could forge a heading.
     columns = " ".join(", ".join(release.synthesized).split())
     several = len(release.synthesized) > 1
     replaced = f"column{'s' if several else ''} {columns}", "were" if several else "was"
     together = "" if charge.n_synthetic == 1 else " together"
+    source = _source_of_tables(release) if from_tables else _source(charge, from_noise=from_noise)
     return (
         f"**{charge.cost}** for {sets}{together}; "
         f"kind: **{charge.kind}**; "
         f"neighbor relation: **{charge.relation} {charge.protected}**; "
         f"mechanism: {charge.mechanism}.\n\n"
         f"The {replaced[0]} of {n_records} records {replaced[1]} replaced by values "
-        f"drawn from {drawn_from}. {_source(charge, from_noise=from_noise)}"
+        f"drawn from {drawn_from}. {source}"
+    )
+
+
+def _source_of_tables(release: ReleaseRecord) -> str:
+    """What several sets from one measurement show, and how inferences from them are combined."""
+    one = (
+        "Drawing from a model that was fitted to noisy tables is post-processing: any number of "
+        "sets costs no more than one."
+    )
+    if not release.settings.get("noise_aware"):
+        return f"{one} All sets share one fit: they do not show how the noise varies."
+    return (
+        f"{one} Each set has effects of its own from their posterior, which holds the noise as "
+        "well as the sampling of the records: estimates from 20 sets or more are combined by the "
+        'rule "noise_aware".'
     )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "combine_fully_synthetic",
     "combine_multiple_imputation",
     "combine_nested",
+    "combine_noise_aware",
     "combine_partially_synthetic",
 ]
 
@@ -43,7 +44,7 @@ class Combined:
         b, variance of the point estimates between sets (of nest means for nested rules), and the
         mean of the variances.
     adjusted : ndarray of bool
-        True where T was negative and the rule's fix replaced it.
+        True where T was negative, or below its least value, and the rule's fix replaced it.
     rule : str
         Name of the rule.
     """
@@ -127,6 +128,38 @@ def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float
         within=within,
         adjusted=adjusted,
         rule="fully synthetic",
+    )
+
+
+def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
+    r"""Sets drawn from a posterior that holds the noise of a private release: T = (1 + 1/m) b - v.
+
+    The rule of [RRR03], but T is at least (1 + 1/m) v: a posterior given noisy statistics is no
+    narrower than the sampling of the records alone. With it b >= 2 v, and
+    nu = (m-1)(1 - v/((1 + 1/m) b))^2 is at least (m-1)/4, so that a small m gives wide intervals
+    and not absurd ones.
+
+    Parameters and errors as in `combine_partially_synthetic`.
+
+    References
+    ----------
+    [RRR03]; Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with
+    differentially private synthetic data, AISTATS.
+    """
+    q, v = _checked(estimates, variances, ndim=1, rule="noise aware")
+    m = q.shape[0]
+    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
+    least = 2 * within
+    adjusted = between < least
+    spread = (1 + 1 / m) * np.maximum(between, least)
+    return Combined(
+        estimate=q.mean(axis=0),
+        variance=np.where(adjusted, (1 + 1 / m) * within, spread - within),
+        df=(m - 1) * np.where(spread > 0, (1 - _ratio(within, spread)) ** 2, 1.0),
+        between=between,
+        within=within,
+        adjusted=adjusted,
+        rule="noise aware",
     )
 
 

@@ -17,6 +17,7 @@ from pyhybrid.measures.arrays.combining import (
     combine_fully_synthetic,
     combine_multiple_imputation,
     combine_nested,
+    combine_noise_aware,
     combine_partially_synthetic,
 )
 
@@ -28,6 +29,7 @@ NESTED = "nested"
 RULES: dict[str, Callable[..., Combined]] = {
     "partially_synthetic": combine_partially_synthetic,
     "fully_synthetic": combine_fully_synthetic,
+    "noise_aware": combine_noise_aware,
     "multiple_imputation": combine_multiple_imputation,
     NESTED: combine_nested,
 }
@@ -88,9 +90,11 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
         Each a result of statsmodels, or anything with `params` and `bse`; or a pair (estimate,
         variance) of numbers or of vectors of one length. For ``rule="nested"`` a sequence of m
         such sequences, one per imputation, each of the same length r.
-    rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "nested"}
-        [R03] for data of which some columns are synthesized; [RRR03] for data of which all are
-        and whose records are fresh; Rubin's rules for imputed missing values; [R04] for both,
+    rule : str
+        "partially_synthetic" [R03] for data of which some columns are synthesized;
+        "fully_synthetic" [RRR03] for data of which all are and whose records are fresh;
+        "noise_aware" for sets of `NoisyMarginals`, however many of their columns are synthesized;
+        "multiple_imputation", Rubin's rules, for imputed missing values; "nested" [R04] for both,
         each of m imputations synthesized r times.
     size_ratio : float, default 1
         See `pyhybrid.combine_fully_synthetic`; for that rule only.

@@ -1,0 +1,9 @@
+"""What `NoisyMarginals` is made of.
+
+============ ======================================================================
+domain       public levels, bins and missing values of a column
+predictors   how records are shared out over the cells of predictors
+log_linear   one column's noise-aware model: its posterior given noisy tables
+chain        all columns, one after the other
+============ ======================================================================
+"""

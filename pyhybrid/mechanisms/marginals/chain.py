@@ -1,0 +1,180 @@
+"""Columns one after the other, each given public columns and those before it, from noisy tables.
+
+The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one log-linear model for each factor. The
+first has public predictors only, whose rows are known. A later one has predictors whose true values
+are confidential: its tables are held against rows simulated from the models before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import (
+    Effects,
+    LogLinear,
+    Prior,
+    fit_log_linear,
+    probabilities,
+)
+from pyhybrid.mechanisms.marginals.predictors import Predictor, Rows, of_cells, of_nothing, stacked
+from pyhybrid.randomness import Streams
+
+__all__ = ["Chain", "Link", "fit_chain", "predictors_of"]
+
+_SIMULATED = 20_000  # rows, at least, that the tables of later columns are held against
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """One column's model.
+
+    Attributes
+    ----------
+    column : str
+    reads : tuple of str
+        Predictors: public columns, and columns before it.
+    model : LogLinear
+    """
+
+    column: str
+    reads: tuple[str, ...]
+    model: LogLinear
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """Models of all columns, in their order: functions of noisy tables and public columns.
+
+    Attributes
+    ----------
+    links : tuple of Link
+    domain : mapping of str to ColumnDomain
+        Of the synthesized columns.
+    public : mapping of str to Predictor
+        Public predictors of the n records.
+    n : int
+    """
+
+    links: tuple[Link, ...]
+    domain: Mapping[str, ColumnDomain]
+    public: Mapping[str, Predictor]
+    n: int
+
+    def simulate(
+        self, random: Streams, name: str, draws: Mapping[str, Effects] | None = None
+    ) -> dict[str, IntArray]:
+        """Cells of every column for the n records, shape (n,) each.
+
+        `draws` are effects by column; the modes if omitted.
+        """
+        made: dict[str, IntArray] = {}
+        for link in self.links:
+            effects = link.model.mode if draws is None else draws[link.column]
+            own = predictors_of(link.reads, self.public, made, self.domain, self.n)
+            rng = random.generator(f"{name}/{link.column}")
+            made[link.column] = _drawn(effects, stacked(own), rng)
+        return made
+
+    def sample(self, n: int, random: Streams) -> list[dict[str, Effects]]:
+        """n draws of the effects of all columns."""
+        each = {
+            link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
+            for link in self.links
+        }
+        return [{column: drawn[place] for column, drawn in each.items()} for place in range(n)]
+
+
+def predictors_of(
+    reads: Sequence[str],
+    public: Mapping[str, Predictor],
+    places: Mapping[str, IntArray],
+    domain: Mapping[str, ColumnDomain],
+    n: int,
+) -> list[Predictor]:
+    """Predictors of a column: public ones, and others whose cells `places` holds."""
+    found = [
+        public[name]
+        if name in public
+        else of_cells(
+            name, places[name], domain[name].n_cells, domain[name].positions, synthesized=True
+        )
+        for name in reads
+    ]
+    return found or [of_nothing(n)]
+
+
+def _drawn(effects: Effects, rows: Rows, rng: np.random.Generator) -> IntArray:
+    """A cell for each record, shape (n,)."""
+    below = probabilities(effects, rows.cells).cumsum(axis=1)
+    at = rng.random(rows.of_record.size)
+    drawn = np.zeros(at.size, dtype=np.int64)
+    for cell in range(below.shape[1] - 1):
+        drawn += at > below[rows.of_record, cell]
+    return drawn
+
+
+def fit_chain(
+    noisy: Sequence[Sequence[FloatArray]],
+    *,
+    variance: float,
+    order: Mapping[str, tuple[str, ...]],
+    domain: Mapping[str, ColumnDomain],
+    public: Mapping[str, Predictor],
+    n: int,
+    random: Streams,
+) -> Chain:
+    """Fit the columns in their order.
+
+    Parameters
+    ----------
+    noisy : sequence of sequences of ndarray, shape (K, L_j) each
+        For each column its tables with each of its predictors.
+    variance : float
+        Of the noise of a cell.
+    order : mapping of str to tuple of str
+        Predictors of each column.
+    domain, public, n
+        See `Chain`.
+    random : Streams
+    """
+    copies = max(1, math.ceil(_SIMULATED / n))
+    chain = Chain(links=(), domain=domain, public=public, n=n)
+    for tables, (column, reads) in zip(noisy, order.items(), strict=True):
+        rng = random.generator(f"fit/{column}")
+        own, share = _rows(chain, reads, copies, random, column)
+        first = predictors_of(reads, public, own[0], domain, n)
+        rows = [stacked(predictors_of(reads, public, places, domain, n)) for places in own]
+        model = fit_log_linear(
+            np.hstack(tables),
+            variance=variance,
+            cells=sparse.csr_array(sparse.vstack([each.cells for each in rows], format="csr")),
+            times=np.concatenate([each.times for each in rows]) * share,
+            prior=Prior(
+                of_outcome=domain[column].positions,
+                of_predictors=[each.positions for each in first],
+            ),
+            unknown=[each.synthesized for each in first],
+            rng=rng,
+        )
+        link = Link(column=column, reads=tuple(reads), model=model)
+        chain = Chain(links=(*chain.links, link), domain=domain, public=public, n=n)
+    return chain
+
+
+def _rows(
+    chain: Chain, reads: Sequence[str], copies: int, random: Streams, column: str
+) -> tuple[list[dict[str, IntArray]], float]:
+    """Simulated cells of the columns before, and the weight of each record of a simulation."""
+    if all(name in chain.public for name in reads):
+        return [{}], 1.0
+    made = [chain.simulate(random, f"fit/{column}/rows {copy}") for copy in range(copies)]
+    return made, 1 / copies

@@ -1,0 +1,325 @@
+"""The public domain of a column: levels, bins and a cell for missing values, declared beforehand.
+
+A domain that is read from the confidential column would be a function of its records that no
+epsilon covers. It comes from a codebook, from a law, or from a reference table that is public.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.levels import check_levels_given, outcome_levels
+from pyhybrid.models.regression import in_dtype_of
+from pyhybrid.models.tables import row_label
+
+__all__ = ["ColumnDomain", "reference_domain"]
+
+IntArray = npt.NDArray[np.int64]
+_LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
+_ROUNDING = 1e-9  # of an edge given in steps
+_FEW = 10  # numbers of a reference with at most so many values are levels
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnDomain:
+    """Values that a column can hold, public, cut into cells: levels first, then bins, then missing.
+
+    A value that is one of the levels is in that level's cell, also where it lies in a bin: zero
+    incomes beside bins of incomes. All else must lie in a bin.
+
+    Parameters
+    ----------
+    levels : sequence
+        Single values: texts, numbers, logicals.
+    bins : sequence of float
+        Ascending edges of bins, at least two. Bins are closed on the left and open on the right,
+        the last one closed on both sides.
+    step : float, optional
+        Numbers drawn within a bin are multiples of it: 1 for whole numbers (also the default for a
+        column of an integer dtype), 100 for amounts given in hundreds.
+    missing : bool, default False
+        Missing values are a cell of their own. Otherwise they are refused.
+    ordered : bool, default False
+        The levels are in their order; neighboring ones are then expected to be alike. Bins are
+        in any case.
+
+    Raises
+    ------
+    InvalidInput
+        For levels that occur twice, edges that do not ascend, or no cells.
+
+    Examples
+    --------
+    >>> ColumnDomain(levels=(0,), bins=(1, 10_000, 50_000, 1_000_000), step=100).n_cells
+    4
+    """
+
+    levels: tuple[Any, ...] = ()
+    bins: tuple[float, ...] = ()
+    step: float | None = None
+    missing: bool = False
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
+            raise InvalidInput(f"levels must be a tuple: found {type(self.levels).__name__}")
+        object.__setattr__(self, "levels", check_levels_given(self.levels, len(self.levels)))
+        if isinstance(self.bins, str) or not isinstance(self.bins, (Sequence, np.ndarray)):
+            raise InvalidInput(f"bins must be edges in a tuple: found {type(self.bins).__name__}")
+        edges = tuple(check_finite(edge, "an edge of bins") for edge in self.bins)
+        if len(edges) == 1 or any(b <= a for a, b in itertools.pairwise(edges)):
+            raise InvalidInput("bins must be two edges or more that ascend")
+        object.__setattr__(self, "bins", edges)
+        check_flag(self.missing, "missing")
+        check_flag(self.ordered, "ordered")
+        if self.step is not None:
+            check_positive(self.step, "step")
+        if self.n_cells < 2:
+            raise InvalidInput(
+                f"a domain must have two cells or more: found {self.n_cells}; a column of one "
+                "value is no secret, and need not be synthesized"
+            )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells K."""
+        return len(self.levels) + max(0, len(self.bins) - 1) + self.missing
+
+    @property
+    def positions(self) -> FloatArray:
+        """Place of each cell on the scale of ordered ones, 0 .. 1, shape (K,); NaN if it has none.
+
+        Neighbors are as far apart as any others: by rank, not by value.
+        """
+        at = np.full(self.n_cells, np.nan)
+        n_bins, first = max(0, len(self.bins) - 1), len(self.levels)
+        if n_bins:
+            at[first : first + n_bins] = np.linspace(0, 1, n_bins) if n_bins > 1 else 0.5
+        elif self.ordered:
+            at[:first] = np.linspace(0, 1, first)
+        return at
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types; what is not given is left out."""
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {k: v for k, v in shown.items() if v not in ([], None, False)}
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> ColumnDomain:
+        """Inverse of `as_dict`; a list stands for its levels."""
+        if isinstance(fields, ColumnDomain):
+            return fields
+        if isinstance(fields, (list, tuple)):
+            return cls(levels=tuple(fields))
+        known = set(cls.__dataclass_fields__)
+        if not isinstance(fields, Mapping) or not set(fields) <= known:
+            raise InvalidInput(
+                f"a domain must be levels, or have the keys {', '.join(sorted(known))}"
+            )
+        tuples = {k: tuple(fields[k]) for k in ("levels", "bins") if k in fields}
+        return cls(**{**fields, **tuples})
+
+    def places(self, values: pd.Series) -> IntArray:
+        """Cell of each record, shape (n,).
+
+        Raises
+        ------
+        InvalidInput
+            For a value outside of the domain; names the column and the first row, not the value.
+        """
+        name, place = str(values.name), np.full(len(values), -1, dtype=np.int64)
+        absent = values.isna().to_numpy()
+        present = values[~absent]
+        own = self._places_of_numbers(present) if self.bins else self._places_of_levels(present)
+        place[~absent] = own
+        if self.missing:
+            place[absent] = self.n_cells - 1
+        wrong = np.flatnonzero(place < 0)
+        if wrong.size:
+            row = row_label(values.index, int(wrong[0]))
+            if absent[wrong[0]]:
+                raise InvalidInput(
+                    f"column {name!r} must not be missing: {row} is; declare missing=True in its "
+                    "domain, which makes missing values a cell of their own"
+                )
+            raise InvalidInput(
+                f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
+                "of the guarantee, so declare all that can occur, or change such values by a rule "
+                "that does not look at the others"
+            )
+        return place
+
+    def _places_of_numbers(self, present: pd.Series) -> IntArray:
+        _check_numeric(present)
+        y = present.to_numpy(dtype=np.float64)
+        place = np.searchsorted(np.array(self.bins), y, side="right") - 1
+        place = np.where(y == self.bins[-1], len(self.bins) - 2, place)
+        place = np.where((y >= self.bins[0]) & (y <= self.bins[-1]), place + len(self.levels), -1)
+        for cell, level in enumerate(self.levels):
+            place[y == check_finite(level, f"a level of {present.name!r}, which has bins,")] = cell
+        return place.astype(np.int64)
+
+    def _places_of_levels(self, present: pd.Series) -> IntArray:
+        if not len(present):
+            return np.empty(0, dtype=np.int64)
+        known = outcome_levels(present, str(present.name), self.levels).values
+        dtype = present.dtype
+        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+            own, index = pd.Index(present, dtype=np.float64), pd.Index(known, dtype=np.float64)
+        else:
+            own, index = pd.Index(present.astype(object)), pd.Index(known, dtype=object)
+        return np.asarray(index.get_indexer(own), dtype=np.int64)
+
+    def values(self, places: IntArray, rng: np.random.Generator, like: pd.Series) -> pd.Series:
+        """A column in the dtype of `like`: levels, numbers drawn uniformly within bins, missing.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (n,)
+            Cells.
+        like : Series, length n
+            For index, name, dtype and the marker of missing values.
+        """
+        absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
+        if self.bins:
+            numbers = self._numbers(np.where(absent, 0, places), rng, like)
+            if not absent.any():
+                return in_dtype_of(numbers, like)
+            numbers_or_none = pd.Series(numbers, index=like.index, name=like.name)
+            return _with_missing(numbers_or_none, absent, like)
+        present, known = like[like.notna()], self.levels
+        if len(present):
+            known = outcome_levels(present, str(like.name), self.levels).values
+        column = np.empty(len(known), dtype=object)
+        column[:] = known
+        drawn: pd.Series = pd.Series(
+            column[np.where(absent, 0, places)], index=like.index, name=like.name
+        )
+        return _with_missing(drawn, absent, like) if absent.any() else drawn.astype(like.dtype)
+
+    def _numbers(self, places: IntArray, rng: np.random.Generator, like: pd.Series) -> FloatArray:
+        edges: FloatArray = np.array(self.bins, dtype=np.float64)
+        n_levels = len(self.levels)
+        numbers: FloatArray
+        bins = np.clip(places - n_levels, 0, edges.size - 2)
+        step = self.step or (1.0 if pd.api.types.is_integer_dtype(like.dtype) else None)
+        if step is None:
+            numbers = rng.uniform(edges[bins], edges[bins + 1])
+        else:
+            whole = self._multiples(bins, rng, step, str(like.name))
+            numbers = np.asarray(whole * step, dtype=np.float64)
+        if n_levels:
+            points = np.array(self.levels, dtype=np.float64)
+            numbers = np.where(places < n_levels, points[np.minimum(places, n_levels - 1)], numbers)
+        return np.asarray(numbers, dtype=np.float64)
+
+    def _multiples(
+        self, bins: IntArray, rng: np.random.Generator, step: float, name: str
+    ) -> IntArray:
+        """Multiples of `step`, uniform within bins [a, b), the last one [a, b], but for levels."""
+        edges = np.array(self.bins) / step
+        if np.abs(edges).max() > _LARGEST_WHOLE:
+            raise InvalidInput(
+                f"bins of {name!r} must lie within {_LARGEST_WHOLE} steps of {step:g} from 0"
+            )
+        first = np.ceil(edges - _ROUNDING).astype(np.int64)
+        past = first[1:].copy()
+        past[-1] = np.floor(edges[-1] + _ROUNDING) + 1
+        points = np.array(self.levels, dtype=np.float64) / step
+        points = np.sort(points[np.abs(points - np.rint(points)) < _ROUNDING])
+        held = np.array(
+            [np.sum((a <= points) & (points < b)) for a, b in zip(first[:-1], past, strict=True)]
+        )
+        empty = np.flatnonzero(past - first[:-1] - held <= 0)
+        if empty.size:
+            raise InvalidInput(
+                f"each bin of {name!r} must hold a multiple of its step {step:g} that is no level: "
+                f"bin {empty[0] + 1} holds none"
+            )
+        drawn: IntArray = rng.integers(first[bins], (past - held)[bins])
+        for point in np.rint(points).astype(np.int64):  # ascending: each level is stepped over
+            drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
+        return drawn
+
+
+def _check_numeric(present: pd.Series) -> None:
+    dtype = present.dtype
+    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    if not number or pd.api.types.is_complex_dtype(dtype):
+        raise InvalidInput(f"column {present.name!r} must be numeric to have bins: found {dtype}")
+
+
+def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
+    """`drawn` with missing values as `like` marks them, in its dtype."""
+    marker = like[like.isna()].iloc[0] if like.dtype == object and like.isna().any() else None
+    whole: pd.Series = drawn.astype(object)
+    whole[absent] = marker
+    plain = not pd.api.types.is_extension_array_dtype(like.dtype)
+    if plain and pd.api.types.is_numeric_dtype(like.dtype):
+        whole = whole.astype(np.float64)
+    return whole.astype(like.dtype)
+
+
+def reference_domain(
+    reference: pd.DataFrame, columns: Sequence[str], *, n_bins: int = 12
+) -> dict[str, ColumnDomain]:
+    """Domains of columns as a public reference table has them: levels that occur, bins by quantile.
+
+    Parameters
+    ----------
+    reference : DataFrame
+        Public, or of an earlier release. Never the table that is to be released: its domain is a
+        function of its records, and no charge covers it.
+    columns : sequence of str
+    n_bins : int, default 12
+        Of numbers with more than 10 values; fewer where quantiles coincide. A value that at least
+        one record in `n_bins` holds, 0 in most amounts, is a level beside the bins.
+
+    Returns
+    -------
+    dict of str to ColumnDomain
+        For `NoisyMarginals(domain=...)`; check that it holds all that can occur, and widen its ends
+        (`dataclasses.replace`) where it does not: a value outside is refused.
+    """
+    check_count(n_bins, "n_bins", at_least=2)
+    found = {}
+    for name in columns:
+        if name not in reference.columns:
+            raise InvalidInput(f"reference must have the column {name!r}: it has not")
+        found[name] = _domain_of(reference[name], n_bins)
+    return found
+
+
+def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
+    present, absent = values.dropna(), bool(values.isna().any())
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ColumnDomain(
+            levels=tuple(dtype.categories.tolist()), missing=absent, ordered=bool(dtype.ordered)
+        )
+    number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    levels = sorted(present.unique().tolist(), key=str) if not number else np.unique(present)
+    if not number or len(levels) <= _FEW:
+        plain = tuple(own.item() if isinstance(own, np.generic) else own for own in levels)
+        return ColumnDomain(levels=plain, missing=absent)
+    y = present.to_numpy(dtype=np.float64)
+    held, times = np.unique(y, return_counts=True)
+    masses = held[times * n_bins >= y.size]
+    whole = bool((y % 1 == 0).all())
+    cuts = np.quantile(y[~np.isin(y, masses)], np.linspace(0, 1, n_bins + 1))
+    edges = np.unique(np.floor(cuts) if whole else cuts)
+    return ColumnDomain(
+        levels=tuple(masses.tolist()),
+        bins=tuple(edges.tolist()),
+        step=1 if whole else None,
+        missing=absent,
+    )

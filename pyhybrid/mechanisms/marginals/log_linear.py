@@ -1,0 +1,364 @@
+r"""Noise-aware log-linear model: the posterior of its effects given noisy tables.
+
+A record with shares z (L,) in the cells of its predictors has the outcome k with probability
+
+.. math:: p(k \mid z) \propto \exp(a_k + \textstyle\sum_l \theta_{kl} z_l),
+
+whose sufficient statistics are the tables themselves, :math:`s_{kl} = \sum_i 1\{y_i = k\} z_{il}`.
+Given the predictors they have mean :math:`\mu(\theta)` and covariance :math:`V(\theta)`, the Fisher
+information, and are close to normal. With noise of variance :math:`\sigma^2` on each cell,
+
+.. math:: \tilde s \mid \theta \approx N(\mu(\theta),\ V(\theta) + \sigma^2 I),
+
+so that both the sampling of the records and the noise are in the posterior (NAPSU-MQ). Effects have
+the prior N(0, tau_j^2) with a scale for each predictor, tau_j ~ half-Cauchy(0, 0.5): effects that
+the noise drowns shrink to 0. Neighbors on an ordered scale have correlated effects. The mode, at
+scales that maximize the approximate marginal likelihood, is found by Gauss-Newton steps
+(:math:`\partial \mu / \partial \theta = V`); there the likelihood is taken as normal, and draws of
+effects and scales together come from a Gibbs sampler.
+
+Only the noisy tables and public predictors come in: whatever is done here is post-processing.
+
+References
+----------
+Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private
+synthetic data, AISTATS. MacKay (1992), Bayesian interpolation, Neural Computation 4:415-447.
+Makalic, Schmidt (2016), A simple sampler for the horseshoe estimator, IEEE Signal Processing
+Letters 23:179-182 (the half-Cauchy by an inverse gamma auxiliary).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from pyhybrid.checks import FloatArray
+
+__all__ = ["Effects", "LogLinear", "Prior", "fit_log_linear", "probabilities"]
+
+_ITERATIONS = 40
+_ROWS = 8000  # of the Fisher information; the mean is over all rows
+_SD_OF_INTERCEPT = 5.0
+_SCALES = (0.01, 3.0)  # of tau: ends
+_START, _CLOSE = 0.3, 0.03
+_SCALE = 0.5  # of the half-Cauchy prior of tau
+_SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
+    (30, 5),
+    (5, 1),
+    800,
+)  # of the sampler: before, and for each draw
+_OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prior:
+    """Correlation of effects, and which of them share a scale.
+
+    Attributes
+    ----------
+    of_outcome : ndarray, shape (K,)
+        Positions of the outcome's cells, see `ColumnDomain.positions`.
+    of_predictors : sequence of ndarray, shape (L_j,) each
+        The same of each predictor's.
+    """
+
+    of_outcome: FloatArray
+    of_predictors: Sequence[FloatArray]
+
+    @functools.cached_property
+    def ends(self) -> IntArray:
+        """First column of each predictor, and the number of columns L, shape (J + 1,)."""
+        return np.cumsum([0, *(each.size for each in self.of_predictors)])
+
+    @functools.cached_property
+    def _inverses(self) -> tuple[FloatArray, list[FloatArray]]:
+        """Of the correlations over the outcome, and over each predictor."""
+        return _inverse(self.of_outcome), [_inverse(at) for at in self.of_predictors]
+
+    def squares(self, effects: FloatArray) -> FloatArray:
+        """Squared length of the effects of each predictor, at scale 1, shape (J,)."""
+        (rows, each), found = self._inverses, []
+        for j, columns in enumerate(each):
+            own = effects[:, 1 + self.ends[j] : 1 + self.ends[j + 1]]
+            found.append(np.sum((rows @ own) * (own @ columns)))
+        return np.array(found)
+
+    def precision(self, scales: FloatArray) -> FloatArray:
+        """Of intercepts and effects in the order (k, l), shape (K (1 + L), K (1 + L))."""
+        n_rows, n_columns = self.of_outcome.size, 1 + int(self.ends[-1])
+        whole = np.zeros((n_rows, n_columns, n_rows, n_columns))
+        whole[:, 0, :, 0] = np.eye(n_rows) / _SD_OF_INTERCEPT**2
+        rows, each = self._inverses
+        for j, columns in enumerate(each):
+            own = slice(1 + self.ends[j], 1 + self.ends[j + 1])
+            whole[:, own, :, own] = np.einsum("ab,cd->acbd", rows, columns) / scales[j] ** 2
+        return whole.reshape(n_rows * n_columns, -1)
+
+
+def _inverse(positions: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(_correlation(positions)), dtype=np.float64)
+
+
+def _correlation(positions: FloatArray) -> FloatArray:
+    """Of effects at positions (K,): neighbors alike, those without a position independent."""
+    ordered = np.isfinite(positions)
+    found = np.eye(positions.size)
+    apart = positions[ordered][:, None] - positions[ordered][None, :]
+    found[np.ix_(ordered, ordered)] *= _OWN
+    found[np.ix_(ordered, ordered)] += (1 - _OWN) * np.exp(-0.5 * (apart / _LENGTH) ** 2)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Effects:
+    """Intercepts (column 0) and effects of one draw, or of the mode, shape (K, 1 + L)."""
+
+    values: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogLinear:
+    """Posterior of the effects given noisy tables: a function of the noisy tables alone.
+
+    Attributes
+    ----------
+    mode : Effects
+    information : ndarray, shape (K (1 + L), K (1 + L))
+        Of the likelihood at the mode.
+    target : ndarray, shape (K (1 + L),)
+        Precision times mean of the normal likelihood.
+    prior : Prior
+    scales : ndarray, shape (J,)
+        tau of each predictor, at the mode.
+    steps : int
+        Gauss-Newton steps taken.
+    converged : bool
+    """
+
+    mode: Effects
+    information: FloatArray
+    target: FloatArray
+    prior: Prior
+    scales: FloatArray
+    steps: int
+    converged: bool
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[Effects]:
+        """n draws of the effects."""
+        warmup, between = _SWEEPS if self.target.size <= _LARGE else _SWEEPS_OF_LARGE
+        shape, variances = self.mode.values.shape, np.maximum(self.scales, _SCALE) ** 2
+        auxiliary, kept = np.ones_like(variances), []
+        sizes = shape[0] * np.diff(self.prior.ends)
+        for sweep in range(warmup + n * between):
+            precision = self.information + self.prior.precision(np.sqrt(variances))
+            root = linalg.cholesky(precision, lower=True)
+            half = linalg.solve_triangular(root, self.target, lower=True)
+            noise = rng.standard_normal(half.size)
+            drawn = linalg.solve_triangular(root, half + noise, lower=True, trans="T")
+            effects = drawn.reshape(shape)
+            rate = 1 / auxiliary + self.prior.squares(effects) / 2
+            variances = rate / rng.standard_gamma((sizes + 1) / 2)
+            auxiliary = (1 / _SCALE**2 + 1 / variances) / rng.standard_exponential(sizes.size)
+            if sweep >= warmup and (sweep - warmup + 1) % between == 0:
+                kept.append(Effects(values=effects))
+        return kept
+
+
+def probabilities(effects: Effects, cells: sparse.csr_array) -> FloatArray:
+    """p(k | z) for rows of shares z (R, L), shape (R, K)."""
+    score = cells @ effects.values[:, 1:].T + effects.values[:, 0]
+    score -= score.max(axis=1, keepdims=True)
+    np.exp(score, out=score)
+    score /= score.sum(axis=1, keepdims=True)
+    return np.asarray(score)
+
+
+def fit_log_linear(
+    noisy: FloatArray,
+    *,
+    variance: float,
+    cells: sparse.csr_array,
+    times: FloatArray,
+    prior: Prior,
+    unknown: Sequence[bool] = (),
+    rng: np.random.Generator,
+) -> LogLinear:
+    """Mode and curvature of the posterior.
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (K, L)
+        Noisy tables side by side, in records.
+    variance : float
+        Of the noise of a cell, >= 0.
+    cells : sparse matrix, shape (R, L)
+        Shares of the distinct rows of predictors.
+    times : ndarray, shape (R,)
+        Records with each; may be fractions where rows are simulated.
+    prior : Prior
+    unknown : sequence of bool, length J
+        Predictors whose true values are confidential, so that also the number of records in each of
+        their cells is uncertain.
+    rng : Generator
+        Chooses the rows that the Fisher information is computed from, if there are many.
+    """
+    problem = _Problem(noisy, variance, cells, times, prior, unknown, rng)
+    effects, scales = problem.start(), np.full(len(prior.of_predictors), _START)
+    converged, steps = False, 0
+    for step in range(1, _ITERATIONS + 1):
+        steps, precision = step, prior.precision(scales)
+        local = problem.local(effects)
+        root = linalg.cholesky(local.information + precision, lower=True)
+        gradient = local.gradient - precision @ effects.ravel()
+        move = linalg.cho_solve((root, True), gradient)
+        length = problem.line_search(effects, move, precision, local.weights)
+        effects = effects + length * move.reshape(effects.shape)
+        found = _new_scales(effects, root, scales, prior)
+        changed = np.abs(np.log(found / scales)).max()
+        scales = found
+        if length * np.sqrt(abs(move @ gradient)) < _CLOSE and changed < _CLOSE:
+            converged = True
+            break
+    local = problem.local(effects)
+    return LogLinear(
+        mode=Effects(values=effects),
+        information=local.information,
+        target=local.gradient + local.information @ effects.ravel(),
+        prior=prior,
+        scales=scales,
+        steps=steps,
+        converged=converged,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Local:
+    """The likelihood near some effects: weights are a Cholesky factor of V + noise."""
+
+    information: FloatArray
+    gradient: FloatArray
+    weights: FloatArray
+
+
+class _Problem:
+    """Noisy tables, rows of predictors, and the prior."""
+
+    def __init__(
+        self,
+        noisy: FloatArray,
+        variance: float,
+        cells: sparse.csr_array,
+        times: FloatArray,
+        prior: Prior,
+        unknown: Sequence[bool],
+        rng: np.random.Generator,
+    ) -> None:
+        self.noisy, self.variance, self.prior = noisy, variance, prior
+        self.cells, self.times, self.unknown = cells, times, unknown
+        self.turned = sparse.csr_array(cells.T)
+        total = times.sum()
+        if times.size > _ROWS:
+            rows = rng.choice(times.size, _ROWS, p=times / total)
+            self.some, self.some_times = cells[rows], np.full(_ROWS, total / _ROWS)
+        else:
+            self.some, self.some_times = cells, times
+        dense = np.asarray(self.some.todense())
+        self.some_design = np.hstack([np.ones((dense.shape[0], 1)), dense])
+
+    def start(self) -> FloatArray:
+        """Intercepts from the noisy shares of the outcome, and no effects."""
+        shares = np.maximum(self.noisy.sum(axis=1) / len(self.prior.of_predictors), 1.0)
+        found = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
+        found[:, 0] = np.log(shares) - np.log(shares).mean()
+        return found
+
+    def mean(self, effects: FloatArray) -> FloatArray:
+        """mu, shape (K, L)."""
+        p = probabilities(Effects(values=effects), self.cells)
+        found: FloatArray = np.asarray(self.turned @ (self.times[:, None] * p)).T
+        return found
+
+    def line_search(
+        self, effects: FloatArray, move: FloatArray, precision: FloatArray, weights: FloatArray
+    ) -> float:
+        """Largest of 1, 1/2, 1/4, ... that lowers the objective at fixed weights."""
+
+        def objective(at: FloatArray) -> float:
+            rest = (self.noisy - self.mean(at)).ravel()
+            own = at.ravel()
+            return float(rest @ linalg.cho_solve((weights, True), rest) + own @ precision @ own)
+
+        before, length = objective(effects), 1.0
+        while length > 1e-3:
+            if objective(effects + length * move.reshape(effects.shape)) <= before:
+                return length
+            length /= 2
+        return 0.0
+
+    def local(self, effects: FloatArray) -> _Local:
+        """Information and gradient of the likelihood at `effects`."""
+        n_rows, n_columns = self.noisy.shape
+        slope = self._fisher(effects)
+        mean = self.mean(effects)
+        spread = slope[..., 1:].reshape(n_rows * n_columns, -1) + self._of_unknown(mean)
+        spread.flat[:: spread.shape[0] + 1] += max(self.variance, 1e-6)
+        weights = linalg.cholesky(spread, lower=True)
+        flat = slope.reshape(n_rows * n_columns, -1)
+        weighted = linalg.cho_solve((weights, True), flat)
+        rest = (self.noisy - mean).ravel()
+        return _Local(information=flat.T @ weighted, gradient=weighted.T @ rest, weights=weights)
+
+    def _fisher(self, effects: FloatArray) -> FloatArray:
+        """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
+        n_rows, n_columns = self.noisy.shape
+        p = probabilities(Effects(values=effects), self.some)
+        found = np.empty((n_rows, n_columns, n_rows, 1 + n_columns))
+        design = self.some_design
+        for k in range(n_rows):
+            for other in range(k, n_rows):
+                weight = self.some_times * p[:, k] * ((k == other) - p[:, other])
+                block = design[:, 1:].T @ (weight[:, None] * design)
+                found[k, :, other] = block
+                found[other, :, k] = block
+        return found
+
+    def _of_unknown(self, mean: FloatArray) -> FloatArray:
+        """Covariance from the unknown numbers of records in cells of confidential predictors."""
+        size = mean.size
+        found = np.zeros((size, size))
+        total = self.times.sum()
+        for j, hidden in enumerate(self.unknown):
+            if not hidden:
+                continue
+            for column in range(self.prior.ends[j], self.prior.ends[j + 1]):
+                count = mean[:, column].sum()
+                share = np.zeros_like(mean)
+                share[:, column] = mean[:, column] / max(count, 1e-9)
+                own = np.flatnonzero(share.ravel())
+                of_cell = share.ravel()[own]
+                spread = count * (1 - count / total)
+                found[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
+        return found
+
+
+def _new_scales(
+    effects: FloatArray, root: FloatArray, scales: FloatArray, prior: Prior
+) -> FloatArray:
+    """MacKay's update: squared effects over the number of them that the tables determine."""
+    n_rows, n_columns = effects.shape
+    spread = linalg.cho_solve((root, True), np.eye(root.shape[0]))
+    spread = spread.reshape(n_rows, n_columns, n_rows, n_columns)
+    rows, each = prior._inverses
+    found, squares = np.empty_like(scales), prior.squares(effects)
+    for j, columns in enumerate(each):
+        own = slice(1 + prior.ends[j], 1 + prior.ends[j + 1])
+        left = float(np.einsum("acbd,ab,cd->", spread[:, own, :, own], rows, columns))
+        determined = max(n_rows * columns.shape[0] - left / scales[j] ** 2, 1e-3)
+        found[j] = np.sqrt(squares[j] / determined)
+    return np.clip(found, *_SCALES)

@@ -1,0 +1,189 @@
+r"""Noisy contingency tables: how often each level of one thing meets each cell of another.
+
+All tables together are one vector of counts with noise from one mechanism, so that what they cost
+is that vector's sensitivity, exactly. A record adds 1 to each of T tables, in one cell or shared
+out over the cells of public predictors. Leaving it out changes T counts by 1 in all:
+
+============ ============== ===================
+neighbors    L1 sensitivity L2 sensitivity
+============ ============== ===================
+remove       T              :math:`\sqrt{T}`
+replace      2 T            :math:`\sqrt{2 T}`
+============ ============== ===================
+
+The L2 row holds also where a record is shared out, since shares that sum to 1 have squares that sum
+to at most 1; under ``replace`` the outcome's level may change, and two vectors of nonnegative
+entries are never further apart than if they had no cell in common.
+
+References
+----------
+[DR14] sec. 3.3 (Laplace). [BS16] Bun, Steinke (2016), zCDP of Gaussian noise, prop. 1.6.
+[CKS20] Canonne, Kamath, Steinke (2020), The discrete Gaussian for differential privacy, NeurIPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
+from pyhybrid.primitives.library import whole_number_noise
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+
+__all__ = ["CrossTable", "NoisyTables", "cross_counts", "noisy_tables"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossTable:
+    """What a table counts. Confidential.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+        Row of the table that each record is in, 0 .. n_rows - 1.
+    n_rows : int
+        K, public.
+    cells : sparse matrix of int, shape (n, L)
+        How each record is shared out over the columns of the table: nonnegative whole numbers,
+        `unit` in each row.
+    """
+
+    codes: IntArray
+    n_rows: int
+    cells: sparse.csr_array
+
+    def __repr__(self) -> str:
+        return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NoisyTables(LaplaceAnswer):
+    """Tables of counts with noise on each cell; they may be negative.
+
+    Attributes
+    ----------
+    value : ndarray of int, shape (B,)
+        Cells of all tables, in `unit` parts of a record; `tables` gives them one by one.
+    shapes : tuple of (int, int)
+        Rows and columns of each table.
+    unit : int
+        Parts of a record that a count is given in.
+    sensitivity, scale : float
+        Largest change of all cells together (L1), and scale of one cell's noise, in records.
+    """
+
+    value: IntArray
+    shapes: tuple[tuple[int, int], ...]
+    unit: int
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of one cell, in records."""
+        return _variance_of_laplace(self.scale * self.unit) / self.unit**2
+
+    def tables(self) -> list[FloatArray]:
+        """Each table in records, shape (K_t, L_t)."""
+        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
+        parts = np.split(self.value / self.unit, ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+
+def noisy_tables(
+    tables: Sequence[CrossTable],
+    *,
+    epsilon: float,
+    relation: str = "replace",
+    unit: int = 1,
+) -> NoisyTables:
+    """Counts of all tables with discrete Laplace noise on each cell.
+
+    Parameters
+    ----------
+    tables : sequence of CrossTable
+        At least one, over the same records. Which tables there are, and their sizes, is public.
+    epsilon : float
+        Of all tables together, above 0, nats.
+    relation : {"replace", "remove"}
+        See the module: the noise of a cell has scale 2 T / epsilon, or T / epsilon.
+    unit : int, default 1
+        Parts that a record is shared out in.
+
+    Returns
+    -------
+    NoisyTables
+
+    Raises
+    ------
+    InvalidInput
+        For no tables, codes or shares that are not as said, or epsilon that is not above 0.
+    EngineUnavailable
+        If OpenDP is not installed.
+    """
+    eps, parts = check_positive(epsilon, "epsilon"), check_count(unit, "unit")
+    changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
+    counts = cross_counts(tables, unit=parts)
+    measurement, scale = whole_number_noise(changed, eps, parts)
+    return NoisyTables(
+        value=np.array(measurement(counts.tolist()), dtype=np.int64),
+        shapes=tuple((table.n_rows, table.cells.shape[1]) for table in tables),
+        unit=parts,
+        sensitivity=float(changed),
+        scale=scale / parts,
+        charge=PrivacyCharge.strict(
+            mechanism="noisy_tables",
+            epsilon=eps,
+            relation=relation,
+            assumes=("The tables and their cells were fixed without looking at the data.",),
+        ),
+    )
+
+
+def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
+    """The counts themselves, in parts of a record, shape (B,). Confidential.
+
+    Raises InvalidInput unless every record adds exactly `unit` to each table.
+    """
+    if not tables:
+        raise InvalidInput("tables must hold at least one table: found none")
+    found = []
+    for place, table in enumerate(tables, start=1):
+        _check_table(table, place, unit)
+        n = table.codes.size
+        rows = sparse.csr_array(
+            (np.ones(n, np.int64), (table.codes, np.arange(n))), shape=(table.n_rows, n)
+        )
+        found.append(np.asarray((rows @ table.cells).todense(), dtype=np.int64).ravel())
+    return np.concatenate(found)
+
+
+def _check_table(table: CrossTable, place: int, unit: int) -> None:
+    codes, cells = table.codes, table.cells
+    if codes.ndim != 1 or cells.shape[0] != codes.size:
+        raise InvalidInput(f"table {place} must have one code and one row of shares per record")
+    wrong = np.flatnonzero((codes < 0) | (codes >= table.n_rows))
+    if wrong.size:
+        raise InvalidInput(
+            f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record "
+            f"{wrong[0]} is not"
+        )
+    shared = np.asarray(cells.sum(axis=1)).ravel()
+    if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
+        raise InvalidInput(
+            f"table {place} must share each record out in {unit} parts, whole numbers >= 0: more "
+            "would change the tables by more than the noise is made for"
+        )
+
+
+def _variance_of_laplace(scale: float) -> float:
+    """Of the discrete Laplace distribution with weights exp(-|k| / scale)."""
+    q = float(np.exp(-1 / scale))
+    return 2 * q / (1 - q) ** 2

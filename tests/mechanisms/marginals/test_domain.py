@@ -1,0 +1,144 @@
+"""Public domains: cells by brute force, dtypes and markers kept, refusals without values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+
+P_VALUE = 1e-6
+Domain = ph.ColumnDomain
+
+
+def column(values: Any, dtype: Any = None) -> pd.Series:
+    return pd.Series(values * 40, name="y", dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("values", "domain"),
+    [
+        (column(["a", "b", None]), Domain(levels=("a", "b", "never"), missing=True)),
+        (column(["a", "b"], object), Domain(levels=("b", "a"))),
+        (column(["a", "b", "c"], "category"), Domain(levels=("c", "a", "b"), ordered=True)),
+        (column(["a", None], "category"), Domain(levels=("a",), missing=True)),
+        (column([True, False]), Domain(levels=(False, True))),
+        (column([True, None], "boolean"), Domain(levels=(False, True), missing=True)),
+        (column([1, 2, None], "Int8"), Domain(levels=(1, 2), missing=True)),
+        (column([1, 2, None]), Domain(levels=(1, 2), missing=True)),
+        (column([1, 2, None], object), Domain(levels=(1, 2), missing=True)),
+        (column([0, 2.5, None, 8]), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
+        (column([0, 2, 9], "uint8"), Domain(levels=(0,), bins=(0, 3, 9))),
+        (column([0, 2, None], "Int64"), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
+        (column([0, 200, 900], "float32"), Domain(bins=(0, 300, 900), step=100)),
+        (column([5, 0, 9, 3]), Domain(levels=(9, 3, 5), bins=(0, 9))),
+        (column([-1.5, 0.0, 2.0]), Domain(bins=(-2, 0, 2))),
+    ],
+    ids=str,
+)
+def test_values_come_back_in_their_cell_dtype_and_marker(values: Any, domain: Any) -> None:
+    places = domain.places(values)
+    assert set(places) <= set(range(domain.n_cells))
+    drawn = domain.values(places, np.random.default_rng(1), values)
+    assert (drawn.dtype, drawn.name) == (values.dtype, "y")
+    np.testing.assert_array_equal(domain.places(drawn), places)
+    absent = values.isna()
+    pd.testing.assert_series_equal(drawn[absent], values[absent])
+
+
+def test_cells_by_brute_force() -> None:
+    domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), missing=True)
+    expected = {-3: 2, -1: 2, 0: 0, 1: 3, 4.9: 3, 5: 4, 7: 1, 11: 4, np.nan: 5}
+    values = pd.Series(list(expected), name="y")
+    assert domain.places(values).tolist() == list(expected.values())
+    np.testing.assert_array_equal(domain.positions, [np.nan, np.nan, 0, 0.5, 1, np.nan])
+
+
+def test_numbers_are_uniform_within_their_bin_and_never_a_level() -> None:
+    domain = Domain(levels=(0, 4), bins=(0, 3, 10))
+    like = pd.Series(np.ones(5000, dtype=int), name="y")
+    for cell, support in ((2, [1, 2]), (3, [3, 5, 6, 7, 8, 9, 10])):
+        drawn = domain.values(np.full(5000, cell), np.random.default_rng(2), like)
+        counts = drawn.value_counts()
+        assert sorted(counts.index) == support
+        assert stats.chisquare(counts).pvalue > P_VALUE
+    reals = domain.values(np.full(5000, 3), np.random.default_rng(3), like.astype(float))
+    assert stats.kstest(reals, "uniform", (3, 7)).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"levels": "ab"}, "levels must be a tuple"),
+        ({"levels": ("a", "a")}, "different values"),
+        ({"levels": ("a",)}, "two cells or more"),
+        ({"bins": (1,)}, "two edges or more"),
+        ({"bins": (1, 3, 2)}, "ascend"),
+        ({"bins": (1, float("inf"))}, "finite"),
+        ({"bins": (0, 1, 2), "step": 0}, "step must be above 0"),
+        ({"levels": (0, 1), "missing": 1}, "missing must be True or False"),
+    ],
+)
+def test_a_domain_that_is_none_is_refused(fields: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Domain(**fields)
+
+
+@pytest.mark.parametrize(
+    ("values", "domain", "words"),
+    [
+        (["a", "secret"], Domain(levels=("a", "b")), "column 'y' must lie in its domain: row 1"),
+        ([1.0, 12345.0], Domain(bins=(0, 1, 2)), "column 'y' must lie in its domain: row 1"),
+        (["a", None], Domain(levels=("a", "b")), "must not be missing: row 1"),
+        (["a", "b"], Domain(bins=(0, 1, 2)), "must be numeric to have bins"),
+        ([0.5, 0.2], Domain(levels=("x",), bins=(0, 1)), "a level of 'y', which has bins"),
+    ],
+)
+def test_values_outside_are_named_by_row_and_not_shown(
+    values: Any, domain: Any, words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words) as found:
+        domain.places(pd.Series(values, name="y"))
+    assert "secret" not in str(found.value)
+    assert "12345" not in str(found.value)
+
+
+def test_a_bin_without_a_multiple_of_the_step_is_refused() -> None:
+    like = pd.Series([100.0], name="y")
+    with pytest.raises(InvalidInput, match="bin 2 holds none"):
+        Domain(bins=(0, 110, 190), step=100).values(np.array([0]), np.random.default_rng(1), like)
+
+
+def test_a_domain_is_json_and_comes_back() -> None:
+    for domain in (Domain(levels=(0,), bins=(1, 2, 3), step=0.5, missing=True),
+                   Domain(levels=("a", "b"), ordered=True)):  # fmt: skip
+        assert Domain.from_dict(domain.as_dict()) == domain
+    assert Domain.from_dict(["a", "b"]) == Domain(levels=("a", "b"))
+    with pytest.raises(InvalidInput, match="have the keys"):
+        Domain.from_dict({"level": [1, 2]})
+
+
+def test_a_domain_from_a_public_reference() -> None:
+    rng = np.random.default_rng(5)
+    reference = pd.DataFrame({
+        "income": np.where(rng.random(600) < 0.2, 0, rng.integers(1, 90_000, 600)),
+        "region": rng.choice(["n", "s"], 600),
+        "grade": pd.Categorical(rng.choice(["lo", "hi"], 600), ["lo", "mid", "hi"], ordered=True),
+        "rate": rng.normal(size=600),
+    })  # fmt: skip
+    reference.loc[3, "rate"] = np.nan
+    found = ph.reference_domain(reference, list(reference), n_bins=6)
+    assert found["income"].levels == (0,)
+    assert (len(found["income"].bins), found["income"].step) == (7, 1)
+    assert found["region"] == Domain(levels=("n", "s"))
+    assert found["grade"] == Domain(levels=("lo", "mid", "hi"), ordered=True)
+    assert found["rate"].missing
+    for name, domain in found.items():
+        domain.places(reference[name])
+    with pytest.raises(InvalidInput, match="must have the column 'age'"):
+        ph.reference_domain(reference, ["age"])

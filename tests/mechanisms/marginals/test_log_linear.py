@@ -1,0 +1,135 @@
+"""The noise-aware log-linear model: identities, enumeration, finite differences, coverage."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pyhybrid.mechanisms.marginals import log_linear
+from pyhybrid.mechanisms.marginals.log_linear import (
+    Effects,
+    Prior,
+    fit_log_linear,
+    probabilities,
+)
+
+NOMINAL = np.full(2, np.nan)
+CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])
+PRIOR = Prior(of_outcome=np.linspace(0, 1, 3), of_predictors=[NOMINAL, NOMINAL])
+
+
+def problem(noisy: np.ndarray, times: np.ndarray, variance: float = 1.0) -> log_linear._Problem:
+    return log_linear._Problem(
+        noisy, variance, CELLS, times, PRIOR, (False, False), np.random.default_rng(0)
+    )
+
+
+def some_effects(seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(scale=0.7, size=(3, 5))
+
+
+def test_mean_and_covariance_of_the_tables_by_enumeration() -> None:
+    """All 27 outcomes of three records, each with its probability."""
+    effects = some_effects()
+    p = probabilities(Effects(values=effects), CELLS)
+    dense = np.asarray(CELLS.todense())
+    first, second = np.zeros(12), np.zeros((12, 12))
+    for outcome in itertools.product(range(3), repeat=3):
+        chance = np.prod([p[i, k] for i, k in enumerate(outcome)])
+        table = np.zeros((3, 4))
+        for i, k in enumerate(outcome):
+            table[k] += dense[i]
+        first += chance * table.ravel()
+        second += chance * np.outer(table, table)
+    own = problem(np.zeros((3, 4)), np.ones(3))
+    np.testing.assert_allclose(own.mean(effects).ravel(), first, atol=1e-12)
+    covariance = own._fisher(effects)[..., 1:].reshape(12, 12)
+    np.testing.assert_allclose(covariance, second - np.outer(first, first), atol=1e-12)
+
+
+def test_the_slope_of_the_mean_is_the_fisher_information() -> None:
+    effects, times = some_effects(2), np.array([3.0, 5.0, 2.0])
+    own = problem(np.zeros((3, 4)), times)
+    slope = own._fisher(effects).reshape(12, 15)
+    step = 1e-5
+    for place in range(15):
+        move = np.zeros(15)
+        move[place] = step
+        change = own.mean(effects + move.reshape(3, 5)) - own.mean(effects - move.reshape(3, 5))
+        np.testing.assert_allclose(change.ravel() / (2 * step), slope[:, place], atol=1e-7)
+
+
+def test_without_noise_the_tables_come_back() -> None:
+    """The score equations of a log-linear model: expected tables are the observed ones."""
+    times = np.array([4000.0, 6000.0, 5000.0])
+    observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
+    fit = fit_log_linear(
+        observed, variance=0.0, cells=CELLS, times=times, prior=PRIOR, rng=np.random.default_rng(0)
+    )
+    assert fit.converged
+    again = problem(observed, times).mean(fit.mode.values)
+    np.testing.assert_allclose(again, observed, atol=0.02 * np.sqrt(times.max()))
+
+
+def test_drowned_effects_shrink_to_nothing() -> None:
+    rng, times = np.random.default_rng(4), np.array([40.0, 60.0, 50.0])
+    observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
+    noisy = observed + rng.normal(scale=500, size=observed.shape)
+    fit = fit_log_linear(noisy, variance=500.0**2, cells=CELLS, times=times, prior=PRIOR, rng=rng)
+    assert np.abs(fit.mode.values[:, 1:]).max() < 0.3
+    assert all(np.isfinite(drawn.values).all() for drawn in fit.sample(5, rng))
+
+
+def test_the_prior_is_a_normal_distribution_with_correlated_neighbors() -> None:
+    """Squares and precision are of one density; cells without a place are independent."""
+    effects, scales = some_effects(5), np.array([0.5, 2.0])
+    own = effects.copy()
+    own[:, 0] = 0
+    quadratic = own.ravel() @ PRIOR.precision(scales) @ own.ravel()
+    assert quadratic == pytest.approx((PRIOR.squares(own) / scales**2).sum())
+    covariance = np.linalg.inv(PRIOR.precision(scales)).reshape(3, 5, 3, 5)
+    np.testing.assert_allclose(covariance[:, 1, :, 2], 0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(covariance[:, 3, :, 3]), 4.0)
+    assert covariance[0, 1, 1, 1] > covariance[0, 1, 2, 1] > 0
+
+
+def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
+    """Much information: the scale makes no difference, draws are normal around the least squares
+    solution; mean and covariance within 5 standard errors."""
+    rng, n = np.random.default_rng(6), 500
+    times = np.array([4e5, 6e5, 5e5])
+    observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
+    fit = fit_log_linear(observed, variance=100.0, cells=CELLS, times=times, prior=PRIOR, rng=rng)
+    drawn = np.array([each.values.ravel() for each in fit.sample(n, rng)])
+    contrast = np.zeros((3, 5))
+    contrast[0, [1, 2]], contrast[1, [1, 2]] = [1, -1], [-1, 1]  # identified by the data
+    precision = fit.information + fit.prior.precision(fit.scales)
+    variance = contrast.ravel() @ np.linalg.solve(precision, contrast.ravel())
+    found = drawn @ contrast.ravel()
+    assert abs(found.mean() - contrast.ravel() @ fit.mode.values.ravel()) < 6 * np.sqrt(
+        variance / n
+    )
+    assert abs(found.var() / variance - 1) < 5 * np.sqrt(2 / n) + 0.02
+
+
+def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
+    rng = np.random.default_rng(7)
+    n = log_linear._ROWS + 2000
+    places = rng.integers(0, 2, (n, 2))
+    cells = np.zeros((n, 4))
+    cells[np.arange(n), places[:, 0]] = 1
+    cells[np.arange(n), 2 + places[:, 1]] = 1
+    sampled = log_linear._Problem(
+        np.zeros((3, 4)), 1.0, sparse.csr_array(cells), np.ones(n), PRIOR, (), rng
+    )
+    distinct, times = np.unique(cells, axis=0, return_counts=True)
+    whole = log_linear._Problem(
+        np.zeros((3, 4)), 1.0, sparse.csr_array(distinct), times * 1.0, PRIOR, (), rng
+    )
+    effects = some_effects(8)
+    np.testing.assert_allclose(sampled.mean(effects), whole.mean(effects))
+    one, other = sampled._fisher(effects), whole._fisher(effects)
+    assert np.abs(one - other).max() < 5 * n / np.sqrt(log_linear._ROWS) / 2

@@ -1,0 +1,307 @@
+"""Noisy marginals: tables that come back, dtypes, charge, noise, refusals, files, coverage."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import noisy_marginals
+from pyhybrid.reports.release import public_report, release_report
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+DOMAIN: dict[str, Any] = {
+    "visits": ph.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
+    "region": ("north", "south", "west"),
+    "income": ph.ColumnDomain(bins=(0, 20, 50, 200), missing=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def _opendp() -> None:
+    require(opendp is not None, "opendp must be installed")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(11)
+    n = 3000
+    age = rng.integers(18, 90, n)
+    region = np.where(rng.random(n) < age / 120, "north", "south")
+    visits = np.minimum(rng.poisson(age / 30 + 2 * (region == "north")), 40)
+    income = np.where(rng.random(n) < 0.1, np.nan, rng.gamma(4, 5 + visits).clip(0, 200))
+    return pd.DataFrame({
+        "age": age,
+        "sex": pd.Categorical(rng.choice(["f", "m"], n)),
+        "visits": pd.array(visits, dtype="Int16"),
+        "region": region,
+        "income": income.astype("float32"),
+    }, index=pd.Index([f"row {i}" for i in range(n)], name="label"))  # fmt: skip
+
+
+def mechanism(**changes: Any) -> ph.NoisyMarginals:
+    own = {"domain": DOMAIN, "given": ["age", "sex"], "epsilon": 1.0}
+    return ph.NoisyMarginals(**{**own, **changes})
+
+
+def one_column(**changes: Any) -> ph.NoisyMarginals:
+    return mechanism(domain={"visits": DOMAIN["visits"]}, **changes)
+
+
+def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
+    """Shares of the cells of a table of columns of `DOMAIN`."""
+    domains = {name: ph.ColumnDomain.from_dict(DOMAIN[name]) for name in columns}
+    places = tuple(own.places(df[name]) for name, own in domains.items())
+    counts = np.zeros([own.n_cells for own in domains.values()])
+    np.add.at(counts, places, 1)
+    return counts / len(df)
+
+
+# --- Values -------------------------------------------------------------------------------------
+
+
+def test_tables_come_back_when_noise_is_small(table: pd.DataFrame) -> None:
+    """Every pair of cells within 6 binomial standard errors of two samples."""
+    release = mechanism(epsilon=1e5, noise_aware=False).release(table, n_synthetic=10)
+    for pair in (("visits", "region"), ("visits", "income"), ("region", "income")):
+        truth = shares(table, *pair)
+        found = np.mean([shares(each, *pair) for each in release.synthetic], axis=0)
+        error = np.sqrt(truth * (1 - truth) / len(table)) + 1 / len(table)
+        assert (np.abs(found - truth) < 6 * error).all()
+    for sex in ("f", "m"):
+        of_sex = table[table["sex"] == sex]
+        truth = shares(of_sex, "visits")
+        own = [shares(each[each["sex"] == sex], "visits") for each in release.synthetic]
+        error = np.sqrt(truth * (1 - truth) / len(of_sex))
+        assert (np.abs(np.mean(own, axis=0) - truth) < 6 * error).all()
+
+
+def test_effects_of_a_public_number_are_kept(table: pd.DataFrame) -> None:
+    """Shares are linear between knots: no attenuation by bins."""
+    release = one_column(epsilon=1e5).release(table, n_synthetic=10)
+    zero = [np.polyfit(each["age"], each["visits"] == 0, 1)[0] for each in release.synthetic]
+    own, spread = np.polyfit(table["age"], table["visits"] == 0, 1, cov=True)
+    assert abs(np.mean(zero) - own[0]) < 5 * np.sqrt(spread[0, 0])
+
+
+def test_everything_else_comes_back(table: pd.DataFrame) -> None:
+    before = table.copy(deep=True)
+    for synthetic in mechanism().release(table, n_synthetic=2).synthetic:
+        kept = ["age", "sex"]
+        pd.testing.assert_frame_equal(synthetic[kept], table[kept])
+        assert list(synthetic.columns) == list(table.columns)
+        assert (synthetic.dtypes == table.dtypes).all()
+        for name in DOMAIN:
+            shares(synthetic, name)  # within its domain
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
+    ordered = table.sort_values(["age", "visits"])
+    made = one_column(given=[], epsilon=1e4).release(ordered).synthetic[0]
+    drawn = made["visits"].to_numpy(dtype=float)
+    after = ordered["age"].to_numpy(dtype=float)
+    assert abs(np.corrcoef(drawn, after)[0, 1]) < 5 / np.sqrt(drawn.size)
+
+
+def test_a_whole_table_without_public_columns(table: pd.DataFrame) -> None:
+    own = mechanism(given=[], epsilon=1e5)
+    assert own.order == {"visits": (), "region": ("visits",), "income": ("visits", "region")}
+    assert own.n_tables == 4
+    made = own.release(table[list(DOMAIN)], n_synthetic=5).synthetic
+    truth, pair = shares(table, "visits", "region"), ("visits", "region")
+    found = np.mean([shares(each, *pair) for each in made], axis=0)
+    assert np.abs(found - truth).max() < 6 * np.sqrt(0.25 / len(table))
+
+
+# --- Charge -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["replace", "remove"])
+def test_the_charge_is_strict_whatever_the_number_of_sets(
+    table: pd.DataFrame, relation: str
+) -> None:
+    charge = mechanism(epsilon=0.35, relation=relation).release(table, n_synthetic=3).charge
+    assert (charge.epsilon, charge.kind, charge.relation) == (0.35, "strict", relation)
+    assert (charge.n_synthetic, charge.n_draws_released, charge.delta) == (3, 1, 0)
+    assert "every column but visits, region, income" in " ".join(charge.not_covered)
+
+
+@pytest.mark.parametrize(
+    ("relation", "rows", "scale"), [("replace", None, 18), ("remove", None, 9), ("replace", 3, 54)]
+)
+def test_the_noise_covers_every_table_that_is_counted(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: Any, scale: float
+) -> None:
+    """2 + 3 + 4 tables; each that is counted is charged, and no other count is asked for."""
+    answers, real = [], noisy_marginals.noisy_tables
+
+    def watched(tables: Any, **options: Any) -> Any:
+        answers.append((len(tables), real(tables, **options)))
+        return answers[-1][1]
+
+    monkeypatch.setattr(noisy_marginals, "noisy_tables", watched)
+    own = table.assign(person=np.arange(len(table)) // 3)
+    unit = {} if rows is None else {"unit": "person", "rows_per_unit": rows}
+    release = mechanism(relation=relation, **unit).release(own, n_synthetic=2)
+    ((counted, answer),) = answers
+    assert counted == mechanism().n_tables == 9
+    assert answer.scale == pytest.approx(scale)
+    assert release.charge.epsilon == 1.0
+    assert release.charge.unit == (None if rows is None else "person")
+    if rows:
+        with pytest.raises(InvalidInput, match="at most rows_per_unit=2 rows"):
+            mechanism(unit="person", rows_per_unit=2).release(own)
+
+
+def test_what_is_released_depends_on_the_noisy_tables_alone(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other confidential values, the same noisy tables and random numbers: the same sets. The
+    control is the mechanism itself, whose tables differ."""
+    real, kept = noisy_marginals.noisy_tables, []
+
+    def first(tables: Any, **options: Any) -> Any:
+        kept.append(real(tables, **options))
+        return kept[0]
+
+    monkeypatch.setattr(noisy_marginals, "streams", lambda: ph.randomness.streams(5))
+    rng = np.random.default_rng(3)
+    other = table.copy()
+    for name in DOMAIN:
+        other[name] = table[name].to_numpy()[rng.permutation(len(table))]
+        other[name] = other[name].astype(table[name].dtype)
+    own = mechanism(epsilon=50)
+    with monkeypatch.context() as patch:
+        patch.setattr(noisy_marginals, "noisy_tables", first)
+        one, two = (own.release(each, n_synthetic=2).synthetic for each in (table, other))
+    for a, b in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(a, b)
+    assert not own.release(other).synthetic[0]["visits"].equals(one[0]["visits"])
+
+
+# --- Refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"domain": {}}, "it is never read from the data"),
+        ({"domain": {"visits": {"bins": [3, 1]}}}, "domain of 'visits': bins must be two edges"),
+        ({"domain": {"visits": {"level": [1]}}}, "must be levels, or have the keys"),
+        ({"domain": {"age": (1, 2)}}, "a column that is not in given"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"given": "age"}, "given must be a list"),
+        ({"relation": "add"}, "relation must be one of"),
+        ({"noise_aware": 1}, "noise_aware must be True or False"),
+        ({"unit": "person"}, "unit and rows_per_unit must be given together"),
+        ({"predictors": {"age": []}}, "'age' is none"),
+        ({"predictors": {"visits": ["region"]}}, "'region' comes later in domain"),
+        ({"predictors": {"region": ["visit"]}}, "is no column of given .did you mean 'visits'"),
+    ],
+)
+def test_bad_settings_are_refused(changes: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        mechanism(**changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop(columns="sex"), "column 'sex' must be in the data"),
+        (lambda t: t.rename(columns={"visits": "Visit"}), "did you mean 'Visit'"),
+        (lambda t: t.assign(visits=99), "column 'visits' must lie in its domain: row 'row 0'"),
+        (lambda t: t.assign(region="east"), "column 'region' must lie in its domain"),
+        (lambda t: t.assign(region=None), "column 'region' must not be missing"),
+        (lambda t: t.iloc[:0], "DataFrame with rows"),
+        (lambda t: pd.concat([t, t["age"]], axis=1), "'age' occurs more than once"),
+    ],
+)
+def test_bad_data_are_refused_without_a_value(table: pd.DataFrame, change: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as found:
+        mechanism().release(change(table))
+    assert "99" not in str(found.value)
+    assert "east" not in str(found.value)
+
+
+def test_a_seed_is_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="seed must not be given"):
+        mechanism().release(table, seed=1)
+
+
+# --- Files --------------------------------------------------------------------------------------
+
+
+def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) -> None:
+    release = mechanism().release(table, n_synthetic=2)
+    ledger = ph.Ledger(tmp_path / "ledger", budget=1.5, kind="strict", relation="replace")
+    release.save(tmp_path / "out", ledger=ledger)
+    assert ledger.left == 0.5
+    loaded = ph.Release.load(tmp_path / "out")
+    pd.testing.assert_frame_equal(loaded.synthetic[1], release.synthetic[1])
+    assert loaded.provenance.counts == "tables"
+    assert loaded.statement == release.statement
+    words = " ".join(release.statement.split())
+    assert "any number of sets costs no more than one" in words
+    assert "scale 18 on each count of 9 tables" in words
+    assert '"noise_aware"' in words
+    plain = mechanism(noise_aware=False).release(table).statement
+    assert "do not show how the noise varies" in plain
+    settings = json.loads((tmp_path / "out/confidential/run.json").read_text())["settings"]
+    assert settings["predictors"]["visits"] == ["age", "sex"]
+    again = {k: settings[k] for k in ("domain", "predictors", "epsilon", "relation")}
+    assert ph.NoisyMarginals(given=["age", "sex"], **again).describe() == settings
+    for page in (public_report(release), release_report(release, table)):
+        assert re.search("noisy tables|tables with noise", page)
+
+
+# --- Inference ----------------------------------------------------------------------------------
+
+
+def covered(seed: int, *, noise_aware: bool) -> np.ndarray:
+    """Whether the intervals of four quantities hold the truth, in one simulated data set."""
+    rng, n = np.random.default_rng(seed), 500
+    x, g = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    score = np.column_stack([np.zeros(n), -0.3 + 0.5 * x, -0.8 + 0.7 * g + 0.2 * x])
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    y = (rng.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    own = ph.NoisyMarginals(
+        domain={"y": (0, 1, 2)}, given=["x", "g"], epsilon=0.35, noise_aware=noise_aware
+    )
+    release = own.release(pd.DataFrame({"y": y, "x": x, "g": g}), n_synthetic=20)
+    design = np.column_stack([np.ones(n), x, g])
+    spread = np.diag(np.linalg.inv(design.T @ design))
+    q, v = [], []
+    for each in release.synthetic:
+        drawn = each["y"].to_numpy()
+        slopes = np.linalg.lstsq(design, drawn, rcond=None)[0]
+        share = (drawn[g == 1] == 2).mean()
+        q.append([*slopes, share])
+        error = (drawn - design @ slopes).var()
+        v.append([*(error * spread), share * (1 - share) / (g == 1).sum()])
+    truth = [*np.linalg.lstsq(design, p @ [0, 1, 2], rcond=None)[0], p[g == 1, 2].mean()]
+    rule = "noise_aware" if noise_aware else "partially_synthetic"
+    low, high = ph.pool([*zip(q, v, strict=True)], rule=rule).combined.interval()
+    return (low <= truth) & (truth <= high)
+
+
+def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> None:
+    """95 % intervals of four quantities in 40 data sets, whose coverage has a standard error of
+    0.025 if two of the four are as good as independent."""
+    error = np.sqrt(0.95 * 0.05 / (40 * 2))
+    aware = np.mean([covered(seed, noise_aware=True) for seed in range(40)])
+    naive = np.mean([covered(seed, noise_aware=False) for seed in range(40)])
+    assert aware > 0.95 - 5 * error
+    assert naive < 0.95 - 5 * error

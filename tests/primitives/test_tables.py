@@ -1,0 +1,114 @@
+"""Noisy contingency tables: counts, sensitivity by brute force, noise, refusals."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.primitives.tables import CrossTable, cross_counts, noisy_tables
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+
+@pytest.fixture(autouse=True)
+def _opendp() -> None:
+    require(opendp is not None, "opendp must be installed")
+
+
+PARTS = 4
+SHARES = [(4, 0, 0), (0, 4, 0), (3, 1, 0), (0, 2, 2)]
+"""Every way that a record of these tests is shared out over three cells."""
+
+
+def table(codes: Any, shares: Any, n_rows: int = 2) -> CrossTable:
+    cells = sparse.csr_array(np.array(shares, dtype=np.int64).reshape(len(codes), 3))
+    return CrossTable(codes=np.array(codes, dtype=np.int64), n_rows=n_rows, cells=cells)
+
+
+def test_counts_are_sums_over_records() -> None:
+    rng = np.random.default_rng(4)
+    codes, shares = rng.integers(0, 2, 40), [SHARES[i] for i in rng.integers(0, 4, 40)]
+    expected = np.zeros((2, 3))
+    for code, share in zip(codes, shares, strict=True):
+        expected[code] += share
+    found = cross_counts([table(codes, shares)], unit=PARTS)
+    np.testing.assert_array_equal(found.reshape(2, 3), expected)
+
+
+def test_the_sensitivity_is_that_of_all_neighbors() -> None:
+    """Every record and every replacement of it, outcome and predictors, in two tables."""
+    records = list(itertools.product(range(2), SHARES, SHARES))
+    rest = ([0, 1], [SHARES[0], SHARES[3]])
+
+    def counts(record: Any) -> np.ndarray:
+        own = [] if record is None else [record]
+        codes = [*rest[0], *(r[0] for r in own)]
+        return cross_counts(
+            [table(codes, [*rest[1], *(r[place] for r in own)]) for place in (1, 2)], unit=PARTS
+        )
+
+    for relation, pairs in {
+        "remove": [(record, None) for record in records],
+        "replace": list(itertools.product(records, records)),
+    }.items():
+        changes = [np.abs(counts(one) - counts(other)) / PARTS for one, other in pairs]
+        made = noisy_tables(
+            [table(*rest), table(*rest)], epsilon=1.0, relation=relation, unit=PARTS
+        )
+        assert max(change.sum() for change in changes) == made.sensitivity
+        squared = max((change**2).sum() for change in changes)
+        assert squared == {"remove": 2, "replace": 4}[relation]
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_the_noise_has_the_scale_that_is_stated(relation: str) -> None:
+    """Every cell of every table: 5 standard errors of the mean and of the second moment."""
+    n = 3000
+    tables = [table([0] * n, [SHARES[0]] * n, n_rows=500) for _ in range(2)]
+    made = noisy_tables(tables, epsilon=2.0, relation=relation, unit=PARTS)
+    assert made.scale == pytest.approx({"remove": 1.0, "replace": 2.0}[relation])
+    assert made.cost() <= made.charge.epsilon == 2.0
+    noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
+    k = np.arange(-4000, 4001)
+    weights = np.exp(-np.abs(k) / (made.scale * PARTS))
+    second, fourth = ((weights * (k / PARTS) ** power).sum() / weights.sum() for power in (2, 4))
+    assert made.variance == pytest.approx(second, rel=1e-9)
+    assert abs(noise.mean()) < 5 * np.sqrt(second / noise.size)
+    assert abs((noise**2).mean() - second) < 5 * np.sqrt((fourth - second**2) / noise.size)
+    first, last = made.tables()
+    assert first.shape == last.shape == (500, 3)
+    np.testing.assert_array_equal(np.concatenate([first, last]).ravel(), made.value / PARTS)
+
+
+def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
+    made = noisy_tables([table([0], [SHARES[0]])], epsilon=1.0, unit=PARTS)
+    with pytest.raises(InvalidInput, match="at least what the noise costs"):
+        replace(made, scale=made.scale / 2, seal="")
+    changed = replace(made, value=made.value + 1)
+    with pytest.raises(InvalidInput, match="as its primitive made it"):
+        changed.check_seal()
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ([], "at least one table"),
+        ([table([0, 1], [SHARES[0], (4, 1, 0)])], "more would change the tables"),
+        ([table([0, 1], [SHARES[0], (5, -1, 0)])], "whole numbers >= 0"),
+        ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"),
+        ([table([-1, 0], [SHARES[0]] * 2)], "record 0 is not"),
+    ],
+)
+def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        noisy_tables(tables, epsilon=1.0, unit=PARTS)
