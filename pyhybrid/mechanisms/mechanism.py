@@ -6,11 +6,13 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from pyhybrid.checks import check_count
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.releases.release import Release
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "check_no_fit", "check_unit_of_noise"]
 
 
 class Mechanism(Protocol):
@@ -56,3 +58,44 @@ class Mechanism(Protocol):
         InvalidInput
             For a setting that the mechanism has no use for.
         """
+
+
+def check_no_fit(
+    name: str,
+    *,
+    engine: str | Engine,
+    settings: SamplerSettings | None,
+    rule: ConvergenceRule | None,
+    on_not_converged: str,
+    leave_one_out: int,
+    seed: int | None,
+) -> None:
+    """Refuse settings of chains, and a seed, given to a mechanism with noise in place of a fit."""
+    if (engine, settings, rule, on_not_converged, leave_one_out) != (
+        "auto",
+        None,
+        None,
+        "raise",
+        0,
+    ):
+        raise InvalidInput(
+            f"{name} fits no model: give no engine, settings, rule, on_not_converged or "
+            "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
+            "--on-not-converged, --leave-one-out)"
+        )
+    if seed is not None:
+        raise InvalidInput(
+            f"seed must not be given to {name}: noise from OpenDP cannot be seeded, as "
+            "whoever could reproduce it could subtract it"
+        )
+
+
+def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
+    """Refuse a unit of privacy without the rows that it can have, which scale the noise."""
+    if (unit is None) != (rows_per_unit is None):
+        raise InvalidInput(
+            "unit and rows_per_unit must be given together: noise for a unit is scaled by the "
+            "rows that it can have at most, which are never counted in the data"
+        )
+    if rows_per_unit is not None:
+        check_count(rows_per_unit, "rows_per_unit")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import check_choice, check_count, check_flag, check_positive, did_you_mean
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
@@ -26,12 +27,14 @@ from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_se
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain, predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
+from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, noisy_tables
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
@@ -124,13 +127,7 @@ class NoisyMarginals:
         check_flag(self.noise_aware, "noise_aware")
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
-        if (self.unit is None) != (self.rows_per_unit is None):
-            raise InvalidInput(
-                "unit and rows_per_unit must be given together: noise for a unit is scaled by the "
-                "rows that it can have at most, which are never counted in the data"
-            )
-        if self.rows_per_unit is not None:
-            check_count(self.rows_per_unit, "rows_per_unit")
+        check_unit_of_noise(self.unit, self.rows_per_unit)
         self._check_predictors()
 
     def _check_predictors(self) -> None:
@@ -174,6 +171,11 @@ class NoisyMarginals:
         """Tables T that are measured."""
         return sum(max(1, len(reads)) for reads in self.order.values())
 
+    @property
+    def delta_of_charge(self) -> float | None:
+        """None: the charge is pure."""
+        return None
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         return {
@@ -193,7 +195,13 @@ class NoisyMarginals:
         df: pd.DataFrame,
         *,
         n_synthetic: int = 1,
+        n_draws_released: int | None = None,
         seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        leave_one_out: int = 0,
         progress: FitProgress | None = None,
     ) -> Release:
         """Count, add noise, fit, charge and draw.
@@ -205,9 +213,13 @@ class NoisyMarginals:
         n_synthetic : int, default 1
             m, the number of synthetic data sets, at the price of one. Honest intervals need many:
             20 or more.
+        n_draws_released : int, optional
+            1, the times that the tables are measured.
         seed : int, optional
             OpenDP takes its noise from the operating system and cannot be seeded: a seed is
             refused.
+        engine, settings, rule, on_not_converged, leave_one_out
+            Of mechanisms with chains: refused here.
         progress : callable, optional
             See `pyhybrid.fitting.session.open_session`.
 
@@ -225,11 +237,20 @@ class NoisyMarginals:
             If OpenDP is not installed.
         """
         m = check_count(n_synthetic, "n_synthetic")
-        if seed is not None:
+        if n_draws_released not in (None, 1):
             raise InvalidInput(
-                f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
-                "whoever could reproduce it could subtract it"
+                f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
+                "once, and any number of sets is drawn from them at the price of one"
             )
+        check_no_fit(
+            self.name,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            leave_one_out=leave_one_out,
+            seed=seed,
+        )
         random = streams()
         chain, noisy = self._measured(df, random)
         draws = chain.sample(m, random) if self.noise_aware else [None] * m
@@ -349,7 +370,7 @@ class NoisyMarginals:
                 data=data_mark(df),
             ),
         )
-        return Release.of(record, tables)
+        return Release.of(record, tables, origin=Origin(data=df))
 
 
 def _domain(name: Any, fields: Any) -> ColumnDomain:

@@ -22,11 +22,11 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.fitting.units import read_units
+from pyhybrid.fitting.units import check_rows_per_unit
 from pyhybrid.mechanisms.cells import Cells, bins_of, levels_of
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.made import Made
-from pyhybrid.models.design import row_label
+from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.models.levels import check_levels_given
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
@@ -145,13 +145,7 @@ class PerturbedHistogram:
         check_choice(self.relation, "relation", RELATIONS)
         self._check_cells()
         check_positive(self.epsilon, "epsilon")
-        if (self.unit is None) != (self.rows_per_unit is None):
-            raise InvalidInput(
-                "unit and rows_per_unit must be given together: noise for a unit is scaled by the "
-                "rows that it can have at most, which are never counted in the data"
-            )
-        if self.rows_per_unit is not None:
-            check_count(self.rows_per_unit, "rows_per_unit")
+        check_unit_of_noise(self.unit, self.rows_per_unit)
 
     def _check_cells(self) -> None:
         if self.levels is not None:
@@ -253,18 +247,15 @@ class PerturbedHistogram:
         """
         m = check_count(n_synthetic, "n_synthetic")
         released = check_draws_released(1 if n_draws_released is None else n_draws_released, m)
-        fitting = (engine, settings, rule, on_not_converged, leave_one_out)
-        if fitting != ("auto", None, None, "raise", 0):
-            raise InvalidInput(
-                f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
-                "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
-                "--on-not-converged, --leave-one-out)"
-            )
-        if seed is not None:
-            raise InvalidInput(
-                f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
-                "whoever could reproduce it could subtract it"
-            )
+        check_no_fit(
+            self.name,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            leave_one_out=leave_one_out,
+            seed=seed,
+        )
         made = self.make_from(
             self.bind(df),
             streams(),
@@ -314,21 +305,8 @@ class PerturbedHistogram:
             cells = levels_of(own, self.levels)
         else:
             cells = bins_of(own, self.lower, self.upper, self.n_bins)
-        self._check_rows(df)
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
         return BoundHistogram(table=df, cells=cells, column=self.column)
-
-    def _check_rows(self, df: pd.DataFrame) -> None:
-        """No unit has more rows than the noise is made for."""
-        if self.unit is None or self.rows_per_unit is None:
-            return
-        units = read_units(df, self.unit, (self.column,))
-        beyond = pd.Series(units.of).groupby(units.of).cumcount() >= self.rows_per_unit
-        if beyond.any():
-            label = row_label(df.index, int(np.flatnonzero(beyond)[0]))
-            raise InvalidInput(
-                f"units must have at most rows_per_unit={self.rows_per_unit} rows: {label} is one "
-                f"more of its {self.unit!r}; keep as many by a rule that looks at one unit alone"
-            )
 
     @property
     def _epsilon_of_a_row(self) -> float:

@@ -17,8 +17,8 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.decimals import in_dtype_of
 from pyhybrid.models.levels import check_levels_given, outcome_levels
-from pyhybrid.models.regression import in_dtype_of
 from pyhybrid.models.tables import row_label
 
 __all__ = ["ColumnDomain", "reference_domain"]
