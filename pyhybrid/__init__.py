@@ -88,6 +88,7 @@ _HOME = {
     "TunedMask": "masking",
     "TwoPart": "models",
     "Unweighted": "mechanisms",
+    "Verification": "verification",
     "UtilitySummary": "measures",
     "Validation": "agreement",
     "WeightsWithout": "privacy.recomputed",
@@ -187,6 +188,7 @@ _HOME = {
     "tune_mask": "masking",
     "utility_summary": "measures",
     "validate": "agreement",
+    "verify": "verification",
     "weights_from_lipschitz": "privacy.weights",
 }
 

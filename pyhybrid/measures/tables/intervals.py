@@ -150,7 +150,7 @@ def model_of_tables(
         )
     names = ["the data", *tables.names]
     fits = [
-        _fit(table, formula, model, options or {}, name)
+        fit_model(table, formula, model, options or {}, name)
         for table, name in zip((tables.real, *tables.synthetic), names, strict=True)
     ]
     for fit, name in zip(fits[1:], tables.names, strict=True):
@@ -209,7 +209,7 @@ def _table(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArra
     return table
 
 
-def _fit(
+def fit_model(
     table: pd.DataFrame, formula: str, model: str, options: Mapping[str, Any], name: str
 ) -> Any:
     import statsmodels.formula.api as smf

@@ -1,0 +1,299 @@
+r"""Verification of an estimate by subsample and aggregate, with noise from OpenDP.
+
+The n records are dealt at random into B blocks, whatever their values are. Each block gives its own
+estimate of the number asked for; its difference from the synthetic data's is moved into
+[-reach, reach]; the mean of the B differences gets Laplace noise. One record is in one block: with
+it, without it or with other values, one difference changes, by at most 2 reach, and the mean by at
+most 2 reach / B:
+
+.. math:: \text{scale} = 2\,\text{reach} / (B\,\epsilon).
+
+The charge is strict, for any data and any estimator: a block whose estimate fails counts as one
+that differs by `reach`.
+
+**Reach.** A block's estimate varies about sqrt(B) times as much as that of all records. With the
+tolerance about two standard errors, a reach of (1 + sqrt(B)) tolerances leaves nearly all blocks
+unclipped, and the noise has a scale of about 2 tolerance / (sqrt(B) epsilon).
+
+References
+----------
+[NRS07] Nissim, Raskhodnikova, Smith (2007). Smooth sensitivity and sampling in private data
+analysis, STOC, sec. 4. [S11] Smith (2011). Privacy-preserving statistical estimation with optimal
+convergence rates, STOC. Verification servers: Barrientos, Bolton, Balmat, Reiter et al. (2018),
+Annals of Applied Statistics 12:1124-1156.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.units import read_units
+from pyhybrid.measures.tables.reconcile import synthetic_sets
+from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.release import Release
+from pyhybrid.verification.queries import Query, read_query
+
+__all__ = ["Verification", "verify"]
+
+_FEWEST_BLOCKS, _MOST_BLOCKS, _RECORDS = 10, 100, 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Verification(LaplaceAnswer):
+    """A private answer to whether an estimate holds; all of it may be published.
+
+    Attributes
+    ----------
+    value : float
+        Confidential estimate less the synthetic one, by blocks, with noise.
+    sensitivity, scale : float
+        Of the mean over blocks, and of its Laplace noise.
+    query : str
+        What was asked.
+    synthetic : float
+        The estimate from the synthetic sets (their average).
+    tolerance, reach : float
+        Both public, in the unit of the estimate.
+    blocks : int
+        B.
+    """
+
+    value: float
+    query: str
+    synthetic: float
+    tolerance: float
+    reach: float
+    blocks: int
+
+    @property
+    def within(self) -> bool:
+        """True if the noisy difference is within the tolerance."""
+        return abs(self.value) <= self.tolerance
+
+    @property
+    def probability(self) -> float:
+        """Probability that the difference without noise is within the tolerance.
+
+        Given the noisy one, with every difference in [-reach, reach] as likely as any other; in
+        [0, 1]. It speaks of the noise alone, not of what blocks lose against all records.
+        """
+        ends = np.array([-self.reach, -self.tolerance, self.tolerance, self.reach])
+        low, left, right, high = (_laplace_cdf((end - self.value) / self.scale) for end in ends)
+        return float((right - left) / (high - low)) if high > low else float(self.within)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Holds the difference without noise with at least this probability, in (0, 1)."""
+        half = self.margin(confidence)
+        return max(self.value - half, -self.reach), min(self.value + half, self.reach)
+
+    def summary(self) -> str:
+        """In words, for the analyst."""
+        low, high = self.interval()
+        holds = "holds" if self.within else "does not hold"
+        return (
+            f"{self.query}: {self.synthetic:g} in the synthetic data {holds} in the confidential "
+            f"data within {self.tolerance:g} (probability {self.probability:.2f}). Confidential "
+            f"less synthetic, with noise: {self.value:.4g}, 95 % interval of the noise "
+            f"[{low:.4g}, {high:.4g}]. Strict epsilon {self.charge.epsilon:g}, "
+            f"{self.charge.relation} one {self.charge.unit or 'record'}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "query": self.query,
+            "within": self.within,
+            "probability": self.probability,
+            "difference": float(self.value),
+            "interval_95": list(self.interval()),
+            "synthetic": self.synthetic,
+            "tolerance": self.tolerance,
+            "reach": self.reach,
+            "blocks": self.blocks,
+            "noise_scale": self.scale,
+            "charge": self.charge.public(),
+        }
+
+
+def verify(
+    release: Release | pd.DataFrame | Sequence[pd.DataFrame],
+    data: pd.DataFrame,
+    query: Query | str,
+    *,
+    tolerance: float,
+    epsilon: float,
+    relation: str = "remove",
+    unit: str | None = None,
+    blocks: int | None = None,
+    reach: float | None = None,
+    ledger: Ledger | None = None,
+) -> Verification:
+    """Does an estimate from synthetic data hold in the confidential data, within a tolerance?
+
+    Parameters
+    ----------
+    release : Release, DataFrame or sequence of DataFrame
+        Synthetic sets, also some that were made elsewhere. The estimate is their average.
+    data : DataFrame
+        Confidential records. Not modified.
+    query : Query or str
+        `Mean`, `Share`, `Quantile`, `Coefficient`, an object of your own that meets `Query`, or a
+        text as on the command line, e.g. ``"mean:income"`` (see `read_query`).
+    tolerance : float
+        Above 0, in the unit of the estimate; public. About twice the standard error that the
+        synthetic analysis reports is a sensible one: with far smaller ones, noise decides.
+    epsilon : float
+        Above 0, nats.
+    relation : {"remove", "replace"}
+        What the charge states; the noise is the same, as one block changes under either.
+    unit : str, optional
+        Column that says which rows are one person's or household's: all of them go into one block,
+        and epsilon is that of the unit. One row if omitted.
+    blocks : int, optional
+        B, at least 10. By default n / 100, from 10 to 100; n is public.
+    reach : float, optional
+        Above the tolerance; (1 + sqrt(B)) tolerances if omitted. Public.
+    ledger : Ledger, optional
+        The answer's charge is entered before the answer is returned.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown column, a query that the synthetic sets do not answer, fewer records in a
+        block than the estimate needs, or a tolerance, reach or epsilon out of range. No error
+        depends on confidential values.
+    BudgetExceeded
+        If the ledger has less left; no answer is given.
+    EngineUnavailable
+        If OpenDP is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> real = pd.DataFrame({"y": np.arange(5000) % 10})
+    >>> answer = verify(real, real, "mean:y", tolerance=0.5, epsilon=5)
+    >>> answer.within, answer.charge.epsilon
+    (True, 5.0)
+    """
+    asked = read_query(query) if isinstance(query, str) else query
+    check_choice(relation, "relation", RELATIONS)
+    accepted = check_positive(tolerance, "tolerance")
+    eps = check_positive(epsilon, "epsilon")
+    _check_table(data, asked)
+    synthetic = _of_synthetic(release, asked)
+    of, n_units = _units(data, unit)
+    count = _checked_blocks(blocks, n_units, asked)
+    far = (1 + math.sqrt(count)) * accepted if reach is None else check_positive(reach, "reach")
+    if far <= accepted:
+        raise InvalidInput(f"reach must be above the tolerance, {accepted:g}: found {far:g}")
+    differences = _by_block(data, asked, of, n_units, count) - synthetic
+    differences = np.clip(np.where(np.isfinite(differences), differences, far), -far, far)
+    noisy = laplace_mean(differences, lower=-far, upper=far, epsilon=eps, clamp=True)
+    answer = Verification(
+        value=float(noisy.value),
+        sensitivity=noisy.sensitivity,
+        scale=noisy.scale,
+        query=asked.text,
+        synthetic=synthetic,
+        tolerance=accepted,
+        reach=far,
+        blocks=count,
+        charge=_charge(eps, relation, unit),
+    )
+    if ledger is not None:
+        ledger.add(answer)
+    return answer
+
+
+def _charge(epsilon: float, relation: str, unit: str | None) -> PrivacyCharge:
+    return PrivacyCharge.strict(
+        mechanism="verify",
+        epsilon=epsilon,
+        relation=relation,
+        unit=unit,
+        assumes=(
+            "Query, tolerance, reach and the number of blocks were fixed without looking at the "
+            "data.",
+        ),
+        not_covered=("The number of records.", "How long the answer took."),
+    )
+
+
+def _laplace_cdf(z: float) -> float:
+    return float(0.5 * math.exp(z)) if z < 0 else float(1 - 0.5 * math.exp(-z))
+
+
+def _check_table(data: Any, query: Query) -> None:
+    if not isinstance(data, pd.DataFrame) or data.empty:
+        raise InvalidInput("data must be a DataFrame with at least one row")
+    _check_columns(data, query, "data")
+
+
+def _check_columns(table: pd.DataFrame, query: Query, name: str) -> None:
+    for column in query.columns:
+        if column not in table.columns:
+            raise InvalidInput(f"{query.text} needs the column {column!r}: {name} has none")
+
+
+def _of_synthetic(release: Any, query: Query) -> float:
+    """The average over the sets: post-processing."""
+    sets = release.synthetic if isinstance(release, Release) else synthetic_sets(release)
+    for place, table in enumerate(sets, start=1):
+        _check_columns(table, query, f"synthetic set {place}")
+    found = [query.of(table) for table in sets]
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{query.text} must be estimable from every synthetic set: it is not")
+    return float(np.mean(found))
+
+
+def _units(data: pd.DataFrame, unit: str | None) -> tuple[npt.NDArray[np.intp], int]:
+    """Unit of each row (n,), and how many there are."""
+    if unit is None:
+        return np.arange(len(data), dtype=np.intp), len(data)
+    of = read_units(data, unit, ()).of
+    return of, int(of.max()) + 1
+
+
+def _checked_blocks(blocks: int | None, n: int, query: Query) -> int:
+    if blocks is None:
+        count = min(_MOST_BLOCKS, max(_FEWEST_BLOCKS, n // max(_RECORDS, query.smallest)))
+    else:
+        count = check_count(blocks, "blocks", at_least=_FEWEST_BLOCKS)
+    if n // count < query.smallest:
+        raise InvalidInput(
+            f"a block must hold at least {query.smallest} records for {query.text}: {n} in {count} "
+            f"blocks are {n // count} each; give fewer blocks, {_FEWEST_BLOCKS} at least"
+        )
+    return count
+
+
+def _by_block(
+    data: pd.DataFrame, query: Query, of: npt.NDArray[np.intp], n_units: int, count: int
+) -> FloatArray:
+    """The estimate of each block, shape (B,); NaN where there is none.
+
+    Each unit's block is drawn by itself: one unit more or less moves no other.
+    """
+    block = np.random.default_rng().integers(count, size=n_units)[of]
+    found = np.full(count, np.nan)
+    for place in range(count):
+        own = data[block == place]
+        if len(own):
+            found[place] = query.of(own)
+    return found

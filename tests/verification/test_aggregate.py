@@ -1,0 +1,200 @@
+"""Private verification: what one record can change, error rates, refusals, the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.verification import verify as verify_module_function
+from pyhybrid.verification.queries import Coefficient, Mean, Quantile, Share, read_query
+
+N = 2000
+
+
+def _data(seed: int = 3, n: int = N) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "y": 5 + 0.5 * x + rng.normal(size=n),
+            "x": x,
+            "g": rng.choice(["a", "b"], n, p=[0.3, 0.7]),
+            "home": np.arange(n) // 2,
+        }
+    )
+
+
+def _differences(data: pd.DataFrame, block: np.ndarray, count: int, reach: float) -> np.ndarray:
+    found = np.array([Mean("y").of(data[block == place]) for place in range(count)]) - 5
+    return np.clip(np.where(np.isfinite(found), found, reach), -reach, reach)
+
+
+@pytest.mark.parametrize("clipped", [True, False])
+def test_one_record_moves_the_mean_of_blocks_by_no_more_than_the_sensitivity(clipped: bool) -> None:
+    """Every record removed or replaced by extremes; the control leaves the clipping out."""
+    data, count, reach = _data(n=60), 10, 0.8
+    block = np.random.default_rng(1).integers(count, size=60)
+    far = reach if clipped else 1e12
+    whole, moved = _differences(data, block, count, far).mean(), []
+    for i in range(60):
+        left = np.delete(np.arange(60), i)
+        moved.append(_differences(data.iloc[left], block[left], count, far).mean() - whole)
+        for value in (-1e6, 1e6):
+            other = data.copy()
+            other.loc[i, "y"] = value
+            moved.append(_differences(other, block, count, far).mean() - whole)
+    assert (np.abs(moved).max() <= 2 * reach / count + 1e-12) == clipped
+
+
+def test_the_charge_covers_the_noise() -> None:
+    data = _data()
+    answer = ph.verify(data, data, "mean:y", tolerance=0.1, epsilon=0.5, blocks=16)
+    assert answer.reach == pytest.approx(0.5)
+    assert answer.sensitivity == pytest.approx(2 * answer.reach / 16, rel=1e-6)
+    assert answer.cost() <= answer.charge.epsilon * (1 + 1e-12)
+    assert answer.charge.kind == "strict"
+    assert answer.charge.relation == "remove"
+    answer.check_seal()
+
+
+def _rate(offset: float, runs: int = 60) -> float:
+    """How often a synthetic mean that is off by `offset` standard errors is said to hold."""
+    held = []
+    for seed in range(runs):
+        data = _data(seed)
+        error = data["y"].std() / np.sqrt(N)
+        synthetic = pd.DataFrame({"y": [5 + offset * error]})
+        answer = ph.verify(synthetic, data, "mean:y", tolerance=2 * error, epsilon=4, blocks=20)
+        held.append(answer.within)
+    return float(np.mean(held))
+
+
+def test_error_rates() -> None:
+    """At two standard errors, epsilon 4: right estimates hold, those off by eight do not."""
+    assert _rate(0) > 0.75
+    assert _rate(8) < 0.1
+
+
+def test_the_probability_is_that_of_the_noise() -> None:
+    """Against simulation: differences uniform on the reach, those that come out near a value."""
+    data = _data()
+    answer = ph.verify(data, data, "mean:y", tolerance=0.1, epsilon=0.4, blocks=16)
+    rng = np.random.default_rng(7)
+    true = rng.uniform(-answer.reach, answer.reach, 2_000_000)
+    noisy = true + rng.laplace(scale=answer.scale, size=true.size)
+    near = np.abs(noisy - answer.value) < 0.02 * answer.reach
+    share = (np.abs(true[near]) <= answer.tolerance).mean()
+    assert abs(share - answer.probability) < 5 * np.sqrt(0.25 / near.sum()) + 0.02
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("mean:y", Mean("y"), lambda d: d["y"].mean()),
+        ("share:g:a", Share("g", "a"), lambda d: (d["g"] == "a").mean()),
+        ("quantile:y:0.9", Quantile("y", 0.9), lambda d: d["y"].quantile(0.9, "higher")),
+        (
+            "coefficient:y ~ x:x",
+            Coefficient("y ~ x", "x"),
+            lambda d: np.polyfit(d["x"], d["y"], 1)[0],
+        ),
+    ],
+)
+def test_queries(text: str, query: Any, expected: Callable[[pd.DataFrame], float]) -> None:
+    data = _data()
+    assert read_query(text) == query
+    assert query.of(data) == pytest.approx(expected(data), rel=2e-3)
+    answer = ph.verify([data, data], data, text, tolerance=1.0, epsilon=20)
+    assert answer.within
+    assert answer.query == query.text
+
+
+def test_weights_are_those_of_the_design() -> None:
+    data = _data().assign(w=np.arange(N) % 3)
+    assert Mean("y", "w").of(data) == pytest.approx(np.average(data["y"], weights=data["w"]))
+    repeated = data.loc[data.index.repeat(data["w"])]
+    assert Quantile("y", 0.9, "w").of(data) == Quantile("y", 0.9).of(repeated)
+    assert Share("g", "a", "w").of(data) == pytest.approx((repeated["g"] == "a").mean())
+
+
+def test_all_rows_of_a_unit_are_in_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(Mean, "of", lambda _, table: seen.append(set(table["home"])) or 5.0)
+    data = _data()
+    answer = ph.verify(data, data, "mean:y", tolerance=1, epsilon=1, unit="home", blocks=12)
+    blocks = seen[1:]  # the first is the synthetic set
+    assert sum(len(homes) for homes in blocks) == len(set().union(*blocks)) == N // 2
+    assert answer.charge.unit == "home"
+
+
+def test_a_block_that_fails_counts_as_different() -> None:
+    """A formula whose term no block has: far, not an error that would tell."""
+    data, synthetic = _data(), _data(4)
+    data["g"] = "a"
+    found = ph.verify(
+        synthetic, data, Coefficient("y ~ g", "g[T.b]"), tolerance=0.1, epsilon=50, blocks=20
+    )
+    assert found.value == pytest.approx(found.reach, abs=20 * found.scale)
+    assert not found.within
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": "mean:z"}, "needs the column 'z'"),
+        ({"query": "average:y"}, "query must be mean:COLUMN"),
+        ({"query": "quantile:y:1.2"}, "p of a quantile must be above 0"),
+        ({"query": "quantile:y:most"}, "is no number"),
+        ({"query": "quantile:y:0.999"}, "a block must hold at least"),
+        ({"query": "coefficient:y ~ x:z"}, "must be estimable from every synthetic set"),
+        ({"query": "coefficient:y ~ x:x:forest"}, "must be estimable"),
+        ({"tolerance": 0.0}, "tolerance must be"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"reach": 0.05}, "reach must be above the tolerance"),
+        ({"blocks": 5}, "blocks must be"),
+        ({"blocks": 5000}, "a block must hold at least 1 records"),
+        ({"relation": "swap"}, "relation must be"),
+        ({"unit": "nobody"}, "unit must be a column"),
+        ({"data": pd.DataFrame()}, "data must be a DataFrame"),
+    ],
+)
+def test_bad_input_is_one_line(changes: dict[str, Any], message: str) -> None:
+    given = {"data": _data(), "query": "mean:y", "tolerance": 0.1, "epsilon": 1.0} | changes
+    with pytest.raises(InvalidInput, match=message) as caught:
+        ph.verify(_data(), given.pop("data"), given.pop("query"), **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_ledger_is_charged_before_the_answer(tmp_path: Path) -> None:
+    ledger = ph.Ledger(tmp_path / "book.jsonl", budget=1.5, kind="strict", relation="remove")
+    data = _data()
+    ph.verify(data, data, "mean:y", tolerance=0.1, epsilon=1, ledger=ledger)
+    assert ledger.spent == 1.0
+    with pytest.raises(BudgetExceeded):
+        ph.verify(data, data, "mean:y", tolerance=0.1, epsilon=1, ledger=ledger)
+    assert ledger.spent == 1.0
+
+
+def test_the_command(tmp_path: Path, run: Any) -> None:
+    _data().to_csv(tmp_path / "real.csv", index=False)
+    _data(9).to_csv(tmp_path / "made.csv", index=False)
+    out = tmp_path / "answer.json"
+    code, shown = run(
+        "verify", "real.csv", "made.csv", "--query", "mean:y", "--tolerance", "0.2",
+        "--epsilon", "4", "--json", str(out),
+    )[:2]  # fmt: skip
+    assert code == 0
+    assert "the mean of y" in shown
+    assert json.loads(out.read_text())["charge"]["epsilon"] == 4.0
+
+
+def test_the_function_of_the_package_is_the_rooms() -> None:
+    assert ph.verify is verify_module_function
