@@ -89,6 +89,7 @@ _HOME = {
     "TwoPart": "models",
     "Unweighted": "mechanisms",
     "Verification": "verification",
+    "WithMissing": "models",
     "UtilitySummary": "measures",
     "Validation": "agreement",
     "WeightsWithout": "privacy.recomputed",

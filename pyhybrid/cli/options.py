@@ -23,7 +23,15 @@ from pyhybrid.mechanisms import (
 from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models import MODELS, DefaultModel, Model, StanModel
+from pyhybrid.models import (
+    MODELS,
+    Bernoulli,
+    DefaultModel,
+    Model,
+    StanModel,
+    TwoPart,
+    WithMissing,
+)
 
 __all__ = [
     "build_mechanism",
@@ -34,6 +42,7 @@ __all__ = [
 ]
 
 _OWN_PROGRAM = "stan"
+_TWO_PART = "two_part"
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -42,17 +51,53 @@ def build_model(text: str | None, formula: str) -> Model:
 
     Without a name the outcome's column decides, or refuses; see `pyhybrid.models.DefaultModel`.
 
-    E.g. ``"beta:lower=0,upper=100"``, or ``"stan:program=own.stan,predict=y_rep"`` for a program of
-    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
+    E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
+    ``missing=model`` (and ``fill=age=40+size=2``) for `pyhybrid.WithMissing`, or
+    ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
+    formula's design matrix; errors as in `build_mechanism`.
     """
     if text is None:
         return DefaultModel(formula)
     name, given = _named(text)
+    missing = check_choice(given.pop("missing", "refuse"), "missing", ("refuse", "model"))
+    fill = _numbers_by_name(given.pop("fill", ""))
+    model = _single_model(name, given, formula)
+    if missing == "model":
+        return WithMissing(model, fill=fill)  # type: ignore[arg-type]
+    if fill is not None:
+        raise InvalidInput("fill goes with missing=model")
+    return model
+
+
+def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
     if name == _OWN_PROGRAM:
         return _stan_model(given, formula)
-    cls: Any = MODELS[check_choice(name, "--model", [*MODELS, _OWN_PROGRAM])]
+    if name == _TWO_PART:
+        return _two_part(given, formula)
+    cls: Any = MODELS[check_choice(name, "--model", [*MODELS, _TWO_PART, _OWN_PROGRAM])]
     model: Model = cls(formula, **_values(f"--model {name}", cls, given, {"formula"}))
     return model
+
+
+def _two_part(given: dict[str, Any], formula: str) -> TwoPart:
+    """``two_part:positive=NAME,negative=NAME,point=0,...``: further options are those of the models
+    of the amounts; amounts below 0 and their sign have an intercept alone."""
+    names = {part: given.pop(part) for part in ("positive", "negative") if part in given}
+    point = _converted(given.pop("point", "0"), float, "point")
+    constant = f"{formula.partition('~')[0]}~ 1"
+    amounts = {"positive": _single_model(names.get("positive", "lognormal"), given, formula)}
+    others = {}
+    if "negative" in names:
+        amounts["negative"] = _single_model(names["negative"], given, constant)
+        others["sign"] = Bernoulli(constant)
+    return TwoPart(zero=Bernoulli(formula), point=point, **amounts, **others)  # type: ignore[arg-type]
+
+
+def _numbers_by_name(text: str) -> dict[str, float] | None:
+    """``age=40+income=0`` as a mapping; None for no text."""
+    pairs = (each.partition("=") for each in filter(None, text.split("+")))
+    own = {name.strip(): _converted(value, float, f"fill of {name}") for name, _, value in pairs}
+    return own or None
 
 
 def _stan_model(given: dict[str, Any], formula: str) -> StanModel:

@@ -182,7 +182,7 @@ def synthesize(
             progress=progress,
             leave_one_out=check_count(leave_one_out, "--leave-one-out", at_least=0),
         )
-    source.restore(release).save(
+    source.marked(source.restore(release)).save(
         out,
         drop=decisions.drop,
         keep=decisions.keep,

@@ -18,6 +18,7 @@ __all__ = ["SourceTable", "read_table"]
 
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
+_WHOLE = r"[+-]?\d+"
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -44,6 +45,21 @@ class SourceTable:
     def restore(self, release: AnyRelease) -> AnyRelease:
         """The release with unsynthesized columns letter by letter as they stand in the file."""
         return release if self.text is None else release.with_unsynthesized(self.text)
+
+    def marked(self, release: Release) -> Release:
+        """The release with missing values of its synthesized columns as they stand in the file."""
+        if self.text is None:
+            return release
+        marks, whole = {}, []
+        for name in release.synthesized:
+            gone = self.frame[name].isna()
+            if not gone.any():
+                continue
+            marks[name] = str(self.text.loc[gone, name].iloc[0])
+            numbers = pd.api.types.is_float_dtype(self.frame[name].dtype)
+            if numbers and bool(self.text.loc[~gone, name].str.fullmatch(_WHOLE).all()):
+                whole.append(name)
+        return release.with_marks(marks, whole)
 
 
 def read_table(path: str | Path) -> SourceTable:

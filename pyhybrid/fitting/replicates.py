@@ -7,7 +7,7 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
 from pyhybrid.randomness import Streams
 
-__all__ = ["choose_draws", "joined", "synthesize"]
+__all__ = ["choose_draws", "joined", "marked", "synthesize"]
 
 
 def choose_draws(
@@ -112,3 +112,15 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole
+
+
+def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:
+    """`table` with missing values as texts, "" for an empty cell; see `Release.with_marks`."""
+    made: dict[str, pd.Series] = {}
+    for name in {**marks, **dict.fromkeys(whole)}:
+        values, mark = table[name], marks.get(name, "")
+        if name in whole and bool((values.dropna() % 1 == 0).all()):
+            values = values.astype("Int64")
+        made[name] = values.astype(object).where(values.notna(), mark) if mark else values
+    own: pd.DataFrame = table.assign(**made)
+    return own

@@ -348,5 +348,5 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
         if isinstance(values.dtype, pd.CategoricalDtype):
             levels[column] = values.cat.categories.tolist()
         elif not pd.api.types.is_numeric_dtype(values.dtype):
-            levels[column] = sorted(values.unique().tolist())
+            levels[column] = sorted(values.dropna().unique().tolist())
     return levels

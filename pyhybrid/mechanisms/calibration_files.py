@@ -15,7 +15,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positi
 from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.reference_records import ReferenceRecords
-from pyhybrid.models import MODELS, Model
+from pyhybrid.models import Model
+from pyhybrid.models.described import described_model
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.releases.parts import read_names
 from pyhybrid.running.files import folder_aside, whole_only
@@ -168,16 +169,7 @@ def _model(settings: dict[str, Any], given: Model | None) -> Model:
                 f"{settings.get(other[0])!r}, found {own.get(other[0])!r}"
             )
         return given
-    classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
-    if settings["model"] not in classes:
-        raise InvalidInput(
-            f"the calibration's model must be built in or given (model=, or --formula and --model "
-            f"stan:...): {settings['model']!r} is not built in"
-        )
-    make: Any = classes[settings["model"]]
-    # A description may say more than the options that make the model, and leaves defaults out.
-    built: Model = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
-    return built
+    return described_model(settings)
 
 
 def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:

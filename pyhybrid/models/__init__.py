@@ -17,6 +17,7 @@ from pyhybrid.models.normal_regression import NormalRegression
 from pyhybrid.models.poisson import Poisson
 from pyhybrid.models.stan_model import StanModel
 from pyhybrid.models.two_part import TwoPart
+from pyhybrid.models.with_missing import WithMissing
 
 __all__ = [
     "MODELS",
@@ -34,6 +35,7 @@ __all__ = [
     "Poisson",
     "StanModel",
     "TwoPart",
+    "WithMissing",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {

@@ -20,6 +20,7 @@ from pyhybrid.engines.joint_programs import SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
+from pyhybrid.models.completion import Completion
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.parts import (
     Amount,
@@ -51,12 +52,18 @@ class BoundParts:
     column : str
         The outcome's.
     root : Node
+    completion : Completion, optional
+        How missing predictors are completed before the parts read them.
+    said : tuple of str
+        Sentences that a charge must state.
     """
 
     model: Model
     table: pd.DataFrame
     column: str
     root: Node
+    completion: Completion | None = None
+    said: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.model.name} of {self.column!r} bound to {self.n} records>"
@@ -90,7 +97,8 @@ class BoundParts:
     @property
     def predictors(self) -> tuple[str, ...]:
         """Columns read by any part."""
-        return tuple(sorted({name for part in self.parts for name in part.bound.predictors}))
+        names = {name for part in self.parts for name in part.bound.predictors}
+        return tuple(sorted({self.completion.source(n) if self.completion else n for n in names}))
 
     @property
     def outcome(self) -> FloatArray:
@@ -123,12 +131,15 @@ class BoundParts:
     @property
     def data_dependent(self) -> tuple[str, ...]:
         """Terms of the formulas whose coding depends on all records."""
-        return tuple(dict.fromkeys(t for part in self.parts for t in part.bound.data_dependent))
+        read = () if self.completion is None else self.completion.data_dependent
+        own = (text for part in self.parts for text in part.bound.data_dependent)
+        return tuple(dict.fromkeys((*own, *read)))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the parts assume."""
-        return tuple(dict.fromkeys(t for part in self.parts for t in part.bound.assumptions))
+        """What the parts assume, and what is said of missing values."""
+        own = (text for part in self.parts for text in part.bound.assumptions)
+        return tuple(dict.fromkeys((*self.said, *own)))
 
     @property
     def density_above_one(self) -> bool:
@@ -236,6 +247,8 @@ class BoundParts:
     ) -> pd.DataFrame:
         """The outcome drawn anew, step by step; see `pyhybrid.models.base.BoundModel`."""
         table = self.table if given is None else given
+        if self.completion is not None:
+            table = self.completion.of(table)
         made = Replicate(
             draws={part.name: of_part(draws, part.name) for part in self.parts},
             draw=draw,

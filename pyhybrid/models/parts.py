@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,8 @@ from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.regression import BoundRegression, Parameters, Positions
 
 __all__ = [
-    "Amount", "Constant", "Node", "Part", "Replicate", "Step", "amounts_of", "of_part", "parts_of",
-    "with_missing",
+    "Amount", "Constant", "Node", "Part", "Replicate", "Step", "amounts_of", "decision", "of_part",
+    "parts_of", "with_missing",
 ]  # fmt: skip
 
 
@@ -82,6 +83,15 @@ class Step:
 
 
 Node = Constant | Amount | Step
+
+
+def decision(
+    df: pd.DataFrame, outcome: str, name: str, model: Any, at: Positions, yes: Any
+) -> Part:
+    """The part that says which of the records at `at` (k,) are `yes` (k,), by a Bernoulli model."""
+    told = np.zeros(len(df), dtype=bool)
+    told[at] = yes
+    return Part(name=name, bound=model.bind(df.assign(**{outcome: told}), at), at=at)
 
 
 def of_part(draws: Draws, name: str) -> Draws:

@@ -14,7 +14,7 @@ from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.design import check_formulas
 from pyhybrid.models.log_normal import LogNormal
-from pyhybrid.models.parts import Amount, Constant, Node, Part, Step
+from pyhybrid.models.parts import Amount, Constant, Node, Part, Step, decision
 from pyhybrid.models.regression import Positions, RegressionModel
 from pyhybrid.models.tables import row_label
 
@@ -80,7 +80,9 @@ class TwoPart:
             raise InvalidInput("sign goes with negative: give a model of the amounts below 0")
         if self.negative is not None and self.point != 0:
             raise InvalidInput("negative goes with a point of 0")
-        outcomes = sorted({outcome_of(model) for model in self._models.values()})
+        if self.negative is not None and self.sign is None:
+            object.__setattr__(self, "sign", self.zero)
+        outcomes = sorted({outcome_of(model) for model in self.models.values()})
         if len(outcomes) > 1:
             raise InvalidInput(f"all parts must have one outcome: found {', '.join(outcomes)}")
         object.__setattr__(self, "_outcome", outcomes[0])
@@ -91,15 +93,11 @@ class TwoPart:
         return cls(zero=Bernoulli(formula), positive=LogNormal(formula))
 
     @property
-    def _models(self) -> dict[str, RegressionModel]:
-        own = {"zero": self.zero, "sign": self.sign_model, "positive": self.positive,
+    def models(self) -> dict[str, RegressionModel]:
+        """The models of its parts, by name."""
+        own = {"zero": self.zero, "sign": self.sign, "positive": self.positive,
                "negative": self.negative}  # fmt: skip
         return {name: model for name, model in own.items() if model is not None}
-
-    @property
-    def sign_model(self) -> Bernoulli | None:
-        """The model of the sign, if there is one."""
-        return None if self.negative is None else self.sign or self.zero
 
     @property
     def name(self) -> str:
@@ -108,7 +106,7 @@ class TwoPart:
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all parts."""
-        parts = {name: model.describe() for name, model in self._models.items()}
+        parts = {name: model.describe() for name, model in self.models.items()}
         return {
             "model": self.name,
             "outcome": self._outcome,
@@ -119,7 +117,7 @@ class TwoPart:
 
     def bind(self, df: pd.DataFrame) -> BoundParts:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        check_formulas(df, [model.formula for model in self._models.values()])
+        check_formulas(df, [model.formula for model in self.models.values()])
         root = self.tree(df, np.arange(len(df)))
         return BoundParts(model=self, table=df, column=self._outcome, root=root)
 
@@ -129,7 +127,7 @@ class TwoPart:
         is_point = y == self.point
         rest, others = at[~is_point], y[~is_point]
         first = Step(
-            part=self._decision(df, "zero", self.zero, at, is_point),
+            part=decision(df, self._outcome, "zero", self.zero, at, is_point),
             yes=Constant(value=self.point),
             no=self._amounts(df, rest, others),
         )
@@ -150,10 +148,11 @@ class TwoPart:
                     "negative=, a model of how far below"
                 )
             return positive
-        assert self.sign_model is not None
-        mirrored = df.assign(**{self._outcome: -df[self._outcome].astype(np.float64)})
+        assert self.sign is not None
+        numbers = df[self._outcome].to_numpy(dtype=np.float64, na_value=np.nan)
+        mirrored = df.assign(**{self._outcome: -numbers})
         return Step(
-            part=self._decision(df, "sign", self.sign_model, at, below),
+            part=decision(df, self._outcome, "sign", self.sign, at, below),
             yes=Amount(
                 part=self._amount(mirrored, "negative", self.negative, at[below]),
                 sign=-1.0,
@@ -161,15 +160,6 @@ class TwoPart:
             ),
             no=positive,
         )
-
-    def _decision(
-        self, df: pd.DataFrame, name: str, model: Bernoulli, at: Positions, yes: Any
-    ) -> Part:
-        """The part that says which of the records at `at` (k,) are `yes` (k,)."""
-        told = np.zeros(len(df), dtype=bool)
-        told[at] = yes
-        told_of = df.assign(**{self._outcome: told})
-        return Part(name=name, bound=model.bind(told_of, at), at=at)
 
     def _amount(self, df: pd.DataFrame, name: str, model: RegressionModel, at: Positions) -> Part:
         if not at.size:

@@ -12,7 +12,7 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.replicates import joined, marked
 from pyhybrid.randomness import new_identifier
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
@@ -168,6 +168,19 @@ class Release(ReleaseRecord):
         own = list(self.synthesized)
         restored = [joined(table, synthetic[own]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored).sealed()
+
+    def with_marks(self, marks: Mapping[str, str], whole: Sequence[str] = ()) -> Release:
+        """The same release with missing values of synthesized columns marked as in a file.
+
+        `marks` are texts by column, "" for an empty cell. Columns in `whole`, floats for their
+        missing values alone, become whole numbers where all that is there is whole.
+        """
+        self.check_seal()
+        unknown = sorted({*marks, *whole} - {*self.synthesized})
+        if unknown:
+            raise InvalidInput(f"marks are for synthesized columns: {unknown[0]!r} is none")
+        tables = [marked(table, marks, whole) for table in self.synthetic]
+        return replace(self, synthetic=tables).sealed()
 
     def with_decisions(self, decisions: Decisions) -> Release:
         """The release with columns left out, or replaced by numbers, as `decisions` say.

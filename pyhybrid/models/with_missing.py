@@ -1,0 +1,154 @@
+"""Missing values: whether an outcome is missing is modeled first, its value where it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.checks import check_finite
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.bernoulli import Bernoulli
+from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.completion import Completion, completion_of
+from pyhybrid.models.design import check_formulas
+from pyhybrid.models.formula import parse_formula
+from pyhybrid.models.parts import Amount, Constant, Node, Part, Step, decision
+from pyhybrid.models.regression import Positions, RegressionModel
+from pyhybrid.models.two_part import TwoPart, outcome_of
+
+__all__ = ["WithMissing"]
+
+
+@dataclass(frozen=True)
+class WithMissing:
+    """A model whose outcome, and whose predictors, may be missing.
+
+    Whether the outcome is missing is a model of its own, as in synthpop: released values are
+    missing where it says so, with the data's own marker and dtype, and drawn from `value`, fitted
+    to the records that have one, elsewhere. One charge covers both. A column whose dtype holds no
+    missing values has none. Missing predictors count as a level of their own (the last one; ordered
+    levels lose their order) or, if they are numbers, as a declared number or the median with an
+    indicator; they stay missing in the table.
+
+    Parameters
+    ----------
+    value : model of this package
+        Of the values that are there, e.g. ``Poisson("visits ~ age")``.
+    missing : Bernoulli, optional
+        Of being missing, e.g. ``Bernoulli("visits ~ 1")``; by the formula of `value` if omitted.
+    fill : mapping of str to float, optional
+        What stands in the place of missing numbers, by predictor, e.g. ``{"age": 45}``: public,
+        such as medians of a reference (``reference.median(numeric_only=True)``). Without it the
+        median is read from the data, and no charge is strict.
+    """
+
+    value: RegressionModel | TwoPart
+    _: KW_ONLY
+    missing: Bernoulli | None = None
+    fill: Mapping[str, float] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, RegressionModel | TwoPart):
+            raise InvalidInput(
+                "value of WithMissing must be a model of this package with a formula: found "
+                f"{type(self.value).__name__}"
+            )
+        if self.missing is not None:
+            if not isinstance(self.missing, Bernoulli) or self.missing.levels is not None:
+                raise InvalidInput("missing must be a Bernoulli model without levels")
+            if outcome_of(self.missing) != self._outcome:
+                raise InvalidInput(
+                    f"missing must have the outcome {self._outcome!r}: found "
+                    f"{outcome_of(self.missing)!r}"
+                )
+        for name, number in dict(self.fill or {}).items():
+            check_finite(number, f"fill of {name!r}")
+
+    @property
+    def _outcome(self) -> str:
+        return outcome_of(self._of_formula)
+
+    @property
+    def _of_formula(self) -> RegressionModel:
+        return self.value.positive if isinstance(self.value, TwoPart) else self.value
+
+    @property
+    def missing_model(self) -> Bernoulli:
+        """The model of being missing."""
+        return self.missing or Bernoulli(self._of_formula.formula)
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of both models."""
+        return {
+            "model": self.name,
+            "outcome": self._outcome,
+            "formula": self._of_formula.formula,
+            "value": self.value.describe(),
+            "missing": self.missing_model.describe(),
+            "fill": None if self.fill is None else {k: float(v) for k, v in self.fill.items()},
+        }
+
+    def bind(self, df: pd.DataFrame) -> BoundParts:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        single = self.value.models if isinstance(self.value, TwoPart) else {"value": self.value}
+        models = {**single, "missing": self.missing_model}
+        check_formulas(df, [model.formula for model in models.values()])
+        names = [name for name in df.columns if isinstance(name, str)]
+        reads = {k: parse_formula(model.formula, names).predictors for k, model in models.items()}
+        completion = completion_of(
+            df, sorted({name for own in reads.values() for name in own}), dict(self.fill or {})
+        )
+        complete = {
+            k: replace(model, formula=completion.formula(model.formula, reads[k]))
+            for k, model in models.items()
+        }
+        root = self._tree(completion.of(df), complete)
+        return BoundParts(
+            model=self,
+            table=df,
+            column=self._outcome,
+            root=root,
+            completion=completion,
+            said=self._said(completion),
+        )
+
+    def _tree(self, df: pd.DataFrame, models: Mapping[str, Any]) -> Node:
+        gone = df[self._outcome].isna().to_numpy(dtype=bool)
+        there, every = np.flatnonzero(~gone), np.arange(len(df))
+        if not there.size:
+            raise InvalidInput(f"outcome {self._outcome!r} must have a value: all are missing")
+        values = self._values(df, models, there)
+        if not _can_be_missing(df[self._outcome].dtype):
+            return values
+        return Step(
+            part=decision(df, self._outcome, "missing", models["missing"], every, gone),
+            yes=Constant(value=None),
+            no=values,
+        )
+
+    def _values(self, df: pd.DataFrame, models: Mapping[str, Any], at: Positions) -> Node:
+        if isinstance(self.value, TwoPart):
+            own = {name: models[name] for name in self.value.models}
+            return replace(self.value, **own).tree(df, at)
+        return Amount(part=Part(name="value", bound=models["value"].bind(df, at), at=at))
+
+    def _said(self, completion: Completion) -> tuple[str, ...]:
+        return (
+            f"Whether a value of {self._outcome} is missing was modeled, too, and is covered by "
+            "the charge.",
+            *completion.said,
+        )
+
+
+def _can_be_missing(dtype: Any) -> bool:
+    """False for numpy's own whole numbers and logicals."""
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
