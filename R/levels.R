@@ -21,7 +21,31 @@ places_of <- function(y, levels) {
 }
 
 # Location and scale of the reparametrization, on which the posterior does not depend: the levels'
-# shares at the intercept, and the bases in which prior and information are diagonal; see pyhybrid/models/rough_levels.py.
+# shares, at the predictors' means, and about the deviations that so many records leave; see
+# pyhybrid/models/rough_ordinal.py.
+ordinal_fit <- function(y, X, weights, own) {
+  C <- own$n_levels
+  if (colnames(X)[1] != "(Intercept)") {
+    invalid_input("program 'ordinal' must have an intercept, whose place its thresholds take")
+  }
+  size <- vapply(seq_len(C), function(c) sum(weights[y == c]), 0) + 0.5
+  slopes <- X[, -1, drop = FALSE]
+  n_slopes <- ncol(slopes)
+  wide <- apply(slopes, 2, function(x) max(stats::sd(x), 0, na.rm = TRUE))
+  wide[wide == 0] <- 1
+  scale <- pmin(c(1 / sqrt(size), rep(2 / sqrt(sum(size)), n_slopes)), 1)
+  scale <- scale / c(rep(1, C), wide)
+  P <- C + n_slopes
+  list(
+    center = array(c(log(size), rep(0, n_slopes)), P),
+    factor = diag(scale, P)[, -which.max(size), drop = FALSE],
+    middle = array(c(0, colMeans(slopes)), ncol(X))
+  )
+}
+
+# Location and scale of the reparametrization, on which the posterior does not depend: the levels'
+# shares at the intercept, and the bases in which prior and information are diagonal; see
+# pyhybrid/models/rough_levels.py.
 categorical_fit <- function(y, X, weights, own) {
   C <- own$n_levels
   K <- ncol(X)

@@ -9,6 +9,7 @@ rough_fit <- function(program, y, X, weights, offset, own) {
     ),
     bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
+    ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
     beta_regression = logit_fit(y, X, weights, offset),
     normal_regression = normal_fit(y - offset, X, weights, own$min_sd),

@@ -12,8 +12,9 @@
 #'   point, as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
 #' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
-#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` text,
-#'   factors, logicals and numbers, `"negative_binomial"` and `"poisson"` take whole numbers >= 0,
+#' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` and
+#'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
+#'   numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
@@ -21,8 +22,8 @@
 #'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
-#' @param levels Of `"categorical"`: all values of the outcome, in their order; if `NULL` those of the
-#'   factor, else those that are there, sorted.
+#' @param levels Of `"categorical"` and `"ordinal"`: all values of the outcome, in their order; if
+#'   `NULL` those of the factor, else those that are there, sorted.
 #' @param lower,upper Smallest and largest outcome; given, never read from the data. `upper` is
 #'   without a limit for counts, and 1 for the beta programs, if `NULL`. Not for the normal
 #'   programs.
@@ -83,7 +84,8 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
   )
   own <- switch(program,
-    categorical = c(
+    categorical = ,
+    ordinal = c(
       linear[c("K", "X")], priors["prior_scale"], list(n_levels = length(attr(design$y, "levels")))
     ),
     beta = beta_sums(y, weights),
@@ -99,7 +101,7 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   c(rows, own, rough_fit(program, y, X, weights, design$offset, own), no_cap(n))
 }
 
-programs_of_levels <- "categorical"
+programs_of_levels <- c("categorical", "ordinal")
 
 # What each program takes beside formula, data and weights.
 options_of_programs <- local({
@@ -110,6 +112,7 @@ options_of_programs <- local({
     poisson = c(prior, "lower", "upper"),
     bernoulli = prior,
     categorical = c("prior_scale", "prior_scale_intercept", "levels"),
+    ordinal = c("prior_scale", "prior_scale_intercept", "levels"),
     beta = c("lower", "upper", "edge"),
     beta_regression = c(prior, "lower", "upper", "edge"),
     normal_regression = c(prior, normal),

@@ -56,6 +56,7 @@ _HOME = {
     "NoisyMarginals": "mechanisms",
     "NormalRegression": "models",
     "NotConverged": "errors",
+    "Ordinal": "models",
     "ParametricSynthesis": "masking",
     "PerturbedHistogram": "mechanisms",
     "Poisson": "models",

@@ -51,6 +51,10 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
     ),
     "categorical": ("y ~ age + region", _texts),
+    "ordinal": (
+        "y ~ age + region",
+        lambda rng, eta: np.searchsorted([-1.5, 0.0, 1.0], eta + rng.logistic(size=eta.size)),
+    ),
 }
 
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}

@@ -26,6 +26,7 @@ from pyhybrid.models import (
     MixtureRegression,
     NegativeBinomial,
     NormalRegression,
+    Ordinal,
     Poisson,
 )
 from pyhybrid.models.regression import RegressionModel
@@ -73,6 +74,7 @@ def program_audits() -> list[AuditFinding]:
         (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
         (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
         (Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
+        (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
     ]
     return [

@@ -28,8 +28,8 @@ __all__ = [
 
 _MODEL_HELP = (
     "negative_binomial, poisson, beta, beta_regression, normal, mixture, bernoulli, "
-    "categorical or stan; with options as NAME:key=value,..., e.g. beta:lower=0,upper=100, "
-    "bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
+    "categorical, ordinal or stan; with options as NAME:key=value,..., e.g. "
+    "beta:lower=0,upper=100, bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
     "stan:program=own.stan,predict=y_rep"
 )
 _CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"

@@ -14,6 +14,7 @@ from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
 from pyhybrid.models.normal_regression import NormalRegression
+from pyhybrid.models.ordinal import Ordinal
 from pyhybrid.models.poisson import Poisson
 from pyhybrid.models.stan_model import StanModel
 from pyhybrid.models.two_part import TwoPart
@@ -32,6 +33,7 @@ __all__ = [
     "Model",
     "NegativeBinomial",
     "NormalRegression",
+    "Ordinal",
     "Poisson",
     "StanModel",
     "TwoPart",
@@ -47,6 +49,7 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "mixture": MixtureRegression,
     "bernoulli": Bernoulli,
     "categorical": Categorical,
+    "ordinal": Ordinal,
     "lognormal": LogNormal,
 }
 """Models by their name on the command line; each takes a formula."""

@@ -81,15 +81,16 @@ class LevelModel(RegressionModel):
         if design.has_offset:
             raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
-        return design, self._levels_of(values, design.outcome)
+        return design, self.levels_of(values, design.outcome)
 
-    def _levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        """Levels of the outcome's column."""
         levels = outcome_levels(values, name, self.levels, numbers=None)
         check_levels_given(levels.values)
         return levels
 
     def _places(self, values: pd.Series, name: str) -> FloatArray:
-        return level_places(values, name, self._levels_of(values, name))
+        return level_places(values, name, self.levels_of(values, name))
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Nothing beyond the levels, which are checked when the outcome is coded."""

@@ -1,4 +1,4 @@
-"""Where the sampler looks first for the coefficients of levels; never moves the posterior.
+"""Location and scale of the reparametrization of levels' coefficients; the posterior does not move.
 
 The contrasts B (K, C - 1) of a multinomial logit against its first level have the prior precision
 R (x) D^-2, R = 2 (I - 1 1' / C), D = diag(prior_scale), and about the information S (x) M, S the

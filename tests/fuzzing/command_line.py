@@ -80,6 +80,8 @@ _MODEL = [
     "bernoulli:levels=0",
     "categorical",
     "categorical:levels=0+1+2",
+    "ordinal",
+    "ordinal:levels=0+1+2",
     "beta",
     "beta:lower=0,upper=100",
     "normal",

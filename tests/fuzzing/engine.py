@@ -106,6 +106,12 @@ def _variables(
         }
     if program == "categorical":
         return {"beta": spread * rng.normal(size=(*shape, k, int(data["n_levels"]) - 1))}
+    if program == "ordinal":
+        threshold = spread * rng.normal(size=(*shape, int(data["n_levels"]) - 1))
+        threshold.sort(axis=-1)
+        beta = spread * rng.normal(size=(*shape, k))
+        beta[..., 0] = -threshold[..., 0]
+        return {"beta": beta, "threshold": threshold}
     own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
     if program == "negative_binomial":
         return {**own, "phi": positive()}

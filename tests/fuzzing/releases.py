@@ -34,6 +34,7 @@ _models = {
     "poisson": {},
     "bernoulli": {"levels": st.sampled_from([None, (0, 1), ("a", "b"), (1,), "ab", 3])},
     "categorical": {"levels": st.sampled_from([None, (0, 1), ("a", "b", "c"), (1,), "ab", 3])},
+    "ordinal": {"levels": st.sampled_from([None, (0, 1), ("a", "b", "c"), (1,), "ab", 3])},
     "beta": {"lower": _mostly(0, -1e6), "upper": _mostly(1, 1e9), "edge": _mostly(1e-10, 1e-3)},
     "beta_regression": {"lower": _mostly(0, -10), "upper": _mostly(1, 300)},
     "normal": {
@@ -97,7 +98,7 @@ _FITTING = {
         ),
         _COUNTS,
     ),
-    "zeros and ones": (*_COUNTS, "bernoulli", "categorical"),
+    "zeros and ones": (*_COUNTS, "bernoulli", "categorical", "ordinal"),
     **dict.fromkeys(("float32", "unit interval", "unit interval with its ends"), _UNIT),
     **dict.fromkeys(("normal", "skewed"), ("normal", "mixture")),
 }

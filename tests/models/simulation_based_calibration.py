@@ -92,6 +92,12 @@ def _level(rng: np.random.Generator, t: Values) -> FloatArray:
     return utility.argmax(axis=1).astype(float)
 
 
+def _ordinal_prior(rng: np.random.Generator, size: int) -> Values:
+    threshold = np.sort(1.5 * rng.standard_normal((size, 2)), axis=1)
+    slope = 0.8 * rng.standard_normal(size)
+    return {"threshold": threshold, "beta": np.column_stack([-threshold[:, 0], slope])}
+
+
 _NORMAL = {"prior": "normal", "prior_scale_intercept": 1.5, "prior_scale": 0.8}
 
 
@@ -226,6 +232,21 @@ MODELS: dict[str, Calibrated] = {
         ranked={
             **{f"intercept {c + 2}": lambda d, c=c: d["beta"][:, 0, c] for c in range(2)},
             "slope 2 less slope 3": lambda d: d["beta"][:, 1, 0] - d["beta"][:, 1, 1],
+        },
+        noise=(0.0, 1.0, 2.0),
+    ),
+    "ordinal": Calibrated(
+        model=ph.Ordinal("y ~ x", levels=(0, 1, 2), prior_scale_intercept=1.5, prior_scale=0.8),
+        prior=lambda rng, size: _ordinal_prior(rng, size),
+        inside=lambda d: _within(d["threshold"], -4, 4) & _within(d["beta"], -4, 4),
+        outcome=lambda rng, t: np.searchsorted(
+            t["threshold"], t["beta"][1] * X_VALUES + rng.logistic(size=N)
+        ).astype(float),
+        usable=lambda y: np.unique(y).size > 1,
+        ranked={
+            "slope": lambda d: d["beta"][:, 1],
+            "threshold 1": lambda d: d["threshold"][:, 0],
+            "step": lambda d: d["threshold"][:, 1] - d["threshold"][:, 0],
         },
         noise=(0.0, 1.0, 2.0),
     ),

@@ -22,7 +22,7 @@ HINTS = frozenset({
     "information_root", "score", "center_rphi", "spread_rphi", "center_lambda", "spread_lambda",
     "center_beta", "spread_beta", "column_basis", "level_basis", "near",
     "center_sigma", "spread_sigma", "center", "factor", "information", "center_ratio",
-    "spread_ratio",
+    "spread_ratio", "middle",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
 TERMS = "x * g + offset(log(nights))"
@@ -43,6 +43,11 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
         ph.Categorical, "categorical", "way ~ 0 + g",
         {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
     ),
+    "ordinal": (
+        ph.Ordinal, "ordinal", "way ~ x * g",
+        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
+    ),
+    "ordinal of numbers": (ph.Ordinal, "ordinal", "code ~ 1", {}),
     "categorical of numbers": (ph.Categorical, "categorical", "code ~ x", {}),
     "beta": (ph.Beta, "beta", "share ~ 1", {}),
     "beta, scaled": (ph.Beta, "beta", "income ~ 1", {"lower": -100.0, "upper": 400.0}),

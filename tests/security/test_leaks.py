@@ -197,6 +197,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "one of many levels": lambda: ph.Categorical("visits ~ 1", levels=("a", "b", "c")).bind(
         people().astype({"visits": str})
     ),
+    "ordered levels": lambda: ph.Ordinal("visits ~ 1", levels=("a", "b", "c")).bind(
+        people().astype({"visits": str})
+    ),
     "log": lambda: ph.NormalRegression("visits ~ 1", transform="log").bind(people(-CANARY)),
     "histogram": lambda: ph.PerturbedHistogram(
         column="visits", lower=0, upper=50, n_bins=5, epsilon=1

@@ -72,6 +72,19 @@ test_that("levels are those of the factor, those given, or those that are there"
   )
 })
 
+test_that("the hints of an ordinal fit are the shares of the levels", {
+  data <- data.frame(way = factor(rep(c("a", "b", "c"), c(5, 3, 2))), x = c(1:9, 2), z = 4)
+  got <- stan_data(way ~ x, data, program = "ordinal")
+  expect_equal(c(got$center), c(log(c(5, 3, 2) + 0.5), 0))
+  expect_equal(got$factor[1, ], c(0, 0, 0)) # the most common level is held
+  expect_equal(c(got$middle), c(0, 4.7))
+  expect_equal(dim(stan_data(way ~ 1, data, program = "ordinal")$factor), c(3L, 2L))
+  expect_error(
+    stan_data(way ~ 0 + x, data, program = "ordinal"), "must have an intercept",
+    class = "pyhybrid_invalid_input"
+  )
+})
+
 test_that("the hints of a categorical fit make prior and information diagonal", {
   data <- data.frame(way = rep(c("a", "b", "c"), c(5, 3, 2)), x = c(1:9, 2))
   got <- stan_data(way ~ x, data, program = "categorical")

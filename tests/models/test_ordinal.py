@@ -1,0 +1,288 @@
+"""Outcomes with ordered levels: likelihood, target, replicates, posterior, levels and dtypes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.cli.options import build_model
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import calibration_files
+from pyhybrid.models.rough_ordinal import rough_ordinal
+from pyhybrid.privacy.cap import Cap
+from tests.fuzzing.engine import RandomDraws
+
+N = 240
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=N).round(1)
+THRESHOLD, SLOPE = np.array([-1.0, 0.3, 1.5]), 0.8
+PLACES = np.searchsorted(THRESHOLD, SLOPE * X + RNG.logistic(size=N))
+NAMES = np.array(["never", "rarely", "often", "always"])
+ORDERED = pd.Categorical(NAMES[PLACES], NAMES, ordered=True)
+OPTIONS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
+}
+
+
+def _table(y: Any = ORDERED) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"y": y, "x": X})
+    return table
+
+
+def _probabilities(eta: Any, threshold: Any = THRESHOLD) -> Any:
+    """(n, C), from differences of the distribution function."""
+    below = special.expit(np.asarray(threshold) - np.asarray(eta)[:, None])
+    return np.diff(np.column_stack([np.zeros(len(eta)), below, np.ones(len(eta))]), axis=1)
+
+
+class _Draws:
+    """One draw, as a replicate reads it."""
+
+    def __init__(self, slope: float = SLOPE) -> None:
+        self.own = {"beta": np.array([[-THRESHOLD[0], slope]]), "threshold": THRESHOLD[None]}
+
+    def flat(self, name: str) -> Any:
+        return self.own[name]
+
+
+# --- Likelihood, target, posterior, replicates ----------------------------------------------------
+
+
+def test_log_likelihood_against_differences_of_probabilities_and_far_out() -> None:
+    threshold = np.sort(RNG.normal(size=(20, 3)) * 2, axis=1)
+    slope = RNG.normal(size=20)
+    draws = {"beta": np.column_stack([-threshold[:, 0], slope]), "threshold": threshold}
+    design = np.column_stack([np.ones(N), X])
+    found = ph.Ordinal("y ~ x").log_lik(draws, PLACES.astype(float), design)
+    for own, t, b in zip(found, threshold, slope, strict=True):
+        p = _probabilities(b * X, t)
+        np.testing.assert_allclose(own, np.log(p[np.arange(N), PLACES]), rtol=1e-8, atol=1e-10)
+    assert found.max() <= 0
+    far = {"beta": np.array([[800.0]]), "threshold": np.array([[-800.0, -799.0]])}
+    at = ph.Ordinal("y ~ 1").log_lik(far, np.array([0.0, 1.0, 2.0]), np.ones((1, 1)))
+    np.testing.assert_allclose(at, [[-800, -799 + np.log(-np.expm1(-1)), 0]], atol=1e-12)
+
+
+def test_two_levels_are_the_bernoulli_model() -> None:
+    table = _table(PLACES > 1)
+    many, two = (m("y ~ x").bind(table) for m in (ph.Ordinal, ph.Bernoulli))
+    points = np.random.default_rng(3).normal(size=(6, 2))
+    one = ProgramAtPoints(many.program, many.stan_data(np.ones(N)))
+    beta = one.quantities(points)["beta"]
+    hints = {"information_root": np.zeros((2, 2)), "score": np.zeros(2)}  # beta = scale z
+    other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
+    apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
+    np.testing.assert_allclose(apart, apart[0], atol=1e-8)
+
+
+def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, **data: Any) -> Any:
+    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
+    stan_data = bound.stan_data(np.ones(bound.n), **data)
+    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1"])
+def test_numpy_log_lik_is_stans(formula: str) -> None:
+    bound = ph.Ordinal(formula).bind(_table())
+    draws = _draws(bound, emit_log_lik=True)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    assert draws.provenance.notes == ()
+    assert not bound.density_above_one
+
+
+CENTER = RNG.normal(-1.2, 0.4, N)
+CAPS: dict[str, Any] = {
+    "none": None,
+    "cap": 0.7,
+    "cap and center": Cap(below=0.15, above=0.3, reference=CENTER),
+    "cap, center and units": Cap(below=0.5, above=0.7, reference=CENTER, unit=np.arange(N) % 90),
+}
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
+    bound = ph.Ordinal("y ~ x").bind(_table())
+    own = None if CAPS[cap] is None else Cap.of(CAPS[cap])
+    one, two = np.random.default_rng(2).uniform(size=(2, N))
+    one[:5] = 0
+    points = np.random.default_rng(3).normal(size=(6, 4))
+    hints = bound.stan_data(one, cap=own)
+
+    def target(alpha: Any) -> Any:
+        data = bound.stan_data(alpha, cap=own)
+        data |= {name: hints[name] for name in ("center", "factor", "middle")}
+        return ProgramAtPoints(bound.program, data).log_density(points)
+
+    values = ProgramAtPoints(bound.program, hints).quantities(points)
+    f = bound.model.log_lik(values, bound.design.y, bound.design.X)
+
+    def term(alpha: Any) -> Any:
+        if own is None:
+            return (alpha * f).sum(axis=1)
+        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
+        if own.unit is not None:
+            moved = np.stack([np.bincount(own.unit, row) for row in moved])
+        return np.clip(moved, -own.below, own.above).sum(axis=1)
+
+    difference = target(one) - target(two)
+    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9, atol=1e-9)
+    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+
+
+def test_the_target_has_the_documented_prior() -> None:
+    """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
+    bound = ph.Ordinal("y ~ x").bind(_table())
+    data = bound.stan_data(np.zeros(N))
+    at = ProgramAtPoints(bound.program, data)
+    points = np.random.default_rng(3).normal(size=(6, 4))
+    values = at.quantities(points)
+    threshold, slope = values["threshold"], values["beta"][:, 1]
+    np.testing.assert_allclose(values["beta"][:, 0], -threshold[:, 0])
+    expected = stats.norm.logpdf(threshold, scale=10).sum(axis=1)
+    expected += stats.norm.logpdf(slope, scale=2.5)
+    steps = 1e-5 * np.eye(4)
+    jacobian = []
+    for point in points:
+        moved = at.quantities(np.vstack([point + steps, point - steps]))
+        rows = np.column_stack([moved["threshold"], moved["beta"][:, 1]])
+        jacobian.append(np.linalg.slogdet((rows[:4] - rows[4:]) / 2e-5)[1])
+    apart = at.log_density(points) - expected - jacobian
+    np.testing.assert_allclose(apart, apart[0], atol=2e-5)
+    assert np.ptp(apart + 0.1 * threshold[:, 0]) > 0.01, "control"
+
+
+def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
+    """Means and deviations against statsmodels' OrderedModel: n = 1500, prior scales of 100."""
+    import arviz
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    n, rng = 1500, np.random.default_rng(8)
+    x, year = rng.normal(size=n).round(1), rng.integers(1990, 2020, n)
+    y = np.searchsorted(THRESHOLD, SLOPE * x + 0.05 * (year - 2005) + rng.logistic(size=n))
+    table = pd.DataFrame({"y": y, "x": x, "year": year})
+    bound = ph.Ordinal("y ~ x + year", prior_scale=100, prior_scale_intercept=1e4).bind(table)
+    draws = _draws(bound, chains=4, warmup=250, draws=400)
+    predictors = table.assign(year=(year - 2005) / 10)[["x", "year"]]
+    fit = OrderedModel(y, predictors, distr="logit").fit(disp=0, method="bfgs")
+    beta = draws.flat("beta") * [1, 1, 10]
+    for k in range(2):
+        unit = (1, 10)[k]
+        error = unit * float(arviz.mcse(draws.variables["beta"][..., k + 1], method="mean"))
+        apart = abs(beta[:, k + 1].mean() - fit.params.iloc[k])
+        assert apart < 5 * error + 0.05 * fit.bse.iloc[k]
+        np.testing.assert_allclose(beta[:, k + 1].std(), fit.bse.iloc[k], rtol=0.15)
+    steps = np.log(np.diff(draws.flat("threshold"), axis=1))  # as statsmodels writes them
+    np.testing.assert_allclose(steps.mean(axis=0), fit.params.iloc[3:], atol=0.03)
+    np.testing.assert_allclose(steps.std(axis=0), fit.bse.iloc[3:], rtol=0.15)
+    assert draws.treedepth.mean() < 4
+    assert draws.divergent.mean() < 0.01
+
+
+def test_replicates_have_the_models_frequencies() -> None:
+    """Chi-square by value of the predictor over 60,000 draws; another slope is caught."""
+    n = 60_000
+    x = np.resize([-1.0, 0.0, 2.0], n)
+    table = pd.DataFrame({"y": np.resize([0, 1, 2, 3, 2], n), "x": x})
+    bound = ph.Ordinal("y ~ x").bind(table)
+    made = bound.replicate(_Draws(), 0, np.random.default_rng(5))["y"].to_numpy()
+
+    def chi_square(slope: float) -> float:
+        total = 0.0
+        for value in np.unique(x):
+            own = made[x == value]
+            expected = own.size * _probabilities(np.array([slope * value]))[0]
+            total += ((np.bincount(own, minlength=4) - expected) ** 2 / expected).sum()
+        return float(total)
+
+    assert chi_square(SLOPE) < stats.chi2.ppf(1 - 1e-6, 9)
+    assert chi_square(SLOPE + 0.1) > stats.chi2.ppf(1 - 1e-6, 9)
+
+
+def test_many_levels_are_sampled_in_shallow_trees() -> None:
+    rng = np.random.default_rng(3)
+    places = np.clip(rng.normal(40, 12, 2000).round(), 0, 99).astype(int)
+    bound = ph.Ordinal("y ~ 1", levels=tuple(range(100))).bind(pd.DataFrame({"y": places}))
+    draws = _draws(bound, warmup=150, draws=100)
+    assert draws.treedepth.mean() < 5
+    assert draws.divergent.mean() < 0.05
+    made = bound.replicate(draws, 3, rng)["y"]
+    assert abs(made.mean() - places.mean()) < 5 * 12 * np.sqrt(2 / 2000)
+
+
+def test_the_rough_fit_ends_whatever_the_weights() -> None:
+    X = np.column_stack([np.ones(6), np.arange(6.0)])
+    for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
+        found = rough_ordinal(counts, X, np.array([10.0, 2.5]))
+        assert all(np.isfinite(own).all() for own in found.values())
+
+
+# --- Levels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (ORDERED, {}),
+        (pd.Categorical(NAMES[PLACES]), {"levels": tuple(NAMES)}),
+        (NAMES[PLACES], {"levels": tuple(NAMES)}),
+        (PLACES + 1, {}),
+        ((PLACES + 1).astype("uint8"), {"levels": (1, 2, 3, 4)}),
+        (PLACES / 2, {}),
+        (pd.array(PLACES, dtype="Int16"), {"levels": ("0", "1", "2", "3")}),
+    ],
+)
+def test_released_values_have_the_dtype_and_the_levels_of_the_data(
+    values: Any, options: Any
+) -> None:
+    table = _table(values)
+    bound = ph.Ordinal("y ~ x", **options).bind(table)
+    np.testing.assert_array_equal(bound.outcome, PLACES)
+    read = not options and not isinstance(table["y"].dtype, pd.CategoricalDtype)
+    assert bool(bound.data_dependent) == read
+    made = bound.replicate(_Draws(), 0, np.random.default_rng(5))["y"]
+    assert made.dtype == table["y"].dtype
+    assert set(made) == set(table["y"])
+
+
+@pytest.mark.parametrize(
+    ("values", "formula", "message"),
+    [
+        (NAMES[PLACES], "y ~ x", "must have an order: give levels="),
+        (pd.Categorical(NAMES[PLACES]), "y ~ x", "must have an order: give levels="),
+        (ORDERED, "y ~ 0 + x", "must have an intercept"),
+        (ORDERED, "y ~ offset(x)", "Ordinal takes no offset"),
+    ],
+)
+def test_outcomes_without_an_order_are_refused(values: Any, formula: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.Ordinal(formula).bind(_table(values))
+
+
+def test_settings_outlive_files_and_processes() -> None:
+    for model in (ph.Ordinal("y ~ 1"), ph.Ordinal("y ~ x", levels=("low", "high"))):
+        told = json.loads(json.dumps(model.describe()))
+        assert calibration_files._model(told, None) == model
+        assert pickle.loads(pickle.dumps(model)) == model
+    model = build_model("ordinal:levels=low+middle+high", "way ~ age")
+    assert model == ph.Ordinal("way ~ age", levels=("low", "middle", "high"))
+
+
+def test_a_strict_release_from_a_center() -> None:
+    made = ph.calibrate(ph.Ordinal("y ~ x"), _table().head(120), epsilon=2.0, **OPTIONS)
+    mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
+    release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
+    assert release.charge.kind == "strict"
+    assert release.synthetic[0]["y"].dtype == _table()["y"].dtype
