@@ -39,6 +39,7 @@ __all__ = [
     "chosen_mechanism",
     "reweighting_of",
     "sampler_settings",
+    "support_of",
 ]
 
 _OWN_PROGRAM = "stan"
@@ -297,6 +298,35 @@ def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool |
         return None
     plan = Reweighting.published() if single_step else Reweighting()
     return plan if k is None else replace(plan, k=k)
+
+
+def support_of(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """What --support declares, each as ``COLUMN=LOWEST..HIGHEST`` or ``COLUMN=a+b+c``."""
+    if not given:
+        return None
+    support: dict[str, Any] = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        if not equals or not values or not name:
+            raise InvalidInput(
+                f"--support must be COLUMN=LOWEST..HIGHEST or COLUMN=a+b+c: found {text!r}"
+            )
+        ends = values.split("..")
+        try:
+            if len(ends) == 2:
+                support[name] = (float(ends[0]), float(ends[1]))
+                continue
+        except ValueError:
+            raise InvalidInput(f"--support {name} must be a range of two numbers") from None
+        support[name] = [_number_or_text(value) for value in values.split("+")]
+    return support
+
+
+def _number_or_text(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def sampler_settings(

@@ -10,7 +10,7 @@ import typer
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import note, progress_bars
-from pyhybrid.cli.options import chosen_mechanism, reweighting_of, sampler_settings
+from pyhybrid.cli.options import chosen_mechanism, reweighting_of, sampler_settings, support_of
 from pyhybrid.cli.parameters import (
     AdaptDelta,
     Chains,
@@ -93,6 +93,13 @@ def synthesize(
     delta: Annotated[
         float | None, typer.Option(help="Of gaussian accounting, below 1 / n. [default: 1e-6]")
     ] = None,
+    support: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable: "
+            "epsilon is then the largest over them, too. The outcome must be declared."
+        ),
+    ] = None,
     unit: Annotated[
         str | None,
         typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
@@ -154,6 +161,7 @@ def synthesize(
         "accounting": accounting,
         "delta": delta,
         "unit": unit,
+        "support": support_of(support),
         "reweighting": reweighting_of(reweight, k, single_step),
     }
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)

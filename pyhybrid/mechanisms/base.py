@@ -28,10 +28,13 @@ from pyhybrid.mechanisms.account import account_of_fit, stepped
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of, with_evidence
 from pyhybrid.mechanisms.leave_one_out import check_same_coding, refits_without
 from pyhybrid.mechanisms.made import Made, made_of
+from pyhybrid.mechanisms.possible import possible_account
 from pyhybrid.mechanisms.settings import MechanismSettings
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.possible import support_text
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.possible_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.refits import Refits, with_refits
 from pyhybrid.releases.origin import Origin, Remarks
 from pyhybrid.releases.release import Release
@@ -68,6 +71,12 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         are charged their cap, whatever is given here.
     delta : float, default 1e-6
         Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
+    support : mapping, optional
+        Records that could have been, declared and not read from the data: by column a range
+        ``(lowest, highest)`` or a list of values, e.g. ``{"visits": (0, 100), "sex": ["f", "m"]}``.
+        It must have the outcome; predictors that it leaves out take the rows of the data. Range,
+        mu and the Lipschitz bound are then the largest over the records present and over all that
+        could be added, on a grid; the charge states both.
     """
 
     @abstractmethod
@@ -77,6 +86,13 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """How the weights change when a record leaves; None if they do not, or it is not known."""
         return None
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The weights with each of the records of `possible` added, for `support`."""
+        raise InvalidInput(
+            f"support needs a mechanism whose weights are known for other records: {self.name} "
+            "is none under these settings"
+        )
 
     def remarks(self, bound: BoundModel) -> Remarks:
         """What the owner should know of the data beside bounds and weights. Confidential."""
@@ -201,7 +217,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if k and account is not None:
             refits = self._refits(session, path, account, k)
             account = with_refits(account, refits)
-        charge = self._charge(session.bound, path.fit, account, m, n_draws_released)
+        possible = self._possible(session, path)
+        charge = self._charge(session.bound, path.fit, account, possible, m, n_draws_released)
         if refits is not None:
             charge = with_evidence(charge, len(refits.each))
         draws, kept = self._draws_to_release(path.fit, n_draws_released)
@@ -211,6 +228,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             charge=charge,
             account=account,
             refits=refits,
+            possible=possible,
             settings=self.describe(),
             draws=draws,
             kept=kept,
@@ -265,6 +283,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         bound: BoundModel,
         fit: PosteriorFit,
         account: LocalAccount | None,
+        possible: PossibleAccount | None,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
@@ -282,6 +301,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             account=account,
             accounting=self.accounting,
             delta=self.delta,
+            possible=possible,
+            support=None if self.support is None else support_text(self.support),
         )
 
     def _draws_to_release(
@@ -299,8 +320,21 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         """What a release from the fit `path` of `session` would cost."""
-        account = self._account(session, path)
-        return self._charge(session.bound, path.fit, account, n_synthetic, n_draws_released)
+        account, possible = self._account(session, path), self._possible(session, path)
+        return self._charge(
+            session.bound, path.fit, account, possible, n_synthetic, n_draws_released
+        )
+
+    def _possible(self, session: FitSession, path: Reweighted) -> PossibleAccount | None:
+        """What a released draw would tell of records of the declared support."""
+        if self.support is None:
+            return None
+        if self.reweighting is not False:
+            raise InvalidInput(
+                "support needs weights that are known for other records: re-weighted ones are not; "
+                "give no reweighting, or no support"
+            )
+        return possible_account(session, path.fit, self.support, self.joined)
 
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
         """What a released draw tells of the records present."""

@@ -25,6 +25,7 @@ from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.possible_records import PossibleAccount
 from pyhybrid.releases.origin import Remarks
 
 __all__ = ["Censored"]
@@ -124,6 +125,11 @@ class Censored(PseudoPosteriorMechanism):
                 check_positive(getattr(self, name), name)
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
+        if self.support is not None:
+            raise InvalidInput(
+                "support is for charges made from draws: a censored release is charged its cap, "
+                "which holds for every record that could have been; leave it out"
+            )
         check_same_unit(self, self.inner)
         check_choice(self.sampling, "sampling", SAMPLINGS)
         if self.center is not None and self.center != _OF_CALIBRATION:
@@ -255,6 +261,7 @@ class Censored(PseudoPosteriorMechanism):
         bound: BoundModel,
         fit: PosteriorFit,
         account: LocalAccount | None,
+        possible: PossibleAccount | None,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:

@@ -8,10 +8,12 @@ from typing import Any
 
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.mechanisms.possible import quoted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.possible_records import PossibleAccount
 
 __all__ = [
     "charge_of_fit",
@@ -46,11 +48,14 @@ def charge_of_fit(
     accounting: str,
     delta: float,
     unit: str | None = None,
+    possible: PossibleAccount | None = None,
+    support: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
 
     Where Gaussian accounting was asked for and its limit does not hold, the range is charged, and
-    where that is not finite, the Lipschitz bound.
+    where that is not finite, the Lipschitz bound. With `possible`, what could be added from the
+    declared `support` counts, too.
 
     Raises
     ------
@@ -66,6 +71,15 @@ def charge_of_fit(
     if accounting == "gaussian":
         check_delta_of(delta, account.loss_ranges.size)
     dropped = fit.bounds.draw_quantile < 1
+    present, of_present = account, overall
+    if possible is not None:
+        account = quoted(account, possible)
+        overall = max(overall, possible.lipschitz_bound)
+        if not math.isfinite(overall):
+            raise SamplingError(
+                "a possible record has a likelihood of 0 under some draw, and a weight above 0: no "
+                "epsilon can be stated for this support; narrow it, or take weights that fall to 0"
+            )
     counted = _counted(account, accounting, dropped=dropped)
     return made_charge(
         fit,
@@ -89,7 +103,18 @@ def charge_of_fit(
         relation=relation,
         safety_factor=safety_factor,
         unit=unit,
+        **({} if possible is None else _of_present(present, of_present, support)),
     )
+
+
+def _of_present(account: LocalAccount, overall: float, support: str | None) -> dict[str, Any]:
+    """What stands beside the numbers of a declared support: those of the records present."""
+    return {
+        "support": support,
+        "bound_present": overall,
+        "loss_range_present": account.loss_range if math.isfinite(account.loss_range) else None,
+        "mu_present": account.mu if math.isfinite(account.mu) else None,
+    }
 
 
 def with_evidence(charge: PrivacyCharge, n_refits: int) -> PrivacyCharge:

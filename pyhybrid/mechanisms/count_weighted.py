@@ -11,9 +11,11 @@ from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positi
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.count_recomputed import count_without
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.possible_records import WeightsWith, weights_with
 from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWeighted"]
@@ -83,6 +85,21 @@ class CountWeighted(PseudoPosteriorMechanism):
             pattern=self._known(session),
             scale=self.scale,
             shift=self.shift,
+        )
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Counts with one more record; none for pairwise risk and patterns."""
+        if self.pairwise or self.pattern:
+            return super().joined(session, possible)
+        return weights_with(
+            lambda y: count_weights(
+                radius_risk(y, radius=self.radius, kind=self.kind),
+                scale=self.scale,
+                shift=self.shift,
+            ),
+            session.bound.outcome,
+            possible.outcome,
+            moves=lambda y: 1 + np.abs(y - np.median(session.bound.outcome)),
         )
 
     def reads(self) -> dict[str, tuple[str, ...]]:

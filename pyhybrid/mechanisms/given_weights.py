@@ -11,6 +11,8 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_alpha, check_vector
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.possible_records import WeightsWith
 
 __all__ = ["GivenWeights"]
 
@@ -48,3 +50,7 @@ class GivenWeights(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """The weights given, shape (n,); there must be one for each record."""
         return check_alpha(self.alpha, session.bound.n)
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Weights of 1 for records that none was given for."""
+        return WeightsWith.held(self.alpha, np.ones(possible.n))

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.fitting.session import FitSession
+import numpy as np
+
+from pyhybrid.checks import FloatArray, check_choice
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.possible_records import WeightsWith, weights_with
 from pyhybrid.privacy.recomputed import lipschitz_without
-from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.weights import RISKS, risk_of, weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
 
@@ -29,6 +35,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         c and g; smaller values cost utility and lower epsilon.
     transform, threshold
         Weight map; see `pyhybrid.lipschitz_weights`.
+    risk : {"size", "range", "deviation"}
+        What f_i is: the papers' size, or how far the log-likelihood moves over the posterior, by
+        its range or its deviation, which is what accounting by range or mu charges.
 
     Other parameters as in `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`.
 
@@ -42,15 +51,24 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     shift: float = 0.0
     transform: str = "linear"
     threshold: float | None = None
+    risk: str = "size"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # The map's own checks, on one record, before anything is fitted.
         weights_from_lipschitz([1.0], **self._map())
+        check_choice(self.risk, "risk", RISKS)
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings; the risk where it is not the papers'."""
+        settings = super().describe()
+        if self.risk == "size":  # names of random streams stay what they were
+            del settings["risk"]
+        return settings
 
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
-        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
+        f = self._risks(session)
         return (
             self._weights_of(f)
             if session.units is None
@@ -59,8 +77,35 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """The map without each record, on the same draws."""
-        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
-        return lipschitz_without(by_unit(session, f), **self._map())
+        return lipschitz_without(by_unit(session, self._risks(session)), **self._map())
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The map of all records with one more, on the same draws."""
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        f = self._risks(session)
+        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), self.risk)
+        low, high = f[np.isfinite(f)].min(), f[np.isfinite(f)].max()
+
+        def moves(values: FloatArray) -> FloatArray:
+            known = np.where(np.isfinite(values), values, low)  # weight 0, and not counted
+            if self.transform == "softmax":
+                return np.asarray(1 + np.abs(known - f[np.isfinite(f)].mean()))
+            outside = np.maximum(known - high, low - known) if self.transform == "linear" else 0.0
+            return np.asarray(np.maximum(outside, np.zeros(values.size)))
+
+        return weights_with(self._weights_of, f, own, moves=moves)
+
+    def _risks(self, session: FitSession) -> FloatArray:
+        """f of every record, or of its unit, shape (n,)."""
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        if self.risk == "size":
+            return fit.bounds.by_record
+        log_lik = session.bound.log_lik(fit.draws).at(fit.bounds.kept_draws)
+        if session.units is None:
+            return _unbounded(risk_of(log_lik, self.risk), fit)
+        of = session.units.of
+        summed = risk_of(LogLik.of(unit_terms(log_lik, np.ones(of.size), of)), self.risk)
+        return _unbounded(summed[of], fit)
 
     def _weights_of(self, f: FloatArray) -> FloatArray:
         return weights_from_lipschitz(f, **self._map())
@@ -72,3 +117,8 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
             "transform": self.transform,
             "threshold": self.threshold,
         }
+
+
+def _unbounded(f: FloatArray, fit: PosteriorFit) -> FloatArray:
+    """Infinite where the record is unbounded in any draw, kept or not."""
+    return np.where(np.isfinite(fit.bounds.by_record), f, np.inf)

@@ -16,6 +16,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.possible_records import PossibleAccount
 from pyhybrid.privacy.refits import Refits
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
@@ -38,6 +39,7 @@ def made_of(
     charge: PrivacyCharge,
     account: LocalAccount | None,
     refits: Refits | None,
+    possible: PossibleAccount | None,
     settings: Mapping[str, Any],
     draws: Draws,
     kept: npt.NDArray[np.bool_],
@@ -84,6 +86,7 @@ def made_of(
             data=data_mark(bound.table) if given is None else None,
             account=account,
             refits=refits,
+            possible=possible,
         ),
         exposed=session.exposed,
         fit=fit,

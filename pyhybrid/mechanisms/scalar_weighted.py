@@ -12,10 +12,12 @@ from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.possible_records import WeightsWith, weights_with
 from pyhybrid.privacy.recomputed import scalar_without
-from pyhybrid.privacy.weights import scalar_weights
+from pyhybrid.privacy.weights import risk_of, scalar_weights
 
 __all__ = ["ScalarWeighted"]
 
@@ -73,6 +75,25 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
             target *= bounds.by_record.max() / bounds.overall
         return scalar_without(by_unit(session, bounds.by_record), target_bound=target)
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The weight with one more record, which lowers it if its bound is the largest."""
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        target, f = self._bound(session.bound.density_above_one), fit.bounds.by_record
+        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), "size")
+        if not np.isfinite(own).all():
+            raise SamplingError(
+                "a scalar weight needs finite bounds of possible records: some are infinite; "
+                "narrow the support"
+            )
+        return weights_with(
+            lambda values: scalar_weights(
+                values.size, target_bound=target, unweighted_bound=float(values.max())
+            ),
+            f,
+            own,
+            moves=lambda values: values - f.max(),
+        )
 
     def describe(self) -> dict[str, Any]:
         """Public settings: a target bound may be the confidential bound of another fit."""

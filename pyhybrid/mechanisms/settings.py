@@ -11,6 +11,7 @@ from pyhybrid.checks import check_choice, check_finite, check_fraction
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.models.base import Model
+from pyhybrid.models.possible import Support, check_support
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
@@ -34,6 +35,7 @@ class MechanismSettings:
     unit: str | None = None
     accounting: str = "gaussian"
     delta: float = 1e-6
+    support: Support | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
@@ -51,6 +53,7 @@ class MechanismSettings:
 
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+        check_support(self.support)
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -81,6 +84,8 @@ class MechanismSettings:
         """Public settings of the mechanism and its model."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
         plan = self.reweighting
+        if self.support is None:  # names of random streams stay what they were
+            del own["support"]
         own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
         return {"mechanism": self.name, **own, **self.model.describe()}
 

@@ -15,8 +15,9 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.possible_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.recomputed import truncate_without
-from pyhybrid.privacy.weights import truncate_weights
+from pyhybrid.privacy.weights import risk_of, truncate_weights
 
 __all__ = ["Truncated"]
 
@@ -93,6 +94,19 @@ class Truncated(PseudoPosteriorMechanism):
         )
         return cut
 
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Those of the inner mechanism, each cut by itself."""
+        inner, cap = self._inner(), self._cap(session.bound)
+        if inner.reweighting is not False:
+            return super().joined(session, possible)
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        f = fit.bounds.by_record
+        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), "size")
+        return inner.joined(session, possible).mapped(
+            lambda alpha: truncate_weights(alpha, f, cap=cap),
+            lambda alpha: truncate_weights(alpha, own, cap=cap),
+        )
+
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(
             self.model, draw_quantile=self.draw_quantile, unit=self.unit
@@ -103,10 +117,11 @@ class Truncated(PseudoPosteriorMechanism):
         bound: BoundModel,
         fit: PosteriorFit,
         account: LocalAccount | None,
+        possible: PossibleAccount | None,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
-        charge = super()._charge(bound, fit, account, n_synthetic, n_draws_released)
+        charge = super()._charge(bound, fit, account, possible, n_synthetic, n_draws_released)
         return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
+from pyhybrid.privacy.possible_records import WeightsWith
 
 __all__ = ["Unweighted"]
 
@@ -27,3 +29,7 @@ class Unweighted(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Weights of 1, shape (n,)."""
         return np.ones(session.bound.n)
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """Weights of 1."""
+        return WeightsWith.held(np.ones(session.bound.n), np.ones(possible.n))

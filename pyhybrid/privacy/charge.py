@@ -42,8 +42,9 @@ __all__ = [
     "PrivacyCharge",
 ]
 
-CONFIDENTIAL_FIELDS = ("bound", "loss_range")
+CONFIDENTIAL_FIELDS = ("bound", "loss_range", "bound_present", "loss_range_present")
 _ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
+_SUPPORT_FIELDS = ("support", "bound_present", "loss_range_present", "mu_present")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,11 @@ class PrivacyCharge:
     unit : str or None
         Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
         The relation and epsilon are those of a whole unit.
+    support : str or None
+        The declared records that could have been, in words; bound, range and mu are then the
+        largest over them, each added to the data, and over the records present.
+    bound_present, loss_range_present, mu_present : float or None
+        The same of the records present alone, where a support is declared.
     assumes, not_covered : tuple of str
         Plain sentences.
     seal : str
@@ -121,6 +127,10 @@ class PrivacyCharge:
     mu: float | None = None
     mu_standard_error: float | None = None
     unit: str | None = None
+    support: str | None = None
+    bound_present: float | None = field(default=None, repr=False)
+    loss_range_present: float | None = field(default=None, repr=False)
+    mu_present: float | None = None
     assumes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     seal: str = field(default="", repr=False, compare=False)
@@ -213,6 +223,22 @@ class PrivacyCharge:
         return self.epsilon_by("range")
 
     @property
+    def epsilon_present(self) -> float | None:
+        """Epsilon of the records present alone, by the chosen accounting; None without a declared
+        support."""
+        if self.support is None:
+            return None
+        bound = self.bound if self.bound_present is None else self.bound_present
+        alone = replace(
+            self,
+            support=None,
+            bound=min(bound, self.bound),
+            loss_range=self.loss_range_present,
+            mu=self.mu_present,
+        )
+        return alone.epsilon_by(self.accounting)
+
+    @property
     def cost(self) -> str:
         """Epsilon, and delta where there is one, in words."""
         at = f" at delta = {self.delta:g}" if self.delta else ""
@@ -293,6 +319,9 @@ class PrivacyCharge:
         is no row, and accounts if there are any."""
         own = asdict(self)
         del own["seal"]
+        if self.support is None:  # as charges were stored before one could be declared
+            for name in _SUPPORT_FIELDS:
+                del own[name]
         if self.unit is None:  # as charges were stored before there were units
             del own["unit"]
         if not self._counted:  # ... and before there were accountings
@@ -306,6 +335,8 @@ class PrivacyCharge:
         if self.kind == STRICT or self.mu is None:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
+        if self.support is not None:
+            others["epsilon_present"] = self.epsilon_present
         return {**shown, **others}
 
     @classmethod

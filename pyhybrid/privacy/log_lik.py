@@ -100,6 +100,18 @@ class LogLik:
         assert total is not None
         return np.asarray(total)
 
+    def totals(self, weights: FloatArray) -> FloatArray:
+        """sum_i weights_ik f_si, shape (S, k); a weight of 0 leaves out what is not finite."""
+        by_row = np.zeros((self.n_rows, weights.shape[1]))
+        np.add.at(by_row, self.row_of, weights)
+        total: FloatArray | None = None
+        for rows, block in self.blocks():
+            used = (by_row[rows] != 0).any(axis=1)
+            part = np.asarray(block[:, used], dtype=np.float64) @ by_row[rows][used]
+            total = part if total is None else total + part
+        assert total is not None
+        return np.asarray(total)
+
     def clipped_total(
         self, alpha: FloatArray, below: float, above: float, reference: FloatArray | None = None
     ) -> FloatArray:

@@ -29,17 +29,24 @@ from pyhybrid.checks import (
 )
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = [
+    "RISKS",
     "TRANSFORMS",
     "censor",
     "count_weights",
     "lipschitz_weights",
     "reweight",
+    "risk_of",
     "scalar_weights",
     "truncate_weights",
     "weights_from_lipschitz",
 ]
+
+
+RISKS = ("size", "range", "deviation")
+"""What a record's weight follows: the papers' size of its log-likelihood, or what it tells."""
 
 
 def lipschitz_weights(
@@ -50,11 +57,13 @@ def lipschitz_weights(
     transform: str = "linear",
     draw_quantile: float = 1.0,
     threshold: float | None = None,
+    risk: str = "size",
 ) -> FloatArray:
     r"""Lipschitz weights (LW): records with large log-likelihoods are down-weighted.
 
     With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
-    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`.
+    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`. Under another `risk` f_i is what
+    the record tells: :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s.
 
     Parameters
     ----------
@@ -71,6 +80,9 @@ def lipschitz_weights(
         As in `lipschitz_bounds`: draws above this quantile of the row maxima are not used.
     threshold : float, optional
         f* in nats, above 0; required by, and only by, ``transform="threshold"``.
+    risk : {"size", "range", "deviation"}
+        What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
+        the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
 
     Returns
     -------
@@ -93,13 +105,40 @@ def lipschitz_weights(
     """
     matrix = check_log_lik(log_lik)
     quantile = check_fraction(draw_quantile, "draw_quantile")
-    if quantile == 1:
-        by_record = largest_abs(matrix)
+    if quantile < 1:
+        whole = lipschitz_bounds(matrix, draw_quantile=quantile)
+        unbounded = ~np.isfinite(whole.by_record)
+        by_record = risk_of(LogLik.of(matrix[whole.kept_draws]), risk)
+        by_record[unbounded] = np.inf  # by any draw, kept or not
     else:
-        by_record = lipschitz_bounds(matrix, draw_quantile=quantile).by_record
+        by_record = risk_of(LogLik.of(matrix), risk)
     return weights_from_lipschitz(
         by_record, scale=scale, shift=shift, transform=transform, threshold=threshold
     )
+
+
+def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
+    """f_i of each record by one of `RISKS`, shape (n,), infinite where a value is not finite."""
+    reduce = _RISKS[check_choice(risk, "risk", RISKS)]
+    return log_lik.by_record(reduce)
+
+
+def _range(block: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        spread = block.max(axis=0).astype(np.float64) - block.min(axis=0)
+    return np.where(np.isnan(spread), np.inf, spread)
+
+
+def _deviation(block: FloatArray) -> FloatArray:
+    """With divisor S - 1, as R's sd; 0 for a single draw."""
+    if block.shape[0] == 1:
+        return np.where(np.isfinite(block[0]), 0.0, np.inf)
+    with np.errstate(invalid="ignore"):
+        spread = (block - block[0]).std(axis=0, ddof=1, dtype=np.float64)
+    return np.where(np.isfinite(spread), spread, np.inf)
+
+
+_RISKS = {"size": largest_abs, "range": _range, "deviation": _deviation}
 
 
 def weights_from_lipschitz(

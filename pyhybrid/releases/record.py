@@ -18,6 +18,7 @@ from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.possible_records import PossibleAccount
 from pyhybrid.privacy.refits import Refits
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions
@@ -48,6 +49,8 @@ class Confidential:
     refits : Refits or None
         Fits without the records that most is told about, if they were asked for; written as
         ``leave_one_out.csv``, and not read back.
+    possible : PossibleAccount or None
+        The account over records of a declared support; not saved.
     data : DataMark or None
         Which data the release is of, for a ledger; None of a release of an earlier version.
     """
@@ -61,6 +64,7 @@ class Confidential:
     account: LocalAccount | None = None
     data: DataMark | None = None
     refits: Refits | None = None
+    possible: PossibleAccount | None = None
 
     def __repr__(self) -> str:
         return f"<Confidential record of {len(self.labels)} records>"

@@ -162,9 +162,20 @@ def _accounts(charge: PrivacyCharge) -> str:
     known = "" if error is None else f" (the upper end; standard error {error:.1g})"
     drawn = "One released draw is" if charge.n_draws_released == 1 else "Each released draw is"
     limit = "" if charge.accounting == "gaussian" else " as far as the Gaussian limit holds"
+    per_instance = (
+        "The guarantee is per instance: it speaks of the records that are in these data, and "
+        "says nothing of records that could have been."
+    )
+    if charge.support is not None:
+        alone = charge.epsilon_present
+        of_present = "" if alone is None else f"; of those present alone epsilon is {alone:g}"
+        per_instance = (
+            "The guarantee speaks of the records that are in these data and of all that could be "
+            f"added to them from a declared support ({charge.support}): epsilon is the largest "
+            f"over both, on a grid{of_present}."
+        )
     return (
-        "\n\nThe guarantee is per instance: it speaks of the records that are in these data, and "
-        f"says nothing of records that could have been.{counted}{beside} {drawn} "
+        f"\n\n{per_instance}{counted}{beside} {drawn} "
         f"mu-Gaussian differentially private{limit}, with mu = {charge.mu:.4g}{known}."
     )
 

@@ -27,6 +27,10 @@ _CHARGE = {
     "mu_standard_error": "Monte Carlo standard error of mu. More draws make it smaller.",
     "loss_range": "Confidential. Largest range R of any record's weighted log-likelihood over the "
     "draws, nats. From 0; smaller is safer.",
+    "support": "Declared records that could have been; epsilon, bound, range and mu are then the "
+    "largest over them and over the records present.",
+    "epsilon_present": "Epsilon of the records present alone, where a support is declared.",
+    "mu_present": "Mu of the records present alone, where a support is declared.",
     "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
     "number of records grows. Strict: holds for every database.",
     "relation": "Neighboring databases of the guarantee: one record removed, or one replaced.",
@@ -61,6 +65,9 @@ _OF_FITS = {
     "mu",
     "mu_standard_error",
     "loss_range",
+    "support",
+    "epsilon_present",
+    "mu_present",
     "n_draws",
     "draw_quantile",
     "cap",

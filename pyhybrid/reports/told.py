@@ -51,10 +51,33 @@ def told_section(releases: Mapping[str, Release]) -> list[Section]:
         heading="What the release tells about each record",
         paragraphs=[[text]],
         pictures=[picture],
-        tables=[_quantiles(accounts)],
+        tables=[_quantiles(accounts), *_possible(release)],
     )
     refits = release.confidential.refits
     return [section] if refits is None else [section, _refits(release, refits, whose)]
+
+
+def _possible(release: Release) -> list[Table]:
+    """Records present beside records that could have been, where a support is declared."""
+    found, charge = release.confidential.possible, release.charge
+    own = release.confidential.account
+    if found is None or own is None:
+        return []
+    other, cells = found.account, ", ".join(f"{k} = {v}" for k, v in found.costliest.items())
+    rows = [
+        ["mu", *map(number_text, (own.mu, other.mu))],
+        ["range, nats", *map(number_text, (own.loss_range, other.loss_range))],
+        ["Lipschitz bound, nats", *map(number_text, (
+            charge.bound if charge.bound_present is None else charge.bound_present,
+            found.lipschitz_bound))],
+        ["Gaussian limit holds", *("yes" if a.limit_holds else "no" for a in (own, other))],
+    ]  # fmt: skip
+    caption = (
+        f"Records that could have been: {charge.support}; {found.n_looked_at:,} on a grid were "
+        f"looked at, each added to the data. Most would be told about {cells}. The larger of both "
+        "columns is charged."
+    )
+    return [Table(caption=caption, header=["", "present", "possible"], rows=rows, numbers=True)]
 
 
 def _refits(release: Release, refits: Refits, whose: str) -> Section:
