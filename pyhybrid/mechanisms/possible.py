@@ -14,6 +14,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.possible import (
     Support,
     crossed,
+    of_records,
     outcome_grid,
     predictor_grid,
     regression_of,
@@ -107,7 +108,7 @@ def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> Bound
         few = draws.part(np.unique(np.linspace(0, draws.n_draws - 1, _DRAWS).astype(np.intp)))
         places = np.unique(np.linspace(0, len(values) - 1, _LOOKED_AT).astype(int))
         chosen = [values[place] for place in places]
-        tried = bound.of_records(crossed(rows, bound.design.outcome, chosen, like))
+        tried = of_records(bound, crossed(rows, bound.design.outcome, chosen, like))
         moved = risk_of(tried.log_lik(few), "deviation").reshape(len(rows), -1).max(axis=1)
         rows = rows.iloc[np.sort(np.argsort(-moved, kind="stable")[:_ROWS])].reset_index(drop=True)
-    return bound.of_records(crossed(rows, bound.design.outcome, values, like))
+    return of_records(bound, crossed(rows, bound.design.outcome, values, like))

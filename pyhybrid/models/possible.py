@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,16 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns import kind_of
 from pyhybrid.models.regression import BoundRegression
 
-__all__ = ["Support", "check_support", "outcome_grid", "predictor_grid", "support_text"]
+__all__ = [
+    "Support",
+    "check_support",
+    "crossed",
+    "of_records",
+    "outcome_grid",
+    "predictor_grid",
+    "regression_of",
+    "support_text",
+]
 
 Support = Mapping[str, Sequence[Any]]
 """By column: a tuple (lowest, highest) of a column of numbers, or a list of values."""
@@ -145,6 +155,21 @@ def crossed(
     column = pd.Series(list(values) * len(rows), name=outcome)
     with_outcome: pd.DataFrame = made.assign(**{outcome: _like(column, like)})
     return with_outcome
+
+
+def of_records(bound: BoundRegression, table: pd.DataFrame) -> BoundRegression:
+    """The same model over other records, coded as these: for their log-likelihood, not a fit.
+
+    Raises
+    ------
+    InvalidInput
+        For values that the model or the coding cannot take.
+    """
+    made = bound.design.recoded(table)
+    y = bound.numbers_of(table[bound.design.outcome])
+    other = replace(bound.design, y=y, X=made.X, offset=made.offset)
+    bound.model.check_outcome(other, table.index)
+    return replace(bound, table=table, design=replace(other, y=bound.model.to_support(y)), at=None)
 
 
 def _axis(values: pd.Series, given: Sequence[Any], inside: int) -> list[Any]:

@@ -386,21 +386,6 @@ class BoundRegression:
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
 
-    def of_records(self, table: pd.DataFrame) -> BoundRegression:
-        """The same model over other records, coded as these: for their log-likelihood, not a fit.
-
-        Raises
-        ------
-        InvalidInput
-            For values that the model or the coding cannot take.
-        """
-        made = self.design.recoded(table)
-        y = self.numbers_of(table[self.design.outcome])
-        other = replace(self.design, y=y, X=made.X, offset=made.offset)
-        self.model.check_outcome(other, table.index)
-        other = replace(other, y=self.model.to_support(y))
-        return replace(self, table=table, design=other, at=None)
-
     def _design_of(self, given: pd.DataFrame) -> Design | Matrix:
         """Matrix and offset of a table whose predictors may be synthetic, coded as the data's."""
         if all(given[name].equals(self.table[name]) for name in self.predictors):
