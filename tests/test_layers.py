@@ -16,7 +16,7 @@ ROOT = Path(ph.__file__).parent
 ROOMS = (
     "errors", "checks", "randomness", "rbridge", "running", "privacy", "measures", "primitives",
     "engines", "models", "fitting", "releases", "verification", "mechanisms",
-    "masking", "comparing", "audits", "studies", "reports", "agreement", "cli",
+    "tables", "masking", "comparing", "audits", "studies", "reports", "agreement", "cli",
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 ARRAYS = ("errors", "checks", "privacy", "measures/arrays", "primitives")

@@ -8,6 +8,7 @@ post-processing: it costs nothing beyond the draw.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import pandas as pd
 from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.row_rules import RowRule, meeting
 from pyhybrid.randomness import Streams
 
 __all__ = ["choose_draws", "joined", "marked", "synthesize"]
@@ -56,6 +58,7 @@ def synthesize(
     earlier: Sequence[int] = (),
     drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
+    rules: Sequence[RowRule] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
@@ -78,6 +81,8 @@ def synthesize(
         `draws` are as many as are released, drawn for this release alone: all are taken, in order.
     given : sequence of DataFrame, optional
         m tables in which other columns were synthesized before; the data themselves if omitted.
+    rules : sequence of RowRule
+        That rows must meet; they read no column that is synthesized later.
 
     Returns
     -------
@@ -97,7 +102,9 @@ def synthesize(
     for place in range(n_synthetic):
         rng = streams.generator(f"{own}/replicate {place + 1}")
         draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
-        made.append(bound.replicate(draws, draw, rng, table))
+        replicate = partial(bound.replicate, draws, draw, rng, table)
+        known = bound.table if table is None else table
+        made.append(meeting(rules, replicate, known) if rules else replicate())
         if progress is not None:
             progress(place + 1, n_synthetic)
     return made

@@ -32,6 +32,7 @@ from pyhybrid.mechanisms.possible import possible_account
 from pyhybrid.mechanisms.settings import MechanismSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.possible import support_text
+from pyhybrid.models.row_rules import RowRule
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.possible_records import PossibleAccount, WeightsWith
@@ -197,12 +198,14 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         given: Sequence[pd.DataFrame] | None = None,
         fitted: Reweighted | None = None,
         leave_one_out: int = 0,
+        rules: Sequence[RowRule] = (),
     ) -> Made:
         """What `release_from` releases, or a step of a sequence, which is no release by itself.
 
         `given` are m tables in which other columns were synthesized before: the tables made are
         these with the model's column replaced, and predictors are read from them. `fitted` is what
-        `fit` gave for this session, in another process perhaps.
+        `fit` gave for this session, in another process perhaps. Values that break one of `rules`
+        are drawn anew.
         """
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
@@ -234,6 +237,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             kept=kept,
             stream=self.stream(),
             given=given,
+            rules=rules,
         )
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:

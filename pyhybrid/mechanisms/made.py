@@ -14,6 +14,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession
+from pyhybrid.models.row_rules import RowRule
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.possible_records import PossibleAccount
@@ -45,10 +46,11 @@ def made_of(
     kept: npt.NDArray[np.bool_],
     stream: str,
     given: Sequence[pd.DataFrame] | None,
+    rules: Sequence[RowRule] = (),
 ) -> Made:
     """Synthesize what `charge` was made for from the `draws` that are `kept`, shape (S,).
 
-    `stream` names the random numbers, and `given` is that of
+    `stream` names the random numbers; `given` and `rules` are those of
     `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.make_from`.
     """
     bound, fit, report = session.bound, path.fit, session.progress
@@ -63,6 +65,7 @@ def made_of(
         earlier=session.releases_of(stream),
         drawn_for_this=fit.exact is not None,
         given=given,
+        rules=rules,
         progress=None if report is None else lambda a, b: report("synthetic data", a, b),
     )
     session.note_release(stream, charge.n_draws_released)

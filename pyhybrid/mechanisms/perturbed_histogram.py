@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_se
 from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.models.levels import check_levels_given
+from pyhybrid.models.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
@@ -70,6 +72,10 @@ class BoundHistogram:
     def predictors(self) -> tuple[str, ...]:
         """None: it takes no predictors."""
         return ()
+
+    def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
+        """The column drawn anew from cells with probabilities `shares` (B,)."""
+        return self.cells.draw(shares, rng).to_frame()
 
     def __repr__(self) -> str:
         return f"<Histogram of {self.column!r}, {self.cells.n_cells} cells>"
@@ -273,6 +279,7 @@ class PerturbedHistogram:
         n_synthetic: int,
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
+        rules: Sequence[RowRule] = (),
         progress: FitProgress | None = None,
     ) -> Made:
         """What `release` releases, or a step of a sequence, which is no release by itself.
@@ -283,8 +290,9 @@ class PerturbedHistogram:
         tables = []
         for place in range(n_synthetic):
             rng = random.generator(f"histogram/{place + 1}")
-            drawn = bound.cells.draw(shares[place % n_draws_released], rng)
-            tables.append(joined(bound.table if given is None else given[place], drawn.to_frame()))
+            known = bound.table if given is None else given[place]
+            draw = partial(bound.draw, shares[place % n_draws_released], rng)
+            tables.append(joined(known, meeting(rules, draw, known) if rules else draw()))
             if progress is not None:
                 progress("synthetic data", place + 1, n_synthetic)
         record = self._record(bound.table, n_synthetic, n_draws_released, random)

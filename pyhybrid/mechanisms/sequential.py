@@ -29,6 +29,7 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
 from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
+from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
@@ -51,6 +52,9 @@ class SequentialSynthesis:
         values would shape what is released.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
+    rules : sequence of str
+        That synthetic rows must meet, such as ``"wage <= income"``: values that break one are drawn
+        anew from the model of the last of its columns, see `pyhybrid.models.row_rules`. Public.
 
     Raises
     ------
@@ -70,6 +74,7 @@ class SequentialSynthesis:
     mechanisms: Sequence[Step]
     _: KW_ONLY
     allow_unlike: bool = False
+    rules: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_flag(self.allow_unlike, "allow_unlike")
@@ -90,6 +95,7 @@ class SequentialSynthesis:
                 f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
             )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
+        object.__setattr__(self, "rules", tuple(self.rules))
 
     @property
     def name(self) -> str:
@@ -114,7 +120,9 @@ class SequentialSynthesis:
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
-        return {"mechanism": self.name, "steps": [step.describe() for step in self.mechanisms]}
+        ruled = {"rules": list(self.rules)} if self.rules else {}
+        steps = [step.describe() for step in self.mechanisms]
+        return {"mechanism": self.name, **ruled, "steps": steps}
 
     def release(
         self,
@@ -170,6 +178,8 @@ class SequentialSynthesis:
         _check_order(bounds)
         for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
             _check_reads(mechanism, bound, bounds)
+        rules = read_rules(self.rules, df.columns)
+        rules_met_by(df, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
         opened = Opened(
@@ -188,7 +198,12 @@ class SequentialSynthesis:
         for place, step in enumerate(steps, start=1):
             later = [column for each in bounds[place:] for column in each.synthesized]
             known = [_known(table, df, step.bound.synthesized, later) for table in tables]
-            made = step.make(n_synthetic=m, n_draws_released=drawn, given=known)
+            made = step.make(
+                n_synthetic=m,
+                n_draws_released=drawn,
+                given=known,
+                rules=_rules_of(rules, step.bound.synthesized, later),
+            )
             parts.append(made.record)
             tables = made.tables
         own = [column for bound in bounds for column in bound.synthesized]
@@ -247,6 +262,17 @@ def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
         return mechanism.model.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
+
+
+def _rules_of(
+    rules: Sequence[RowRule], own: Sequence[str], later: Sequence[str]
+) -> tuple[RowRule, ...]:
+    """Rules that a column decides: they read it, and none that is synthesized later."""
+    return tuple(
+        rule
+        for rule in rules
+        if set(own) & set(rule.columns) and not set(later) & set(rule.columns)
+    )
 
 
 def _known(

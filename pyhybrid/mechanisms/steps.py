@@ -16,6 +16,7 @@ from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.row_rules import RowRule
 from pyhybrid.randomness import Streams
 from pyhybrid.running.tasks import first_failure, run_tasks
 
@@ -45,7 +46,12 @@ class OpenStep:
     fitted: Reweighted | None = None
 
     def make(
-        self, *, n_synthetic: int, n_draws_released: int, given: Sequence[pd.DataFrame]
+        self,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame],
+        rules: Sequence[RowRule] = (),
     ) -> Made:
         """What the step makes of tables in which the columns before it were synthesized."""
         if isinstance(self.mechanism, PerturbedHistogram):
@@ -56,6 +62,7 @@ class OpenStep:
                 n_synthetic=n_synthetic,
                 n_draws_released=n_draws_released,
                 given=given,
+                rules=rules,
             )
         assert self.session is not None
         return self.mechanism.make_from(
@@ -64,6 +71,7 @@ class OpenStep:
             n_draws_released=n_draws_released,
             given=given,
             fitted=self.fitted,
+            rules=rules,
         )
 
 

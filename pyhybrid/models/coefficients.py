@@ -80,6 +80,11 @@ class LinearModel(RegressionModel):
         return columns == (_INTERCEPT,) and self.prior == "published"
 
     @property
+    def any_rank(self) -> bool:
+        """True under the normal prior, which identifies coefficients that the data do not."""
+        return self.prior == "normal"
+
+    @property
     def intercept_prior_sd(self) -> float | None:
         """Standard deviation of the intercept's normal prior; None under the published prior."""
         return self.prior_scale_intercept if self.prior == "normal" else None

@@ -1,16 +1,38 @@
-"""The model where none is named: chosen by what the outcome's column can hold, or refused."""
+"""The model where none is named: chosen by what the column can hold, or refused.
+
+One table of rules, `RULES`, decides for whole tables: the first rule that a column's kind meets
+gives the model. A new model is one row of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from pyhybrid.models.design import Design
+from pyhybrid.models.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Nominal,
+    Number,
+    Ordered,
+    SemiContinuous,
+)
+from pyhybrid.models.kinds import Real as RealKind
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.support import check_many_counts
 
-__all__ = ["DefaultModel"]
+__all__ = ["HISTOGRAM", "MOST_LEVELS", "RULES", "DefaultModel", "ModelRule", "rule_for"]
+
+HISTOGRAM = "perturbed_histogram"
+MOST_LEVELS = 30
+"""Levels beyond which a column is synthesized without predictors, and is none itself."""
+_BINS = 30
 
 
 @dataclass(frozen=True)
@@ -31,3 +53,128 @@ class DefaultModel(NegativeBinomial):
         """Look at the support of the column first."""
         check_many_counts(design.y, design.outcome, index)
         super().check_outcome(design, index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRule:
+    """One row of the table of rules.
+
+    Attributes
+    ----------
+    model : str
+        Name in `pyhybrid.models.MODELS`, or "perturbed_histogram".
+    why : str
+    applies : callable
+        Of the kind and whether the column has predictors.
+    options : callable
+        Settings of the model, by the kind.
+    """
+
+    model: str
+    why: str
+    applies: Callable[[Kind, bool], bool]
+    options: Callable[[Any], Mapping[str, Any]]
+
+
+def rule_for(kind: Kind, *, predicted: bool) -> ModelRule:
+    """The first rule that a column of this kind meets; `predicted` if it has predictors."""
+    return next(rule for rule in RULES if rule.applies(kind, predicted))
+
+
+def _levels(kind: Leveled) -> dict[str, Any]:
+    return {"levels": kind.levels}
+
+
+def _range(kind: Number) -> dict[str, Any]:
+    assert kind.lower is not None
+    assert kind.upper is not None
+    own = kind.upper - kind.lower + 1
+    bins = int(min(_BINS, own)) if kind.whole else _BINS
+    return {"lower": kind.lower, "upper": kind.upper, "n_bins": bins}
+
+
+def _counts(kind: Counts) -> dict[str, Any]:
+    return {"prior": "normal", "lower": int(kind.lower or 0),
+            "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
+
+
+def _logarithms(kind: Amounts) -> dict[str, Any]:
+    center, unit = kind.typical or (0.0, 1.0)
+    return {"transform": "log", "unit": center if center > 0 else unit, **_normal(kind)}
+
+
+def _signed(kind: RealKind) -> dict[str, Any]:
+    """Logarithms of the size where values lie about 0, and values as they are elsewhere."""
+    center, unit = kind.typical or (0.0, 1.0)
+    about_zero = abs(center) <= 2 * unit
+    own = _normal(kind)
+    if not about_zero:
+        own["prior_scale_intercept"] = 2.5 * abs(center) / unit
+    return {"transform": "signed_log" if about_zero else "identity", "unit": unit, **own}
+
+
+def _normal(kind: RealKind) -> dict[str, Any]:
+    return {"prior": "normal", "decimals": kind.decimals}
+
+
+def _has_range(kind: Kind) -> bool:
+    return isinstance(kind, Number) and kind.lower is not None and kind.upper is not None
+
+
+RULES: tuple[ModelRule, ...] = (
+    ModelRule(
+        model=HISTOGRAM,
+        why=f"more than {MOST_LEVELS} levels: noisy shares, without predictors",
+        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS,
+        options=_levels,
+    ),
+    ModelRule(
+        model=HISTOGRAM,
+        why="levels without predictors: noisy shares tell all",
+        applies=lambda kind, predicted: isinstance(kind, Leveled) and not predicted,
+        options=_levels,
+    ),
+    ModelRule(
+        model=HISTOGRAM,
+        why="a range without predictors: noisy counts in bins",
+        applies=lambda kind, predicted: _has_range(kind) and not predicted,
+        options=_range,
+    ),
+    ModelRule(
+        model="bernoulli",
+        why="two levels",
+        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) == 2,
+        options=lambda kind: {"prior": "normal", **_levels(kind)},
+    ),
+    ModelRule(
+        model="ordinal",
+        why="levels in order",
+        applies=lambda kind, _: isinstance(kind, Ordered),
+        options=_levels,
+    ),
+    ModelRule(
+        model="categorical",
+        why="levels in no order",
+        applies=lambda kind, _: isinstance(kind, Nominal),
+        options=_levels,
+    ),
+    ModelRule(
+        model="negative_binomial",
+        why="counts",
+        applies=lambda kind, _: isinstance(kind, Counts),
+        options=_counts,
+    ),
+    ModelRule(
+        model="normal",
+        why="amounts above 0: their logarithms",
+        applies=lambda kind, _: isinstance(kind, Amounts),
+        options=_logarithms,
+    ),
+    ModelRule(
+        model="normal",
+        why="numbers of any sign",
+        applies=lambda kind, _: isinstance(kind, RealKind | SemiContinuous),
+        options=_signed,
+    ),
+)
+"""Which model a column gets, by its kind: the first row that applies."""

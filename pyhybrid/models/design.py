@@ -86,6 +86,8 @@ def read_design(
     df: pd.DataFrame,
     numbers_of: Callable[[pd.Series, str], FloatArray] | None = None,
     at: npt.NDArray[np.intp] | None = None,
+    *,
+    any_rank: bool = False,
 ) -> Design:
     """Evaluate `formula` on `df`.
 
@@ -93,7 +95,8 @@ def read_design(
     missing values; without it the column must be numeric. With the positions `at` (k,) of some
     records the outcome is read from these alone, and may be constant there; the predictors are
     coded with those of all records, so that which ones were chosen does not change the coding, and
-    their rank is that of all.
+    their rank is that of all. With `any_rank` the columns may be combinations of others, or all
+    zero: a proper prior on each coefficient makes up for it.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def read_design(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
         )
     made, coding = code_table(parsed, df)
-    _check_rank(made.X, made.terms)
+    _check_rank(made.X, made.terms, any_rank=any_rank)
     return Design(
         outcome=parsed.outcome,
         y=y,
@@ -178,7 +181,7 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
     return y
 
 
-def _check_rank(X: FloatArray, terms: tuple[str, ...]) -> None:
+def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> None:
     """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
     from scipy.linalg import qr
 
@@ -186,6 +189,8 @@ def _check_rank(X: FloatArray, terms: tuple[str, ...]) -> None:
         size = np.sqrt((X**2).sum(axis=0))
     if not np.isfinite(size).all():
         raise InvalidInput("predictors must be small enough to square: rescale the large ones")
+    if any_rank:
+        return
     zero = np.flatnonzero(size == 0)
     if zero.size:
         raise InvalidInput(

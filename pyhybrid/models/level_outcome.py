@@ -69,6 +69,11 @@ class LevelModel(RegressionModel):
             "prior_scale_intercept": self.prior_scale_intercept,
         }
 
+    @property
+    def any_rank(self) -> bool:
+        """True: the prior identifies coefficients that the data do not."""
+        return True
+
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
         """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
@@ -77,7 +82,7 @@ class LevelModel(RegressionModel):
     def coded(self, df: pd.DataFrame, at: Positions | None = None) -> tuple[Design, OutcomeLevels]:
         """Design of `df`, or of its records at `at` (k,), its outcome as places among the levels,
         and the levels."""
-        design = read_design(self.formula, df, self._places, at)
+        design = read_design(self.formula, df, self._places, at, any_rank=self.any_rank)
         if design.has_offset:
             raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]

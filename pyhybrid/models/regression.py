@@ -81,6 +81,11 @@ class RegressionModel(ABC):
         return {"model": self.name, "formula": self.formula}
 
     @property
+    def any_rank(self) -> bool:
+        """True if the design's columns may be combinations of each other."""
+        return False
+
+    @property
     def monitored_parameters(self) -> tuple[str, ...]:
         """Names of the variables that must have converged."""
         return self.parameters
@@ -101,7 +106,7 @@ class RegressionModel(ABC):
         InvalidInput
             See `pyhybrid.models.design.read_design`; and for outcomes the model cannot take.
         """
-        design = read_design(self.formula, df, at=at)
+        design = read_design(self.formula, df, at=at, any_rank=self.any_rank)
         self.check_outcome(design, df.index if at is None else df.index[at])
         design = replace(design, y=self.to_support(design.y))
         return BoundRegression(model=self, table=df, design=design, at=at)

@@ -1,0 +1,357 @@
+"""The plan of a table's release: which model, which predictors, in which order, and why."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyhybrid.checks import check_choice, check_count, check_positive, did_you_mean
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms import PerturbedHistogram
+from pyhybrid.mechanisms.steps import Step
+from pyhybrid.models import MODELS
+from pyhybrid.models.default import HISTOGRAM, rule_for
+from pyhybrid.models.kinds import Kind, kind_from_dict
+from pyhybrid.models.predictor_terms import formula_of, n_coefficients, unusable
+from pyhybrid.running.files import write_files
+from pyhybrid.tables.described import DescribedTable, KnownKind
+from pyhybrid.tables.order import kept_first, ordered
+from pyhybrid.tables.plan_text import plan_html, plan_text
+
+__all__ = ["MOST_COEFFICIENTS", "SPLITS", "Plan", "PlannedColumn", "plan_of"]
+
+SPLITS = ("equal", "need")
+"""Rules for a column's share of epsilon: the same, or by the root of the coefficients of its
+model: a record's term moves as that root over the root of n, and what moves further is clipped."""
+_VERSION = 1
+MOST_COEFFICIENTS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedColumn:
+    """How one sensitive column is synthesized.
+
+    Attributes
+    ----------
+    name : str
+    kind : KnownKind
+    model : str
+        Name in `pyhybrid.models.MODELS`, or "perturbed_histogram".
+    options : mapping
+        Settings of the model.
+    predictors : tuple of str
+        Kept columns, and sensitive ones that stand before it: their synthetic values are read.
+    share : float
+        Of epsilon; the shares of all columns add to 1.
+    why : str
+    """
+
+    name: str
+    kind: KnownKind
+    model: str
+    options: Mapping[str, Any]
+    predictors: tuple[str, ...]
+    share: float
+    why: str
+
+    def formula(self, kinds: Mapping[str, Kind]) -> str:
+        """Formula of its model, with public constants only."""
+        return formula_of(self.name, {name: kinds[name] for name in self.predictors})
+
+    def model_of(self, kinds: Mapping[str, Kind]) -> Any:
+        """The model, or None for a histogram."""
+        if self.model == HISTOGRAM:
+            return None
+        return MODELS[self.model](self.formula(kinds), **self.options)
+
+    def histogram(self, epsilon: float, relation: str) -> Step:
+        """The perturbed histogram at an epsilon."""
+        return PerturbedHistogram(
+            column=self.name, epsilon=epsilon, relation=relation, **self.options
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "name": self.name,
+            "type": self.kind.kind.as_dict(),
+            "source": self.kind.source,
+            "model": self.model,
+            "options": {k: list(v) if isinstance(v, tuple) else v for k, v in self.options.items()},
+            "predictors": list(self.predictors),
+            "share": self.share,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A plan, made by `Table.plan`; print it, change it, keep it as JSON.
+
+    Attributes
+    ----------
+    table : Table
+    columns : tuple of PlannedColumn
+        In the order of synthesis.
+    kept : mapping of str to KnownKind
+        Kept columns that can be predictors.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    table: DescribedTable = field(repr=False)
+    columns: tuple[PlannedColumn, ...]
+    kept: Mapping[str, KnownKind]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        before: list[str] = list(self.kept)
+        for column in self.columns:
+            for name in column.predictors:
+                if name not in before:
+                    raise InvalidInput(_no_predictor(self, column, name))
+            before.append(column.name)
+        total = math.fsum(column.share for column in self.columns)
+        if abs(total - 1) > 1e-9 or any(column.share <= 0 for column in self.columns):
+            raise InvalidInput(f"shares must be above 0 and add to 1: found a sum of {total:g}")
+
+    def __repr__(self) -> str:
+        return f"<Plan for {', '.join(column.name for column in self.columns)}>"
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+    def __getitem__(self, name: str) -> PlannedColumn:
+        found = {column.name: column for column in self.columns}
+        if name not in found:
+            raise InvalidInput(
+                f"the plan must have a column {name!r}: it has none{did_you_mean(name, found)}"
+            )
+        return found[name]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Kind of each column that is synthesized or read."""
+        own = {column.name: column.kind.kind for column in self.columns}
+        return {**{name: each.kind for name, each in self.kept.items()}, **own}
+
+    @property
+    def not_declared(self) -> tuple[str, ...]:
+        """Sensitive columns whose kind was read from the confidential data."""
+        return tuple(column.name for column in self.columns if column.kind.source == "data")
+
+    def with_column(
+        self,
+        name: str,
+        *,
+        model: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        predictors: Sequence[str] | None = None,
+    ) -> Plan:
+        """The plan with another model, settings or predictors for one column."""
+        own = self[name]
+        if model is not None:
+            check_choice(model, "model", [*MODELS, HISTOGRAM])
+            given = {} if options is None else dict(options)
+            own = replace(own, model=model, options=given, why="chosen by hand")
+        elif options is not None:
+            own = replace(own, options={**own.options, **options})
+        if predictors is not None:
+            own = replace(own, predictors=tuple(predictors))
+        if own.model == HISTOGRAM and own.predictors:
+            own = replace(own, predictors=())
+        columns = tuple(own if column.name == name else column for column in self.columns)
+        changed = replace(self, columns=columns)
+        own.model_of(self.kinds)  # settings that the model does not take are refused here
+        return changed
+
+    def with_shares(self, split: str | Mapping[str, float]) -> Plan:
+        """The plan with epsilon split anew: by a rule of `SPLITS`, or as given by column."""
+        shares = _shares(self.columns, self.kinds, split)
+        columns = tuple(replace(column, share=shares[column.name]) for column in self.columns)
+        return replace(self, columns=columns)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types, without the table."""
+        table = self.table
+        return {
+            "pyhybrid_plan": _VERSION,
+            "sensitive": list(table.sensitive),
+            "id": table.id,
+            "drop": list(table.drop),
+            "keep": list(table.keep),
+            "rules": list(table.rules),
+            "columns": [column.as_dict() for column in self.columns],
+            "kept": {
+                name: {"type": own.kind.as_dict(), "source": own.source}
+                for name, own in self.kept.items()
+            },
+            "notes": list(self.notes),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as JSON. It belongs to the owner: it may hold levels read from the data,
+        and says so."""
+        write_files({Path(path): json.dumps(self.as_dict(), indent=2) + "\n"}, private=True)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], df: Any) -> Plan:
+        """The plan in a file, for the table `df`.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is no plan, or does not fit the table.
+        """
+        try:
+            given = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidInput(f"plan {path} must be readable: {error.strerror}") from None
+        except ValueError:
+            raise InvalidInput(f"plan {path} must be JSON: it does not parse") from None
+        return Plan.from_dict(given, df)
+
+    @staticmethod
+    def from_dict(given: Any, df: Any) -> Plan:
+        """Inverse of `as_dict`, for the table `df`."""
+        if not isinstance(given, Mapping) or given.get("pyhybrid_plan") != _VERSION:
+            raise InvalidInput(f"a plan must be an object with pyhybrid_plan: {_VERSION}")
+        try:
+            columns = tuple(_column_of(own) for own in given["columns"])
+            kept = {str(name): _known(own) for name, own in given["kept"].items()}
+            sensitive, drop, keep, rules = (
+                tuple(given[name]) for name in ("sensitive", "drop", "keep", "rules")
+            )
+            notes = tuple(str(note) for note in given.get("notes", ()))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput(f"the plan must be whole: {error} is missing or wrong") from None
+        table = DescribedTable(
+            df,
+            id=given.get("id"),
+            types={name: own.kind for name, own in kept.items()}
+            | {column.name: column.kind.kind for column in columns},
+            order=[column.name for column in columns],
+            sensitive=sensitive,
+            drop=drop,
+            keep=keep,
+            rules=rules,
+        )
+        table.kinds()  # values that are none of the plan's levels are refused
+        return Plan(table=table, columns=columns, kept=kept, notes=notes)
+
+
+def plan_of(
+    table: DescribedTable,
+    *,
+    split: str | Mapping[str, float] = "equal",
+    most_coefficients: int = MOST_COEFFICIENTS,
+) -> Plan:
+    """Plan a release of `table`.
+
+    Each column is given all kept columns and those synthesized before it, up to a number of
+    coefficients; its kind and whether it has predictors give its model, by the table of rules
+    `pyhybrid.models.default.RULES`. Nothing else is read from the confidential columns; kinds are,
+    where they are neither declared nor in a reference, and the plan says so.
+
+    Parameters
+    ----------
+    table : Table
+    split : {"equal", "need"} or mapping of str to float
+        Shares of epsilon; see `SPLITS`. Numbers by column are scaled to add to 1.
+    most_coefficients : int, default 60
+        Of one column's predictors: kept columns come first, then the nearest before it.
+    """
+    limit = check_count(most_coefficients, "most_coefficients")
+    known, notes = table.kinds(), []
+    kept: dict[str, KnownKind] = {}
+    for name in table.kept:
+        why = "of no kind that is read" if name not in known else unusable(known[name].kind)
+        if why is None and known[name].kind.missing:
+            why = "missing values"
+        if why is None:
+            kept[name] = known[name]
+        else:
+            notes.append(f"{name} is kept as it is, and is no predictor: {why}")
+    columns: list[PlannedColumn] = []
+    for name in ordered(table, known):
+        kinds = {**kept, **{column.name: column.kind for column in columns}}
+        usable = {key: own.kind for key, own in kinds.items() if unusable(own.kind) is None}
+        predictors = kept_first(usable, kept, limit)
+        left = [key for key in usable if key not in predictors]
+        if left:
+            notes.append(f"{name} is not given {', '.join(left)}: {limit} coefficients at most")
+        columns.append(_planned(name, known[name], predictors))
+    shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
+    made = tuple(replace(column, share=shares[column.name]) for column in columns)
+    return Plan(table=table, columns=made, kept=kept, notes=tuple(notes))
+
+
+def _planned(name: str, known: KnownKind, predictors: tuple[str, ...]) -> PlannedColumn:
+    rule = rule_for(known.kind, predicted=bool(predictors))
+    return PlannedColumn(
+        name=name,
+        kind=known,
+        model=rule.model,
+        options=rule.options(known.kind),
+        predictors=() if rule.model == HISTOGRAM else predictors,
+        share=1.0,
+        why=rule.why,
+    )
+
+
+def _shares(
+    columns: Sequence[PlannedColumn], kinds: Mapping[str, Kind], split: str | Mapping[str, float]
+) -> dict[str, float]:
+    """Share of epsilon of each column; they add to 1."""
+    if isinstance(split, Mapping):
+        names = [column.name for column in columns]
+        if sorted(split) != sorted(names):
+            raise InvalidInput(f"split must give a share to each of {', '.join(names)}")
+        need = {name: check_positive(split[name], f"share of {name!r}") for name in names}
+    else:
+        check_choice(split, "split", SPLITS)
+        need = {
+            column.name: 1.0
+            if split == "equal"
+            else math.sqrt(1 + sum(n_coefficients(kinds[name]) for name in column.predictors))
+            for column in columns
+        }
+    total = math.fsum(need.values())
+    return {name: own / total for name, own in need.items()}
+
+
+def _no_predictor(plan: Plan, column: PlannedColumn, name: str) -> str:
+    if name in [other.name for other in plan.columns]:
+        return (
+            f"column {column.name!r} must not read {name!r}, a sensitive column that is not "
+            "synthesized before it: its true values would shape what is released; change the order"
+        )
+    return (
+        f"column {column.name!r} must have predictors that are kept or synthesized before it: "
+        f"{name!r} is neither{did_you_mean(name, plan.kinds)}"
+    )
+
+
+def _known(given: Mapping[str, Any]) -> KnownKind:
+    return KnownKind(kind=kind_from_dict(given["type"]), source=str(given["source"]))
+
+
+def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in given["options"].items()}
+    return PlannedColumn(
+        name=str(given["name"]),
+        kind=_known(given),
+        model=check_choice(given["model"], "model", [*MODELS, HISTOGRAM]),
+        options=options,
+        predictors=tuple(str(name) for name in given["predictors"]),
+        share=check_positive(given["share"], "share"),
+        why=str(given["why"]),
+    )

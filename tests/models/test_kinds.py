@@ -1,0 +1,127 @@
+"""Kinds of columns: declared, read, as JSON; and how they enter formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models import MODELS
+from pyhybrid.models.default import HISTOGRAM, rule_for
+from pyhybrid.models.design import read_design
+from pyhybrid.models.kinds import Kind, kind_from_dict, kind_of
+from pyhybrid.models.predictor_terms import formula_of, n_coefficients
+
+RNG = np.random.default_rng(5)
+CASES: dict[str, tuple[Any, Kind]] = {
+    "texts": (["b", "a", None], ph.Nominal(levels=("a", "b"), missing=True)),
+    "logicals": ([True, False], ph.Nominal(levels=(False, True))),
+    "codes": ([3, 1, 2, 1], ph.Nominal(levels=(1, 2, 3))),
+    "ordered": (
+        pd.Categorical(["lo"], categories=["lo", "hi"], ordered=True),
+        ph.Ordered(levels=("lo", "hi")),
+    ),
+    "few counts": (list(range(5)), ph.Counts(lower=0, center=2, unit=1)),
+    "counts": (list(range(101)), ph.Counts(lower=0, center=45, unit=30)),
+    "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(center=25, unit=20, decimals=1)),
+    "zeros": ([0] * 10 + list(range(900, 2900, 20)), ph.SemiContinuous(
+        lower=0, center=2000, unit=700)),
+    "reals": ([k / 4 - 10 for k in range(80)], ph.Real(center=0, unit=6, decimals=2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kind_is_read_from_what_a_column_holds(name: str) -> None:
+    values, expected = CASES[name]
+    found = kind_of(pd.Series(values, name="c"))
+    assert type(found) is type(expected)
+    shown, wanted = found.as_dict(), expected.as_dict()
+    assert {k: v for k, v in shown.items() if k != "center"} == {
+        k: v for k, v in wanted.items() if k != "center"
+    }
+    assert kind_from_dict(shown) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([1, 1], "is constant"), ([None, None], "all are missing"), ([[1], [2]], "must hold texts")],
+)
+def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        kind_of(pd.Series(values, name="c", dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: ph.Nominal(levels=("a",)), "two values or more"),
+        (lambda: ph.Nominal(levels=("a", "a")), "different"),
+        (lambda: ph.Real(unit=0), "unit must be above 0"),
+        (lambda: ph.Real(lower=3, upper=1), "upper must be above lower"),
+        (lambda: ph.Counts(lower=-1), "lower must be a whole number"),
+        (lambda: kind_from_dict({"kind": "Text"}), "kind must be one of"),
+        (lambda: kind_from_dict({"kind": "Real", "size": 3}), "its own settings"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_kind_has_a_model_that_exists(name: str) -> None:
+    for predicted in (True, False):
+        rule = rule_for(CASES[name][1], predicted=predicted)
+        if rule.model == HISTOGRAM:
+            ph.PerturbedHistogram(column="y", epsilon=1, **rule.options(CASES[name][1]))
+        else:
+            MODELS[rule.model]("y ~ 1", **rule.options(CASES[name][1]))
+
+
+def test_terms_have_public_constants_only_and_as_many_columns_as_counted() -> None:
+    """One column of the design for each coefficient, and nothing that depends on all records."""
+    n = 60
+    table = pd.DataFrame(
+        {
+            "y": np.arange(n),
+            "two words": pd.Categorical(RNG.choice(["a", "b", "c"], n)),
+            "a-b": RNG.integers(0, 90, n),
+            "pay": np.where(RNG.random(n) < 0.3, 0.0, RNG.normal(5, 9, n)),
+        }
+    )
+    kinds: dict[str, Kind] = {
+        "two words": ph.Nominal(levels=("a", "b", "c")),
+        "a-b": ph.Counts(center=50, unit=20),
+        "pay": ph.SemiContinuous(unit=10),
+    }
+    design = read_design(formula_of("y", kinds), table)
+    assert design.X.shape[1] == 1 + sum(n_coefficients(own) for own in kinds.values())
+    assert design.data_dependent == ()
+    z = (table["a-b"] - 50) / 20
+    s = np.sign(z) * np.log1p(np.abs(z))
+    by_hand = [s, s**2, (table["pay"] == 0).astype(float)]
+    for expected in by_hand:
+        assert any(np.allclose(column, expected) for column in design.X.T)
+
+
+def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:
+    """A level that no record has, and a column twice; the published prior refuses them."""
+    x = RNG.normal(size=50)
+    table = pd.DataFrame(
+        {
+            "y": RNG.poisson(3, 50),
+            "x": x,
+            "twice": 2 * x,
+            "g": pd.Categorical(RNG.choice(["a", "b"], 50), categories=["a", "b", "never"]),
+        }
+    )
+    for formula in ("y ~ x + twice", "y ~ g"):
+        bound = ph.Poisson(formula, prior="normal").bind(table)
+        data = bound.stan_data(np.ones(50))
+        assert np.isfinite(data["information_root"]).all()
+        with pytest.raises(InvalidInput, match=r"full column rank|all zero"):
+            ph.Poisson(formula).bind(table)

@@ -1,0 +1,99 @@
+"""Rules of rows: read, refused, held against pandas, met by drawing again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.row_rules import meeting, read_rules, rules_met_by
+
+TABLE = pd.DataFrame(
+    {
+        "wage": [1.0, 5.0, np.nan, 2.0],
+        "income": [2, 4, 3, 2],
+        "age": [10, 20, 30, 40],
+        "sex": ["f", "m", "f", None],
+        "a b": [True, False, True, False],
+        "code": pd.Categorical([1, 2, 1, 2]),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "holds"),
+    [
+        ("wage <= income", ("wage", "income"), [1, 0, 1, 1]),
+        ("0 < age <= 30", ("age",), [1, 1, 1, 0]),
+        ("age < 25 -> sex == 'f'", ("age", "sex"), [1, 0, 1, 1]),
+        ("not (age > 15 and income != 3)", ("age", "income"), [1, 0, 1, 0]),
+        ("age / 10 - 1 < income * 1 or `a b` == 1", ("age", "income", "a b"), [1, 1, 1, 0]),
+        ("code == 1 -> -income < -1", ("code", "income"), [1, 1, 1, 1]),
+        ("`a b` == 1 -> code == 1", ("a b", "code"), [1, 1, 1, 1]),
+    ],
+)
+def test_rules_hold_where_they_say(text: str, columns: tuple[str, ...], holds: list[int]) -> None:
+    """By hand; a row with a missing value meets a rule that reads it."""
+    (rule,) = read_rules([text], TABLE.columns)
+    assert set(rule.columns) == set(columns)
+    np.testing.assert_array_equal(rule.holds(TABLE), np.array(holds, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("wage", "must be a comparison"),
+        ("wage <= ", "does not parse"),
+        ("__import__('os').system('x') == 0", r"found Call"),
+        ("wage.size > 0", "found Attribute"),
+        ("[x for x in wage] == 1", "found ListComp"),
+        ("wgae < 1", "'wgae' is none .did you mean 'wage'"),
+        ("a -> b -> c", "one '->' at most"),
+        (3, "must be a text"),
+        ("age == None", "numbers and texts as constants"),
+        ("age ** 99 > 1", "found Pow"),
+    ],
+)
+def test_what_is_no_rule_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_rules([text], TABLE.columns)
+
+
+def test_texts_are_not_compared_with_numbers() -> None:
+    (rule,) = read_rules(["sex < 3"], TABLE.columns)
+    with pytest.raises(InvalidInput, match="compare like with like"):
+        rule.holds(TABLE)
+
+
+def test_a_rule_that_no_row_meets_is_named() -> None:
+    rules = read_rules(["age > 5", "income > 100"], TABLE.columns)
+    with pytest.raises(InvalidInput, match="rule 'income > 100' must be met by some row"):
+        rules_met_by(TABLE, rules)
+
+
+def test_values_are_those_of_the_model_given_that_the_rule_holds() -> None:
+    """Uniform numbers under y <= x are uniform on (0, x): mean x / 2, of 4000 rows each."""
+    rng = np.random.default_rng(2)
+    known = pd.DataFrame({"x": np.repeat([0.2, 0.9], 4000)})
+    (rule,) = read_rules(["y <= x"], ["x", "y"])
+    made = meeting([rule], lambda: pd.DataFrame({"y": rng.random(8000)}), known)
+    for x in (0.2, 0.9):
+        own = made["y"][known["x"] == x]
+        assert own.max() <= x
+        assert abs(own.mean() - x / 2) < 5 * x / np.sqrt(12 * 4000)
+
+
+def test_structural_zeros_are_put_in_place_with_the_dtype_kept() -> None:
+    known = pd.DataFrame({"age": [10, 50]})
+    (rule,) = read_rules(["age < 16 -> income == 0"], ["age", "income"])
+    made = meeting([rule], lambda: pd.DataFrame({"income": [70, 80]}), known)
+    assert made["income"].tolist() == [0, 80]
+    assert made["income"].dtype == "int64"
+
+
+def test_what_cannot_be_met_names_the_rule_and_the_rows() -> None:
+    known = pd.DataFrame({"x": [1, 2, 3]})
+    (rule,) = read_rules(["y > x"], ["x", "y"])
+    with pytest.raises(SamplingError, match=r"rule 'y > x' cannot be met: .* 2 of 3 synthetic"):
+        meeting([rule], lambda: pd.DataFrame({"y": [2, 2, 2]}), known)

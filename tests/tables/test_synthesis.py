@@ -1,0 +1,147 @@
+"""Whole tables at one charge: what comes back, what it costs, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput, SamplingError
+from tests.conftest import require
+from tests.tables.conftest import TYPES
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+SHORT: dict[str, Any] = {
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=2, warmup=150, draws=200),
+    "on_not_converged": "warn",
+}
+
+
+@pytest.fixture(autouse=True)
+def _opendp() -> None:
+    require(opendp is not None, "opendp must be installed")
+
+
+@pytest.fixture(scope="module")
+def released(survey: pd.DataFrame, reference: pd.DataFrame) -> Iterator[Any]:
+    table = ph.Table(
+        survey, sensitive=["voted", "visits", "region"], id="person", drop=["name"], types=TYPES,
+        rules=["region == 'east' -> voted == 'no'"], order=["region", "voted", "visits"],
+    )  # fmt: skip
+    plan = table.plan()
+    plan = plan.with_column(
+        "region", model="perturbed_histogram", options={"levels": TYPES["region"].levels}
+    )
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # short chains
+        yield ph.synthesize_table(plan, epsilon=60, reference=reference, seed=7, **SHORT)
+
+
+def test_the_table_comes_back_with_its_form(released: Any, survey: pd.DataFrame) -> None:
+    (made,) = released.synthetic
+    own = survey.drop(columns="name")
+    assert list(made.columns) == list(own.columns)
+    assert made.index.equals(own.index)
+    assert made.drop(columns="person").dtypes.equals(own.drop(columns="person").dtypes)
+    pd.testing.assert_frame_equal(made[["age", "sex", "wage"]], own[["age", "sex", "wage"]])
+    assert set(made["person"]) == set(range(1, 301))
+    for name in ("voted", "visits", "region"):
+        assert (made[name] != own[name]).any()
+
+
+def test_one_charge_and_parts_for_the_record(released: Any, tmp_path: Path) -> None:
+    assert released.charge.epsilon == 60
+    assert [part.charge.epsilon for part in released.parts] == [20.0] * 3
+    assert released.synthesized == ("region", "voted", "visits")
+    released.save(tmp_path / "out")
+    assert ph.Release.load(tmp_path / "out").charge.epsilon == 60
+
+
+def test_what_columns_tell_of_each_other_is_kept(released: Any, survey: pd.DataFrame) -> None:
+    """visits rise with age, in the data by a rank correlation of about .5."""
+    (made,) = released.synthetic
+    assert survey["visits"].corr(survey["age"], method="spearman") > 0.4
+    assert made["visits"].corr(made["age"], method="spearman") > 0.4 - 5 / np.sqrt(300)
+
+
+def test_structural_zeros_hold_in_every_row(released: Any, survey: pd.DataFrame) -> None:
+    (made,) = released.synthetic
+    assert (made["voted"][made["region"] == "east"] == "no").all()
+    assert (survey["voted"][survey["region"] == "east"] == "yes").any(), "the control"
+
+
+def histograms(survey: pd.DataFrame, **changes: Any) -> Any:
+    """A plan without engines: wage and income from noisy counts."""
+    types = {name: TYPES[name] for name in ("wage", "income")}
+    table = ph.Table(
+        survey[["age", "wage", "income"]], sensitive=["wage", "income"], types=types, **changes
+    )
+    plan = table.plan()
+    for name, upper in (("wage", 160), ("income", 400)):
+        bins = {"lower": 0, "upper": upper, "n_bins": 8}
+        plan = plan.with_column(name, model="perturbed_histogram", options=bins)
+    return plan
+
+
+def test_rules_are_met_by_drawing_again(survey: pd.DataFrame) -> None:
+    free = ph.synthesize_table(histograms(survey), epsilon=8).synthetic[0]
+    assert (free["wage"] > free["income"]).any(), "the control: without the rule"
+    ruled = ph.synthesize_table(histograms(survey, rules=["wage <= income"]), epsilon=8)
+    made = ruled.synthetic[0]
+    assert (made["wage"] <= made["income"]).all()
+    assert ruled.charge.epsilon == 8
+
+
+def test_a_rule_that_the_model_cannot_meet_is_named(survey: pd.DataFrame) -> None:
+    """Two in three rows have an age at which no wage in the range meets the rule."""
+    table = ph.Table(
+        survey[["age", "wage"]], sensitive=["wage"], types={"wage": TYPES["wage"]},
+        rules=["wage > age * 3"],
+    )  # fmt: skip
+    range_ = {"lower": 0, "upper": 160, "n_bins": 2}
+    plan = table.plan().with_column("wage", model="perturbed_histogram", options=range_)
+    with pytest.raises(SamplingError, match=r"rule 'wage > age \* 3' cannot be met: .* of 300 syn"):
+        ph.synthesize_table(plan, epsilon=1)
+
+
+def test_histograms_need_an_epsilon(survey: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be given: wage, income come from noisy"):
+        ph.synthesize_table(histograms(survey), mechanism="unweighted")
+
+
+def test_a_strict_charge_needs_declared_types_and_a_center(
+    survey: pd.DataFrame, reference: pd.DataFrame
+) -> None:
+    table = ph.Table(survey, sensitive=["voted", "visits"], id="person", drop=["name"])
+    with pytest.raises(InvalidInput, match=r"needs types .*: voted, visits were read from the con"):
+        ph.synthesize_table(table.plan(), epsilon=1)
+    declared = ph.Table(
+        survey, sensitive=["voted"], id="person", drop=["name"], types={"voted": TYPES["voted"]}
+    ).plan()
+    with pytest.raises(InvalidInput, match="needs a calibration or a reference"):
+        ph.synthesize_table(declared, epsilon=1)
+    with pytest.raises(InvalidInput, match="epsilon must be given to mechanism 'censored'"):
+        ph.synthesize_table(declared)
+    with pytest.raises(InvalidInput, match="calibration must have the column 'voted'"):
+        ph.synthesize_table(declared, epsilon=1, calibration={})
+    with pytest.raises(InvalidInput, match="reference must have the plan's columns: 'sex'"):
+        ph.calibrate_table(declared, reference.drop(columns="sex"), epsilon=1)
+
+
+def test_columns_that_look_like_names_need_a_decision(survey: pd.DataFrame) -> None:
+    table = ph.Table(survey, sensitive=["voted"], types={"voted": TYPES["voted"]})
+    with pytest.raises(InvalidInput, match="'person': it looks like an identifier"):
+        ph.synthesize_table(table.plan(), epsilon=1, mechanism="scalar")

@@ -1,0 +1,98 @@
+"""What is said of a table, and what is refused: one line each, without a value of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from tests.tables.conftest import TYPES
+
+WHOLE: dict[str, Any] = {"sensitive": ["voted", "region"], "id": "person", "drop": ["name"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sensitive": ["votd"]}, r"sensitive must name columns .*'votd' is none .did you mean"),
+        ({"keep": ["agee"]}, "keep must name columns .*'agee' is none"),
+        ({"sensitive": []}, "at least one column"),
+        ({"sensitive": "voted"}, "must be a list"),
+        ({"keep": ["voted"]}, "'voted' must not be sensitive and kept: .* no public predictor"),
+        ({"drop": ["voted", "name"]}, "one role: found sensitive and drop"),
+        ({"id": ["person", "name"]}, "id must name one column"),
+        ({"id": "sex", "drop": ["name", "person"]}, "id 'sex' must name each row once: row 10"),
+        ({"types": {"voted": ph.Nominal(levels=("no", "maybe"))}}, "declared levels only: row 1"),
+        ({"types": {"nothing": TYPES["voted"]}}, "types must name columns"),
+        ({"types": {"voted": "yes"}}, "must be a kind of column"),
+        ({"rules": ["wage > income"]}, "rule 'wage > income' must be met by some row: none"),
+        ({"rules": ["wage <= incme"]}, "'incme' is none .did you mean 'income'"),
+        ({"rules": ["name == 'x'"]}, "'name' is none"),
+        ({"order": ["voted"]}, "order must be 'auto' or name each sensitive column once"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(
+    survey: pd.DataFrame, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        ph.Table(survey, **{**WHOLE, **changes}).plan()
+    assert "\n" not in str(caught.value)
+    for value in ("yes", "p0001", "north"):
+        assert f"{value!r}" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("same", "'voted' must vary: all rows have the same value"),
+        (None, "'voted' must have values: all are missing"),
+    ],
+)
+def test_columns_without_values_or_with_one_are_refused(
+    survey: pd.DataFrame, values: Any, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ph.Table(survey.assign(voted=values), **WHOLE)
+
+
+def test_kinds_say_where_they_came_from(survey: pd.DataFrame, reference: pd.DataFrame) -> None:
+    own = survey.assign(sure=survey["age"] > 40, grade=pd.Categorical(survey["region"]))
+    table = ph.Table(
+        own,
+        sensitive=["voted", "region", "visits", "sure", "grade"],
+        types={"voted": TYPES["voted"]},
+        reference=reference.drop(columns="visits"),
+    )
+    found = {name: (each.kind.name, each.source) for name, each in table.kinds().items()}
+    assert found["voted"] == ("Nominal", "declared")
+    assert found["region"] == ("Nominal", "reference")
+    assert found["visits"][1] == "data"
+    assert found["sure"] == found["grade"] == ("Nominal", "dtype")
+    assert found["age"] == ("Counts", "published")
+
+
+def test_a_representation_holds_no_values(survey: pd.DataFrame) -> None:
+    assert repr(ph.Table(survey, **WHOLE)).startswith("<Table of 300 rows: 2 sensitive columns")
+
+
+def test_a_plan_reads_nothing_of_confidential_columns_but_their_declared_types(
+    survey: pd.DataFrame,
+) -> None:
+    """Other confidential values, the same plan; and the control: undeclared, it differs."""
+    rng = np.random.default_rng(3)
+    sensitive = ["voted", "visits", "income"]
+    other = survey.assign(
+        voted=rng.choice(["no", "yes"], 300), visits=rng.integers(0, 5, 300), income=rng.random(300)
+    )
+    tables = [
+        [ph.Table(df, sensitive=sensitive, id="person", drop=["name"], types=types)
+         for df in (survey, other)]
+        for types in ({name: TYPES[name] for name in sensitive}, {})
+    ]  # fmt: skip
+    declared, read = ([table.plan().as_dict() for table in pair] for pair in tables)
+    assert declared[0] == declared[1]
+    assert read[0] != read[1]
