@@ -5,7 +5,7 @@
 #' A mask W is drawn from the true value X of a key; the released value is drawn from
 #' p(X | Z, theta) p(W | X). `gaussian_mask_log_density()`: `W_k ~ N(X, variance)`, k = 1 .. K, of a
 #' continuous key. `mixture_mask_log_density()`: `W ~ N(a X, 1)` for codes X of a binary or ordered
-#' key, or, with a matrix `w`, W normal about centres that lie a apart for a nominal one.
+#' key, or, with a matrix `w`, W normal about centers that lie a apart for a nominal one.
 #' `misclassification_log_density()`: `P(W = w | X = x)` from a matrix. `masked_normal()`: the normal
 #' distribution of a continuous key given W, by precision weighting: precision 1/variance +
 #' K/mask_variance. `masked_level_probabilities()`: the same for levels. Not differentially private.
@@ -15,7 +15,7 @@
 #' @param x True values, or codes from 0, a vector of length n.
 #' @param variance Variance of a copy, above 0; for `masked_normal()` the variances of
 #'   p(X | Z, theta), a vector of length n.
-#' @param separation Distance a between centres, above 0.
+#' @param separation Distance a between centers, above 0.
 #' @param matrix Row x + 1 holds `P(W = 0, 1, ... | X = x)`.
 #' @param mean Means of p(X | Z, theta), a vector of length n.
 #' @param mask_variance Variance of a copy of the mask, above 0.
@@ -47,8 +47,8 @@ mixture_mask_log_density <- function(w, x, separation) {
     return(stats::dnorm(w, separation * x, 1, log = TRUE))
   }
   w <- check_mask_rows(w, length(x))
-  centres <- separation / sqrt(2) * diag(ncol(w))[check_codes(x, ncol(w)) + 1, , drop = FALSE]
-  unname(rowSums(stats::dnorm(w, centres, 1, log = TRUE)))
+  centers <- separation / sqrt(2) * diag(ncol(w))[check_codes(x, ncol(w)) + 1, , drop = FALSE]
+  unname(rowSums(stats::dnorm(w, centers, 1, log = TRUE)))
 }
 
 #' @rdname masking

@@ -119,7 +119,7 @@ def _choice(scores: list[float], epsilon: float) -> float:
     return float(found.value == 0)
 
 
-def _centres(rows: list[list[float]], epsilon: float) -> float:
+def _centers(rows: list[list[float]], epsilon: float) -> float:
     """Which of two corners the one row is in, by noisy counts and by noisy sums."""
     found = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
     counts, sums = found.counts, found.counts * found.value[:, 0]
@@ -184,7 +184,7 @@ def _cases() -> tuple[NoiseCase, ...]:
             "replace",
             [[1.0]],
             [[-1.0]],
-            _repeated(_centres),
+            _repeated(_centers),
             share=0.35,
             control_times=6,
         ),

@@ -34,7 +34,7 @@ from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.errors import EngineUnavailable, SamplingError
 
-__all__ = ["EmbeddedEngine"]
+__all__ = ["EmbeddedEngine", "as_json", "compiled", "stanli_module"]
 
 _COLUMNS = {"divergent__": "divergent", "treedepth__": "treedepth", "energy__": "energy"}
 
@@ -47,7 +47,7 @@ class EmbeddedEngine:
     def status(self) -> EngineStatus:
         """Available wherever the stanli wheel can be imported."""
         try:
-            stanli = _stanli()
+            stanli = stanli_module()
         except EngineUnavailable as error:
             return EngineStatus(
                 name=self.name, available=False, cause=str(error), remedy="pip install stanli"
@@ -106,12 +106,12 @@ class EmbeddedEngine:
         progress: Progress | None,
         start: Callable[[Any], dict[str, Any]],
     ) -> Draws:
-        stanli = _stanli()
+        stanli = stanli_module()
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
+                model = stanli.Model(mir=compiled(program.text), data=as_json(data))
                 with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
                     fit = model.sample(
                         refresh=refresh,
@@ -137,7 +137,7 @@ class EmbeddedEngine:
         return _draws(fit, parameter_names(program), provenance)
 
 
-def _stanli() -> Any:
+def stanli_module() -> Any:
     try:
         import stanli
     except (ImportError, OSError) as error:
@@ -148,15 +148,15 @@ def _stanli() -> Any:
 
 
 @lru_cache(maxsize=32)
-def _compiled(text: str) -> str:
+def compiled(text: str) -> str:
     """Stan source to stanli's intermediate form; holds no data, so that it may be kept."""
     try:
-        return str(_stanli().stan_to_mir(text))
+        return str(stanli_module().stan_to_mir(text))
     except (RuntimeError, ValueError) as error:
         raise SamplingError(f"the Stan program does not compile:\n{error}") from None
 
 
-def _plain(data: Mapping[str, Any]) -> str:
+def as_json(data: Mapping[str, Any]) -> str:
     return json.dumps({name: np.asarray(value).tolist() for name, value in data.items()})
 
 
@@ -248,7 +248,7 @@ class _ProgressLines(io.TextIOBase):
 
 
 def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    stanli = _stanli()
+    stanli = stanli_module()
     stats = {
         field: fit.sampler_stats[:, :, stanli.SAMPLER_COLUMNS.index(column)]
         for column, field in _COLUMNS.items()

@@ -15,7 +15,7 @@ import numpy as np
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded import _compiled, _plain, _stanli
+from pyhybrid.engines.embedded import as_json, compiled, stanli_module
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.errors import InvalidInput, SamplingError
@@ -30,9 +30,9 @@ def check_compiles(program: StanProgram) -> None:
 
     EngineUnavailable if stanli cannot be imported.
     """
-    _stanli()
+    stanli_module()
     try:
-        _compiled(program.text)
+        compiled(program.text)
     except SamplingError as error:
         raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
 
@@ -54,13 +54,13 @@ class ProgramAtPoints:
     """
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
-        stanli = _stanli()
+        stanli = stanli_module()
         self._program = program
         try:
             with warnings.catch_warnings():
                 # That a part of the program runs slowly is said when it is sampled.
                 warnings.filterwarnings("ignore", "stanli", RuntimeWarning)
-                self._model = stanli.Model(mir=_compiled(program.text), data=_plain(data))
+                self._model = stanli.Model(mir=compiled(program.text), data=as_json(data))
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
                 f"program {program.name!r} does not take the data: {without_values(str(error))}"

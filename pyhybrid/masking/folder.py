@@ -32,7 +32,7 @@ from pyhybrid.releases.parts import (
     read_json,
     read_names,
     read_records,
-    read_table,
+    read_released,
     table_schema,
     write_json,
     write_table,
@@ -108,7 +108,7 @@ def load_masked(folder: str | os.PathLike[str]) -> MaskedFolder:
     schema = read_json(public / "schema.json")
     statement = _statement(read_json(public / "statement.json"))
     tables = [
-        read_table(public / f"synthetic_{place}.{schema['file_format']}", schema)
+        read_released(public / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, statement["n_sets"] + 1)
     ]
     records = root / "confidential" / "records.csv"

@@ -21,7 +21,7 @@ from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
 from pyhybrid.models.replicates import Replicates, one_draw
-from pyhybrid.models.stan_checks import check_log_lik, unchecked_facts
+from pyhybrid.models.stan_checks import check_yielded, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
@@ -238,7 +238,7 @@ class BoundStanModel:
         else:
             flat = draws.flat("log_lik")
         above = self.model.density_above_one
-        check_log_lik(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
+        check_yielded(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.n, size):
             yield flat[:, start : start + size]

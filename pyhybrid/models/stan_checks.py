@@ -22,8 +22,8 @@ from pyhybrid.errors import InvalidInput
 
 __all__ = [
     "check_declares",
-    "check_log_lik",
     "check_weights_act",
+    "check_yielded",
     "unchecked_facts",
     "usable_points",
 ]
@@ -77,7 +77,7 @@ def check_weights_act(
     plain = ProgramAtPoints(program, data_of(np.ones(n), None))
     points, at_one = usable_points(plain, rng, program)
     log_lik = plain.quantities(points)["log_lik"]
-    check_log_lik(program, log_lik, (len(points), n), density_above_one=True)
+    check_yielded(program, log_lik, (len(points), n), density_above_one=True)
     usable = np.isfinite(log_lik).all(axis=1)
     points, log_lik, at_one = points[usable], log_lik[usable], at_one[usable]
     if not usable.any():
@@ -133,7 +133,7 @@ def unchecked_facts(
     return tuple(said)
 
 
-def check_log_lik(
+def check_yielded(
     program: StanProgram, log_lik: FloatArray, shape: tuple[int, int], *, density_above_one: bool
 ) -> None:
     """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""

@@ -33,13 +33,13 @@ from __future__ import annotations
 
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.counts import NoisyCounts, laplace_counts, laplace_histogram
-from pyhybrid.primitives.kmeans import NoisyCentres, dp_kmeans
+from pyhybrid.primitives.kmeans import NoisyCenters, dp_kmeans
 from pyhybrid.primitives.laplace import NoisyNumber, laplace_mean, laplace_sum
 from pyhybrid.primitives.response import RandomizedResponse, randomized_response
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 
 __all__ = [
-    "NoisyCentres",
+    "NoisyCenters",
     "NoisyChoice",
     "NoisyCounts",
     "NoisyNumber",

@@ -12,7 +12,7 @@ and by sequential composition all looks together cost epsilon.
 row changes all counts together by at most 2 (one less here, one more there) and all sums together
 by at most 1 + 1 = 2 in L1. Both get Laplace(2 / epsilon') noise in every coordinate. A center is
 sum / count where the noisy count is at least 1; else it starts anew, uniform in the L1 ball. The
-initial centres come from there, too, and not from the data.
+initial centers come from there, too, and not from the data.
 
 References
 ----------
@@ -42,7 +42,7 @@ from pyhybrid.primitives.library import whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.randomness import streams
 
-__all__ = ["NoisyCentres", "dp_kmeans"]
+__all__ = ["NoisyCenters", "dp_kmeans"]
 
 IntArray = npt.NDArray[np.int64]
 _UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats
@@ -50,13 +50,13 @@ _SENSITIVITY = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class NoisyCentres(PrivateAnswer):
-    """Centres of clusters.
+class NoisyCenters(PrivateAnswer):
+    """Centers of clusters.
 
     Attributes
     ----------
     value : ndarray, shape (k, d)
-        Centres after the last round; noise may carry them out of the L1 ball.
+        Centers after the last round; noise may carry them out of the L1 ball.
     counts : ndarray of int, shape (k,)
         Noisy cluster sizes of the last round; may be negative.
     n_rounds : int
@@ -83,8 +83,8 @@ def dp_kmeans(
     epsilon: float,
     start: Any = None,
     clamp: bool = False,
-) -> NoisyCentres:
-    """Cluster centres of rows with an L1 norm of at most 1.
+) -> NoisyCenters:
+    """Cluster centers of rows with an L1 norm of at most 1.
 
     Parameters
     ----------
@@ -96,20 +96,20 @@ def dp_kmeans(
     epsilon : float
         Above 0, nats, for all rounds together.
     start : array_like, shape (k, d), optional
-        Initial centres, fixed without looking at the data.
+        Initial centers, fixed without looking at the data.
     clamp : bool, default False
         Shrink rows that are too long to an L1 norm of 1 instead of refusing them.
 
     Returns
     -------
-    NoisyCentres
+    NoisyCenters
         The relation is ``replace``; n is public.
 
     Raises
     ------
     InvalidInput
         For epsilon <= 0, a row that is too long or not finite (its record number is given), or
-        initial centres of another shape.
+        initial centers of another shape.
     EngineUnavailable
         If OpenDP is not installed.
 
@@ -124,13 +124,13 @@ def dp_kmeans(
     k, rounds = check_count(n_clusters, "n_clusters"), check_count(n_rounds, "n_rounds")
     data = _whole_units(_short_rows(rows, clamp=clamp))
     rng = streams().generator("k-means")
-    centres = _starting_centres(start, k, data.shape[1], rng)
+    centers = _starting_centers(start, k, data.shape[1], rng)
     noise = _Noise(_share(eps, 2 * rounds))
     counts = np.zeros(k, dtype=np.int64)
     for _ in range(rounds):
-        centres, counts = _round(data, centres, noise, rng)
-    return NoisyCentres(
-        value=centres,
+        centers, counts = _round(data, centers, noise, rng)
+    return NoisyCenters(
+        value=centers,
         counts=counts,
         n_rounds=rounds,
         scale=noise.scale,
@@ -161,13 +161,13 @@ class _Noise:
 
 
 def _round(
-    data: IntArray, centres: FloatArray, noise: _Noise, rng: np.random.Generator
+    data: IntArray, centers: FloatArray, noise: _Noise, rng: np.random.Generator
 ) -> tuple[FloatArray, IntArray]:
-    """Centres (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
-    k, d = centres.shape
+    """Centers (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
+    k, d = centers.shape
     # Squared distances up to the rows' own norms, which do not change which center is nearest.
     points = data / _UNIT
-    nearest = np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1)
+    nearest = np.argmin((centers**2).sum(axis=1) - 2 * points @ centers.T, axis=1)
     sums = np.zeros((k, d), dtype=np.int64)
     np.add.at(sums, nearest, data)
     counts = noise.counts(np.bincount(nearest, minlength=k))
@@ -215,13 +215,13 @@ def _whole_units(rows: FloatArray) -> IntArray:
     return units
 
 
-def _starting_centres(start: Any, k: int, d: int, rng: np.random.Generator) -> FloatArray:
+def _starting_centers(start: Any, k: int, d: int, rng: np.random.Generator) -> FloatArray:
     if start is None:
         return _uniform_in_l1_ball(k, d, rng)
-    centres = check_numeric(start, "start")
-    if centres.shape != (k, d) or not np.isfinite(centres).all():
-        raise InvalidInput(f"start must be finite, of shape ({k}, {d}): found {centres.shape}")
-    return centres
+    centers = check_numeric(start, "start")
+    if centers.shape != (k, d) or not np.isfinite(centers).all():
+        raise InvalidInput(f"start must be finite, of shape ({k}, {d}): found {centers.shape}")
+    return centers
 
 
 def _uniform_in_l1_ball(k: int, d: int, rng: np.random.Generator) -> FloatArray:

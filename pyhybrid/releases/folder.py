@@ -36,7 +36,7 @@ from pyhybrid.releases.parts import (
     read_json,
     read_names,
     read_records,
-    read_table,
+    read_released,
     table_schema,
     write_json,
     write_table,
@@ -107,7 +107,7 @@ def _load(root: Path) -> StoredRelease:
         )
     schema = read_json(root / "public" / "schema.json")
     tables = [
-        read_table(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
+        read_released(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
         for place in range(1, run["charge"]["n_synthetic"] + 1)
     ]
     steps = [confidential / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]

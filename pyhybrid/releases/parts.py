@@ -20,7 +20,7 @@ __all__ = [
     "read_json",
     "read_names",
     "read_records",
-    "read_table",
+    "read_released",
     "table_schema",
     "write_json",
     "write_table",
@@ -128,7 +128,7 @@ def _culprit(table: pd.DataFrame) -> str:
     return "the index, or a column name,"
 
 
-def read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
+def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)

@@ -14,7 +14,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import engines
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
-from pyhybrid.engines.embedded import EmbeddedEngine, _compiled
+from pyhybrid.engines.embedded import EmbeddedEngine, compiled
 from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
 
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
@@ -110,10 +110,10 @@ model { s ~ exponential(1); L ~ lkj_corr_cholesky(2); x ~ std_normal(); }""",
 
 def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
     stanli = pytest.importorskip("stanli")
-    from pyhybrid.engines.embedded import _plain, _start
+    from pyhybrid.engines.embedded import _start, as_json
 
     fit = EmbeddedEngine().sample(FACTOR, {}, seed=1, settings=SHORT)
-    model = stanli.Model(stan_code=FACTOR.text, data=_plain({}))
+    model = stanli.Model(stan_code=FACTOR.text, data=as_json({}))
     inits = _start(model, fit.warm_start(), SHORT)["inits"]
     # Fix the sampler at the start: zero-length trajectories reproduce the constrained values.
     still = model.sample(
@@ -147,7 +147,7 @@ def test_failing_data_is_a_sampling_error() -> None:
 
 
 def test_compiled_programs_hold_no_data() -> None:
-    assert "12345" not in _compiled(NORMAL.text)
+    assert "12345" not in compiled(NORMAL.text)
 
 
 @pytest.mark.parametrize(

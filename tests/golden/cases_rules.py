@@ -214,8 +214,8 @@ def fully_cases(rng: random.Random) -> list[Case]:
 
 def nested_cases(rng: random.Random) -> list[Case]:
     def table(m: int, r: int, nest: float, inner: float) -> Matrix:
-        centres = [rng.gauss(0, nest) for _ in range(m)]
-        return [[round(c + rng.gauss(0, inner), 6) for _ in range(r)] for c in centres]
+        centers = [rng.gauss(0, nest) for _ in range(m)]
+        return [[round(c + rng.gauss(0, inner), 6) for _ in range(r)] for c in centers]
 
     def flat(m: int, r: int, value: float) -> Matrix:
         return [[round(value * (0.5 + rng.random()), 6) for _ in range(r)] for _ in range(m)]

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, _plain
+from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import decimals_of
 
@@ -33,7 +33,7 @@ def _model(name: str) -> Any:
 def _target(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
     import stanli
 
-    model = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
@@ -66,7 +66,7 @@ def test_target_moves_with_the_weights_as_it_should(
     draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
     import stanli
 
-    sampler = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    sampler = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     chosen = [0, 9, 30]
     points = np.array(
         [

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, _plain
+from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.rough_mixture import rough_mixture
@@ -56,7 +56,7 @@ def _fit(n_components: int) -> PosteriorFit:
 def _densities(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
     import stanli
 
-    model = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
@@ -98,7 +98,7 @@ def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
     draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
     import stanli
 
-    model, chosen = stanli.Model(stan_code=bound.program.text, data=_plain(data)), [0, 9, 30]
+    model, chosen = stanli.Model(stan_code=bound.program.text, data=as_json(data)), [0, 9, 30]
     points = np.array(
         [
             model.unconstrain(
@@ -198,7 +198,7 @@ def test_hints_do_not_move_the_posterior(n_components: int) -> None:
     }
     import stanli
 
-    models = [stanli.Model(stan_code=bound.program.text, data=_plain(d)) for d in (data, other)]
+    models = [stanli.Model(stan_code=bound.program.text, data=as_json(d)) for d in (data, other)]
     values = []
     for _ in range(4):
         target = {

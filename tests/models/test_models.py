@@ -11,7 +11,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, _plain
+from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.collapse import distinct_rows, weighted_rows
 from pyhybrid.models.decimals import in_dtype_of
@@ -63,7 +63,7 @@ def test_numpy_log_lik_is_stans(model: Any, formula: str, visits: pd.DataFrame) 
 def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
     import stanli
 
-    model = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
@@ -91,7 +91,7 @@ def test_target_moves_with_the_weights_as_it_should(
     draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
     import stanli
 
-    sampler = stanli.Model(stan_code=bound.program.text, data=_plain(data))
+    sampler = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     warm = [
         {
             name: np.asarray(draws.flat(name)[s]).T.ravel().tolist()

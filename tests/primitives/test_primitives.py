@@ -230,9 +230,9 @@ def test_the_exponential_mechanism_has_its_probabilities() -> None:
 
 def test_kmeans_is_lloyds_algorithm_when_noise_is_small() -> None:
     rng = np.random.default_rng(4)
-    centres = np.array([[0.4, 0.1], [-0.3, 0.3], [0.0, -0.5]])
-    rows = np.repeat(centres, 400, axis=0) + rng.uniform(-0.05, 0.05, (1200, 2))
-    start = centres + 0.1
+    centers = np.array([[0.4, 0.1], [-0.3, 0.3], [0.0, -0.5]])
+    rows = np.repeat(centers, 400, axis=0) + rng.uniform(-0.05, 0.05, (1200, 2))
+    start = centers + 0.1
     found = ph.dp_kmeans(rows, n_clusters=3, n_rounds=4, epsilon=1e5, start=start)
     np.testing.assert_allclose(found.value, rows.reshape(3, 400, 2).mean(axis=1), atol=1e-4)
     np.testing.assert_array_equal(found.counts, [400, 400, 400])

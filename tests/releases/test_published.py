@@ -15,7 +15,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.releases.parts import read_json, read_records, read_table, write_table
+from pyhybrid.releases.parts import read_json, read_records, read_released, write_table
 from pyhybrid.releases.published import published
 
 SECRET = "Quasimodo"
@@ -118,8 +118,8 @@ def test_what_cannot_be_written_or_read_is_named_without_its_value(tmp_path: Pat
     for read in (
         lambda: read_json(tmp_path / "bad.json"),
         lambda: read_records(tmp_path / "bad.csv"),
-        lambda: read_table(tmp_path / "bad.parquet", schema),
-        lambda: read_table(tmp_path / "none.csv", schema),
+        lambda: read_released(tmp_path / "bad.parquet", schema),
+        lambda: read_released(tmp_path / "none.csv", schema),
     ):
         with pytest.raises(InvalidInput) as error:
             read()

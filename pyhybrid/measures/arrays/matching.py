@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray, check_numeric
 from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.rows import distinct_rows
 
 __all__ = [
     "MatchingRisk",
-    "distinct_rows",
     "match_counts",
     "matches_own_record",
     "matching_risk_of_counts",
@@ -132,22 +132,20 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
     array([2, 0])
     """
     x, z, r = _exact_keys_merged(*_checked_keys(targets, candidates, radius))
-    rows, place, _ = distinct_rows(np.hstack([x, r[:, r.any(axis=0)]]))
-    z, _, weights = distinct_rows(z)
-    reach = np.zeros((len(rows), x.shape[1]))
-    reach[:, r.any(axis=0)] = rows[:, x.shape[1] :]
-    k = x.shape[1]
-    scale = np.maximum(np.abs(rows[:, :k]).max(axis=0), np.abs(z).max(axis=0))
-    boxes = _Boxes(centres=rows[:, :k], radius=reach, slack=_SLACK * scale)
-    counts = np.zeros(len(rows), dtype=np.intp)
-    pending = [(np.arange(len(rows)), z, weights)]
+    targets_once = distinct_rows(np.hstack([x, r[:, r.any(axis=0)]]))
+    candidates_once = distinct_rows(z)
+    x, r, z = x[targets_once.first], r[targets_once.first], z[candidates_once.first]
+    scale = np.maximum(np.abs(x).max(axis=0), np.abs(z).max(axis=0))
+    boxes = _Boxes(centers=x, radius=r, slack=_SLACK * scale)
+    counts = np.zeros(len(x), dtype=np.intp)
+    pending = [(np.arange(len(x)), z, candidates_once.frequency.astype(np.intp))]
     while pending:
         own, near, times = pending.pop()
         if own.size > _LEAF_TARGETS and near.size:
             pending += [(part, *boxes.reached(part, near, times)) for part in boxes.halved(own)]
         elif near.size:
             counts[own] = boxes.counted(own, near, times)
-    return counts[place]
+    return counts[targets_once.row_of]
 
 
 def matches_own_record(targets: Any, candidates: Any, radius: Any = 0.0) -> BoolArray:
@@ -204,15 +202,22 @@ def matching_risk_of_counts(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Boxes:
-    """Closed boxes around distinct targets; arrays of shape (d, k), slack (k,)."""
+    """Closed boxes around distinct targets; arrays of shape (d, k), slack (k,).
 
-    centres: FloatArray
+    scipy's cKDTree, with each key divided by a radius that all targets share and pairs near a face
+    looked at again, gives the same counts. It is not used: a radius may be another for each target
+    (relative to its value), and where keys have ties nearly every target has a pair on a face.
+    Seconds for 50,000 targets and candidates by age (within 2 years) and sex: 0.02 here, 15.3 with
+    the tree; for 10,000 by three normal keys without ties 0.07 and 0.13.
+    """
+
+    centers: FloatArray
     radius: FloatArray
     slack: FloatArray
 
     def halved(self, own: IntArray) -> tuple[IntArray, IntArray]:
         """Targets below and above the median of the key on which they are widest spread."""
-        x, r = self.centres[own], self.radius[own]
+        x, r = self.centers[own], self.radius[own]
         spread = np.ptp(x, axis=0)
         relative = np.divide(
             spread, r.mean(axis=0), out=np.full(spread.size, np.inf), where=r.any(axis=0)
@@ -225,7 +230,7 @@ class _Boxes:
         self, own: IntArray, near: FloatArray, times: IntArray
     ) -> tuple[FloatArray, IntArray]:
         """Candidates that some of the targets may match, and how often each occurs."""
-        x, r = self.centres[own], self.radius[own]
+        x, r = self.centers[own], self.radius[own]
         low = (x - r).min(axis=0) - self.slack
         high = (x + r).max(axis=0) + self.slack
         kept = np.ones(len(near), dtype=bool)
@@ -235,7 +240,7 @@ class _Boxes:
 
     def counted(self, own: IntArray, near: FloatArray, times: IntArray) -> IntArray:
         """Matches of each of a few targets, shape (len(own),)."""
-        x, r = self.centres[own], self.radius[own]
+        x, r = self.centers[own], self.radius[own]
         low = (x - r).max(axis=0) + self.slack
         high = (x + r).min(axis=0) - self.slack
         in_all = ((near >= low) & (near <= high)).all(axis=1)
@@ -251,17 +256,6 @@ class _Boxes:
         return total
 
 
-def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """Distinct rows of (n, k) in rising order, the place of each row among them, their counts."""
-    order = np.lexsort(rows.T[::-1])  # many times faster than np.unique with an axis
-    ordered = rows[order]
-    first = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
-    number = np.cumsum(first) - 1
-    place = np.empty(len(rows), dtype=np.intp)
-    place[order] = number
-    return ordered[first], place, np.bincount(number)
-
-
 def _exact_keys_merged(
     x: FloatArray, z: FloatArray, r: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -269,11 +263,7 @@ def _exact_keys_merged(
     exact = ~r.any(axis=0)
     if exact.sum() < 2:
         return x, z, r
-    both = np.vstack([x[:, exact], z[:, exact]])
-    code = np.zeros(len(both), dtype=np.intp)
-    for column in both.T:
-        values, own = np.unique(column, return_inverse=True)
-        code = np.unique(code * values.size + own, return_inverse=True)[1]
+    code = distinct_rows(np.vstack([x[:, exact], z[:, exact]])).row_of
     near = [part[:, ~exact] for part in (x, z, r)]
     return (
         np.column_stack([near[0], code[: len(x)]]),

@@ -98,7 +98,9 @@ def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatAr
 
     Notes
     -----
-    Newton's method with halved steps. Where the rows are separable the coefficients have no
+    Newton's method with halved steps, as this layer is numpy and scipy alone; statsmodels' Logit
+    also raises, or stops at large coefficients, where rows are separable, as rows of data and poor
+    synthetic data often are. Where the rows are separable the coefficients have no
     maximum; linear predictors are then held at 35, and propensities are 0 or 1 to 15 digits.
     """
     y = is_synthetic.astype(np.float64)

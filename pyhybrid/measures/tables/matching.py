@@ -18,11 +18,11 @@ from pyhybrid.checks import FloatArray, check_choice, check_finite, check_flag
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.matching import (
     MatchingRisk,
-    distinct_rows,
     match_counts,
     matches_own_record,
     matching_risk_of_counts,
 )
+from pyhybrid.measures.arrays.rows import distinct_rows
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
 
 __all__ = [
@@ -368,8 +368,8 @@ def _kinds(columns: Sequence[str], kind: str | Mapping[str, str]) -> dict[str, s
 
 
 def _unique_rows(rows: FloatArray) -> FloatArray:
-    distinct, _, times = distinct_rows(rows)
-    return np.asarray(distinct[times == 1])
+    found = distinct_rows(rows)
+    return np.asarray(rows[found.first[found.frequency == 1]])
 
 
 def _shared_rows(first: FloatArray, second: FloatArray) -> int:
@@ -377,4 +377,4 @@ def _shared_rows(first: FloatArray, second: FloatArray) -> int:
     pooled = np.vstack([first, second])
     if not len(pooled):
         return 0
-    return int((distinct_rows(pooled)[2] == 2).sum())
+    return int((distinct_rows(pooled).frequency == 2).sum())

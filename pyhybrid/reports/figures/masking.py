@@ -50,8 +50,8 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
     below = np.zeros(edges.size - 1)
     for name, color in _GROUP_COLORS.items():
         counts = np.histogram(shown[groups.by_record == name], edges)[0]
-        centres = (edges[1:] + edges[:-1]) / 2
-        left.bar(centres, counts, width=step, bottom=below, color=color, label=f"{name} risk")
+        centers = (edges[1:] + edges[:-1]) / 2
+        left.bar(centers, counts, width=step, bottom=below, color=color, label=f"{name} risk")
         below = below + counts
     left.axvline(groups.k0 - 0.5, color=INK, linestyle="--", linewidth=1.2)
     left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
