@@ -3,6 +3,7 @@
 ===================== =============================================================================
 enumeration           every database of a few records on a grid of parameters: the exact loss
 censored_programs     the Stan programs themselves: the log density with a record and without it
+marginals             noisy tables of every database of two records, and of all its neighbors
 noise                 noisy counts, sums, answers and choices as they run: a lower confidence bound
 run                   all of them, as `pyhybrid audit` shows them
 ===================== =============================================================================

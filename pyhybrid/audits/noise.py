@@ -15,7 +15,8 @@ import pandas as pd
 
 from pyhybrid.audits.finding import SAMPLED, AuditFinding
 from pyhybrid.checks import FloatArray
-from pyhybrid.mechanisms import PerturbedHistogram
+from pyhybrid.mechanisms import NoisyMarginals, PerturbedHistogram
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -148,6 +149,15 @@ def share_in_first_bin(value: int, epsilon: float, runs: int) -> FloatArray:
     )
 
 
+def _tables(answer: int, epsilon: float, runs: int) -> FloatArray:
+    """The noisy table of one record's answer, as in `_counts`."""
+    domain = {"y": ColumnDomain(levels=(0, 1))}
+    mechanism = NoisyMarginals(domain=domain, epsilon=epsilon)
+    tables = mechanism._cross_tables(pd.DataFrame({"y": [answer]}), {})
+    found = [mechanism._noisy(tables).tables()[0].ravel() for _ in range(runs)]
+    return np.array([min(cells[0], 1 - cells[1]) for cells in found])
+
+
 def _cases() -> tuple[NoiseCase, ...]:
     def case(
         mechanism: str, relation: str, one: Any, other: Any, score: Score, **options: float
@@ -188,6 +198,7 @@ def _cases() -> tuple[NoiseCase, ...]:
             share=0.35,
             control_times=6,
         ),
+        case("NoisyMarginals, its tables", "replace", 0, 1, _tables),
         case("PerturbedHistogram, its shares", "replace", 0, 1, released_shares),
         case(
             "PerturbedHistogram, whole releases",

@@ -8,6 +8,7 @@ from pyhybrid.audits.censored_programs import program_audits
 from pyhybrid.audits.centered import centered_audits
 from pyhybrid.audits.enumeration import censored_audits, histogram_audit, response_audit
 from pyhybrid.audits.finding import AuditFinding, AuditReport
+from pyhybrid.audits.marginals import marginals_audits
 from pyhybrid.audits.noise import NOISE, noise_audit
 from pyhybrid.checks import check_count
 from pyhybrid.engines import Engine
@@ -85,6 +86,7 @@ def _steps(
     yield "the Stan programs at given points", program_audits
     yield "the perturbed histogram, enumerated", lambda: [histogram_audit()]
     yield "randomized_response, enumerated", lambda: [response_audit()]
+    yield "the noisy marginals, enumerated", marginals_audits
     for case in NOISE:
 
         def sampled(case=case) -> list[AuditFinding]:  # type: ignore[no-untyped-def]

@@ -26,7 +26,7 @@ from pyhybrid.fitting.units import check_rows_per_unit
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain, predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
+from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, noisy_tables
@@ -263,24 +263,13 @@ class NoisyMarginals:
         return self._release(df, tables, noisy, random)
 
     def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, NoisyTables]:
-        """The noisy tables, the only step that looks at confidential values; and their model."""
+        """The noisy tables, and their model."""
         self._check_columns(df)
-        places = {name: self.domain[name].places(df[name]) for name in self.synthesizes}
         public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
-        tables, sizes = [], []
-        for column, reads in self.order.items():
-            own = predictors_of(reads, public, places, self.domain, len(df))
-            n_rows = self.domain[column].n_cells
-            tables += [
-                CrossTable(codes=places[column], n_rows=n_rows, cells=each.cells) for each in own
-            ]
-            sizes.append(len(own))
-        noisy = noisy_tables(
-            tables, epsilon=self._epsilon_of_a_row, relation=self.relation, unit=PARTS
-        )
+        noisy = self._noisy(self._cross_tables(df, public))
         found = iter(noisy.tables())
         chain = fit_chain(
-            [[next(found) for _ in range(size)] for size in sizes],
+            [[next(found) for _ in reads or ("",)] for reads in self.order.values()],
             variance=noisy.variance,
             order=self.order,
             domain=self.domain,
@@ -289,6 +278,23 @@ class NoisyMarginals:
             random=random,
         )
         return chain, noisy
+
+    def _cross_tables(
+        self, df: pd.DataFrame, public: Mapping[str, Predictor]
+    ) -> tuple[CrossTable, ...]:
+        """What is counted: each synthesized column with each of its predictors. Confidential."""
+        places = {name: self.domain[name].places(df[name]) for name in self.synthesizes}
+        return tuple(
+            CrossTable(codes=places[column], n_rows=self.domain[column].n_cells, cells=each.cells)
+            for column, reads in self.order.items()
+            for each in predictors_of(reads, public, places, self.domain, len(df))
+        )
+
+    def _noisy(self, tables: Sequence[CrossTable]) -> NoisyTables:
+        """The only step that looks at confidential values."""
+        return noisy_tables(
+            tables, epsilon=self._epsilon_of_a_row, relation=self.relation, unit=PARTS
+        )
 
     def _check_columns(self, df: pd.DataFrame) -> None:
         if not isinstance(df, pd.DataFrame) or len(df) == 0:
