@@ -13,6 +13,7 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.cli.parameters import Engine, Model, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
 from pyhybrid.mechanisms.calibration import calibrate as frozen
+from pyhybrid.models import default_name
 
 __all__ = ["calibrate"]
 
@@ -46,7 +47,7 @@ def calibrate(
     source = read_table(data)
     with progress_bars() as progress:
         made = frozen(
-            build_model(model, formula),
+            build_model(model or default_name(formula, source.frame), formula),
             source.frame,
             epsilon=epsilon,
             relation=relation,

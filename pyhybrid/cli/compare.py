@@ -33,7 +33,7 @@ from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison
 from pyhybrid.comparing.comparison import compare as compare_mechanisms
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
-from pyhybrid.models import Model
+from pyhybrid.models import Model, default_name
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.running.files import write_folder
 
@@ -80,6 +80,9 @@ def compare(
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
     source = read_table(data)
+    if model is None:
+        named = build_model(default_name(formula, source.frame), formula)
+        candidates = build_mechanisms(mechanism or (), named)
     with progress_bars() as progress:
         found = compare_mechanisms(
             candidates,

@@ -31,6 +31,7 @@ from pyhybrid.cli.parameters import (
 from pyhybrid.cli.tables import read_table
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models import default_name
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.running.files import write_folder
 
@@ -69,6 +70,8 @@ def curve(
     m = check_count(n_synthetic, "--n-synthetic")
     check_count(workers, "--workers")
     source = read_table(data)
+    if model is None:
+        chosen = build_model(default_name(formula, source.frame), formula)
     chosen.bind(source.frame)  # bad data leave no file behind
     # Finished points outlive an interruption: they wait here, private as well.
     points = Path(f"{os.path.normpath(out)}.points.jsonl")

@@ -9,6 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from pyhybrid.checks import check_choice
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
@@ -31,12 +33,14 @@ from pyhybrid.models import (
     StanModel,
     TwoPart,
     WithMissing,
+    default_name,
 )
 
 __all__ = [
     "build_mechanism",
     "build_model",
     "chosen_mechanism",
+    "default_models",
     "reweighting_of",
     "sampler_settings",
     "support_of",
@@ -218,7 +222,7 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
 
 def chosen_mechanism(
     texts: Sequence[str],
-    models: Sequence[str],
+    models: Sequence[str | None],
     formulas: Sequence[str],
     calibration: Path | None,
     options: dict[str, Any],
@@ -246,7 +250,22 @@ def chosen_mechanism(
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
 
 
-def _nth(given: Sequence[str], place: int) -> str | None:
+def default_models(
+    texts: Sequence[str], models: Sequence[str], formulas: Sequence[str], df: pd.DataFrame
+) -> list[str | None]:
+    """Names of models, one for each formula, by the kinds of the outcomes' columns; empty where
+    models are named or no kind has one."""
+    if models:
+        return []
+    free = [_named(_nth(texts, place) or "")[0] in MODEL_FREE for place in range(len(formulas))]
+    chosen = [
+        None if none else default_name(formula, df)
+        for none, formula in zip(free, formulas, strict=True)
+    ]
+    return chosen if any(chosen) else []
+
+
+def _nth(given: Sequence[str | None], place: int) -> str | None:
     """What was given for one of several formulas, or for all of them."""
     return given[place if len(given) > 1 else 0] if given else None
 
@@ -265,13 +284,15 @@ def _of_formula(
 
 def _calibrated(
     texts: Sequence[str],
-    models: Sequence[str],
+    models: Sequence[str | None],
     formulas: Sequence[str],
     calibration: Path,
     options: dict[str, Any],
 ) -> PseudoPosteriorMechanism:
     model = None
-    if len(models) == len(formulas) == 1 and _named(models[0])[0] == _OWN_PROGRAM:  # not stored
+    if (
+        len(models) == len(formulas) == 1 and _named(models[0] or "")[0] == _OWN_PROGRAM
+    ):  # not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]

@@ -32,7 +32,10 @@ _MODEL_HELP = (
     "beta:lower=0,upper=100, bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
     "stan:program=own.stan,predict=y_rep"
 )
-_CHOSEN = "[default: negative_binomial for a column of counts; others must name one]"
+_CHOSEN = (
+    "[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "
+    "levels; others must name one]"
+)
 
 Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
 Formula = Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")]

@@ -10,7 +10,13 @@ import typer
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import note, progress_bars
-from pyhybrid.cli.options import chosen_mechanism, reweighting_of, sampler_settings, support_of
+from pyhybrid.cli.options import (
+    chosen_mechanism,
+    default_models,
+    reweighting_of,
+    sampler_settings,
+    support_of,
+)
 from pyhybrid.cli.parameters import (
     AdaptDelta,
     Chains,
@@ -177,6 +183,11 @@ def synthesize(
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     book = None if ledger is None else _open_ledger(ledger, chosen, allow_unlike=allow_unlike)
     source = read_table(data)
+    named = default_models(mechanism or [], model or [], formulas, source.frame)
+    if named:
+        chosen = chosen_mechanism(
+            mechanism or [], named, formulas, calibration, options, allow_unlike=allow_unlike
+        )
     _check_columns(source.frame, chosen, decisions)
     with progress_bars() as progress:
         release = chosen.release(

@@ -9,7 +9,7 @@ from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.categorical import Categorical
-from pyhybrid.models.default import DefaultModel
+from pyhybrid.models.default import DefaultModel, default_name
 from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
@@ -38,6 +38,7 @@ __all__ = [
     "StanModel",
     "TwoPart",
     "WithMissing",
+    "default_name",
 ]
 
 MODELS: Mapping[str, Callable[[str], Model]] = {

@@ -12,7 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.models.columns import kind_of
 from pyhybrid.models.design import Design
+from pyhybrid.models.formula import parse_formula
 from pyhybrid.models.kinds import (
     Amounts,
     Counts,
@@ -27,7 +29,15 @@ from pyhybrid.models.kinds import Real as RealKind
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.support import check_many_counts
 
-__all__ = ["HISTOGRAM", "MOST_LEVELS", "RULES", "DefaultModel", "ModelRule", "rule_for"]
+__all__ = [
+    "HISTOGRAM",
+    "MOST_LEVELS",
+    "RULES",
+    "DefaultModel",
+    "ModelRule",
+    "default_name",
+    "rule_for",
+]
 
 HISTOGRAM = "perturbed_histogram"
 MOST_LEVELS = 30
@@ -178,3 +188,30 @@ RULES: tuple[ModelRule, ...] = (
     ),
 )
 """Which model a column gets, by its kind: the first row that applies."""
+
+
+def default_name(formula: str, df: pd.DataFrame) -> str | None:
+    """Name in `MODELS` of the model for the outcome's kind of column; None if it holds numbers.
+
+    Logicals, text and categories: "bernoulli" for two levels, "ordinal" for categories in an order,
+    else "categorical". Levels of text are counted in the data, of categories in their dtype. For
+    numbers see `DefaultModel`.
+
+    Raises
+    ------
+    InvalidInput
+        For a formula that does not parse, and for an outcome of another kind, such as dates.
+    """
+    outcome = parse_formula(formula, [name for name in df.columns if isinstance(name, str)]).outcome
+    values = df[outcome]
+    dtype: Any = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        n_levels, ordered = len(dtype.categories), bool(dtype.ordered)
+    else:
+        kind, ordered = kind_of(values), False
+        if kind == "numbers":
+            return None
+        n_levels = 2 if kind == "logicals" else int(values.nunique())
+    if n_levels <= 2:
+        return "bernoulli"
+    return "ordinal" if ordered else "categorical"

@@ -168,9 +168,8 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
         or kinds.is_bool_dtype(values)
     ):
         raise InvalidInput(
-            f"outcome {name!r} must be numeric: found {values.dtype}; code it as whole numbers and "
-            "give the model lower and upper, take the model bernoulli if it has two levels, or "
-            "leave it as it is"
+            f"outcome {name!r} must be numeric: found {values.dtype}; take the model categorical "
+            "(ordinal if its levels have an order, bernoulli if there are two), or leave it alone"
         )
     y = values.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(~np.isfinite(y))

@@ -13,11 +13,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
-from pyhybrid.cli.options import build_model
+from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms import calibration_files
-from pyhybrid.models import DefaultModel
+from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from tests.fuzzing.engine import RandomDraws
 
@@ -39,9 +39,9 @@ SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit co
     ),
     "negative": (COUNTS - 20, "is negative.*give --model normal"),
     "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
-    "logical": (COUNTS > 3, "must be numeric: found bool; code it as whole numbers.*bernoulli"),
-    "text": (np.where(COUNTS > 3, "many", "few"), "must be numeric.*code it as whole numbers"),
-    "category": (pd.Categorical(COUNTS), "must be numeric: found category; code it"),
+    "logical": (COUNTS > 3, "must be numeric: found bool; take the model categorical"),
+    "text": (np.where(COUNTS > 3, "many", "few"), "must be numeric.*bernoulli if there are two"),
+    "category": (pd.Categorical(COUNTS), "must be numeric: found category; take the model cat"),
 }
 
 
@@ -51,6 +51,38 @@ def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
     values, message = SEEN[kind]
     with pytest.raises(InvalidInput, match=message):
         build_model(None, "y ~ 1").bind(pd.DataFrame({"y": values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        (COUNTS > 3, "bernoulli"),
+        (pd.Series(COUNTS > 3).astype("boolean"), "bernoulli"),
+        (np.where(COUNTS > 3, "many", "few"), "bernoulli"),
+        (np.resize(["car", "bus", "walk"], N), "categorical"),
+        (pd.Categorical(COUNTS), "categorical"),
+        (pd.Categorical(np.resize([0, 1], N)), "bernoulli"),
+        (pd.Categorical(np.resize([0, 1, 2], N), ordered=True), "ordinal"),
+        (pd.Categorical(np.resize([0, 1], N), [1, 0], ordered=True), "bernoulli"),
+        (COUNTS, None),
+        (RATING, None),
+        (COUNTS / 2, None),
+    ],
+)
+def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
+    table = pd.DataFrame({"y": values, "x": 1.0})
+    assert default_name("y ~ x", table) == name
+    assert default_models([], [], ["y ~ x"], table) == ([] if name is None else [name])
+    assert default_models([], ["poisson"], ["y ~ x"], table) == []
+    assert default_models(["perturbed_histogram"], [], ["y ~ x"], table) == []
+    both = default_models([], [], ["x ~ y", "y ~ x"], table)
+    assert both == ([] if name is None else [None, name])
+
+
+def test_dates_have_no_model() -> None:
+    table = pd.DataFrame({"y": pd.date_range("2020", periods=4)})
+    with pytest.raises(InvalidInput, match="'y' must be numbers, text, logicals or categories"):
+        default_name("y ~ 1", table)
 
 
 def test_codes_are_refused_on_the_command_line_and_taken_with_their_support(
