@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
@@ -290,6 +289,8 @@ def _place_at_mask(
 
 
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:
+    from scipy.stats import rankdata  # slow to import
+
     found = []
     nothing = np.empty(0)
     for column in columns:

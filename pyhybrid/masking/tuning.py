@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from pyhybrid.checks import check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
@@ -202,6 +201,8 @@ def coefficient_loss(found: ModelUtility) -> float:
     difference = found.table["standardised_difference"].to_numpy()
     if found.pooled is None:
         return float(difference.mean())
+    from scipy import stats  # slow to import
+
     half = (found.table["upper"] - found.table["lower"]).to_numpy() / 2
     error = half / stats.norm.ppf(0.975)
     noise = np.sqrt(found.pooled.combined.between / found.pooled.n_sets) / error

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from pyhybrid.models.base import BoundModel
 from pyhybrid.releases.data_mark import normalized
@@ -88,6 +87,8 @@ def more_alike_than_by_chance(one: Digests, other: Digests) -> bool:
     """True if two sets of records (n_0,) and (n_1,) share more than chance explains."""
     if not one.size or not other.size:
         return False
+    from scipy import stats  # slow to import
+
     records, place = np.unique(np.concatenate([one, other]), return_inverse=True)
     in_one = np.bincount(place[: one.size], minlength=records.size)
     in_other = np.bincount(place[one.size :], minlength=records.size)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import stats
 
 from pyhybrid.checks import FloatArray, check_count, check_finite
 from pyhybrid.errors import InvalidInput
@@ -153,6 +152,8 @@ def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
 
     By the trapezoidal rule over log s, which converges geometrically here; shape (k,).
     """
+    from scipy import stats  # slow to import
+
     log_s, step = np.linspace(-25, 15, _NODES, retstep=True)
     log_weight = np.log(2 * step) + log_s + stats.t.logpdf(np.exp(log_s), 3)
     terms = log_weight + stats.norm.logpdf(beta[:, None], scale=np.exp(log_s))
@@ -163,6 +164,8 @@ def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
 def _of_intercept(values: FloatArray, prior_sd: float | None) -> FloatArray:
     """Log prior density of an intercept: normal of that deviation, the published one if None."""
     if prior_sd is not None:
+        from scipy import stats
+
         return np.asarray(stats.norm.logpdf(values, scale=prior_sd))
     distinct, place = np.unique(values, return_inverse=True)
     chunks = np.array_split(distinct, 1 + distinct.size // 5000)
@@ -306,6 +309,8 @@ class NormalForm:
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """sigma ~ half-t_3(0, 1) above min_sd, with the Jacobian of log(sigma - min_sd)."""
+        from scipy import stats  # slow to import
+
         sigma = self.min_sd + np.exp(at["log_sd"])
         return np.asarray(
             _of_intercept(at["mean"], self.prior_sd) + stats.t.logpdf(sigma, 3) + at["log_sd"]

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_vector
 from pyhybrid.errors import InvalidInput
@@ -85,6 +84,8 @@ def epsilon_lower_bound(
     >>> round(epsilon_lower_bound(750, 1000, 250, 1000), 2)   # true value log 3 = 1.099
     0.91
     """
+    from scipy import stats  # slow to import
+
     each = (1 - _check_confidence(confidence)) / 2
     n, m = check_count(runs, "runs"), check_count(other_runs, "other_runs")
     k = check_count(hits, "hits", at_least=0)

@@ -14,6 +14,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import engines
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
+from pyhybrid.engines.convergence import diagnose_quantities
 from pyhybrid.engines.embedded import EmbeddedEngine, compiled
 from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
 
@@ -187,6 +188,26 @@ def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
     bad = diagnose(_stuck_chains(draws))
     assert not bad.converged
     assert "R-hat of x[" in bad.problems[0]
+
+
+def test_diagnose_has_the_numbers_of_arviz() -> None:
+    """Correlated, tied, odd in length, heavy-tailed; sizes above S are not credited."""
+    import arviz
+
+    rng = np.random.default_rng(1)
+    walk = rng.normal(size=(4, 301, 3))
+    for t in range(1, 301):
+        walk[:, t] += [0.9, 0.5, -0.5] * walk[:, t - 1]
+    many = {"x": walk, "tied": walk[..., 0].round(), "wide": rng.standard_cauchy((4, 301))}
+    for name, values in many.items():
+        for k in range(values[0, 0].size):
+            one = values.reshape(4, 301, -1)[..., k]
+            found = diagnose_quantities({name: one}, n_chains=4, n_draws=one.size)
+            assert found.max_rhat == pytest.approx(max(1, arviz.rhat(one)), rel=2e-3)
+            for ours, kind in ((found.min_ess_bulk, "bulk"), (found.min_ess_tail, "tail")):
+                assert ours == pytest.approx(min(one.size, arviz.ess(one, method=kind)), rel=0.02)
+    together = diagnose_quantities(many, n_chains=4, n_draws=1204)
+    assert together.worst == "tied" or together.worst.startswith("x[1")
 
 
 def test_diagnose_counts_divergences_and_ignores_constants() -> None:

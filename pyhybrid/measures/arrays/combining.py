@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from pyhybrid.checks import FloatArray, check_finite, check_numeric, check_positive
 from pyhybrid.errors import InvalidInput
@@ -64,6 +63,8 @@ class Combined:
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """Two-sided t interval, shape (2,) or (2, p): lower, upper."""
+        from scipy import stats  # slow to import
+
         level = check_finite(level, "level")
         if not 0 < level < 1:
             raise InvalidInput(f"level must lie in (0, 1): found {level:g}")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from pyhybrid.checks import FloatArray, check_choice, check_numeric
 from pyhybrid.errors import InvalidInput
@@ -59,6 +58,8 @@ class Pooled:
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Estimate, standard_error, df, lower, upper, p_value (of 0) and adjusted, by name."""
         found = self.combined
+        from scipy import stats  # slow to import
+
         lower, upper = found.interval(level)
         error = found.standard_error
         ratio = np.divide(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.errors import InvalidInput
@@ -264,6 +263,8 @@ def _check_terms(first: Any, other: Any, name: str) -> None:
 
 def _t_interval(fit: Any, level: float) -> FloatArray:
     """Interval of each coefficient, shape (2, p): t for linear models, normal for the others."""
+    from scipy import stats  # slow to import
+
     degrees = fit.df_resid if getattr(fit, "use_t", False) else np.inf
     half = stats.t.ppf((1 + level) / 2, degrees) * np.asarray(fit.bse)
     return np.stack([fit.params - half, fit.params + half])
