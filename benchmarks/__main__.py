@@ -18,6 +18,7 @@ from benchmarks import (
     study_c,
     study_e,
     study_f,
+    survey,
 )
 
 BENCHMARKS = {
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "study_c": study_c.run,
     "study_e": study_e.run,
     "study_f": study_f.run,
+    "survey": survey.run,
 }
 
 

@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Amounts": "models.kinds",
+    "SurveyDesign": "measures.survey",
+    "SurveyWeighted": "models.survey_weighted",
     "AttributeRisk": "measures",
     "AuditFinding": "audits",
     "AuditReport": "audits",
@@ -200,6 +202,7 @@ _HOME = {
     "tune_mask": "masking",
     "utility_summary": "measures",
     "validate": "agreement",
+    "survey_mean": "measures.survey",
     "verify": "verification",
     "weights_from_lipschitz": "privacy.weights",
 }

@@ -15,6 +15,7 @@ from pyhybrid.checks import check_choice
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
@@ -44,6 +45,7 @@ __all__ = [
     "reweighting_of",
     "sampler_settings",
     "support_of",
+    "survey_design",
 ]
 
 _OWN_PROGRAM = "stan"
@@ -348,6 +350,16 @@ def _number_or_text(value: str) -> float | str:
         return float(value)
     except ValueError:
         return value
+
+
+def survey_design(text: str | None) -> SurveyDesign | None:
+    """The design that --survey names, ``weights=w,unit=household,...``."""
+    if text is None:
+        return None
+    given = _named(f"survey:{text}")[1]
+    if "weights" not in given:
+        raise InvalidInput(f"--survey must name weights=COLUMN: found {text!r}")
+    return SurveyDesign(**_values("--survey", SurveyDesign, given, set()))
 
 
 def sampler_settings(

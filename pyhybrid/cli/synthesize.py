@@ -16,6 +16,7 @@ from pyhybrid.cli.options import (
     reweighting_of,
     sampler_settings,
     support_of,
+    survey_design,
 )
 from pyhybrid.cli.parameters import (
     AdaptDelta,
@@ -36,6 +37,7 @@ from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.mechanism import Mechanism
+from pyhybrid.models.survey_weighted import weights_told
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -110,6 +112,13 @@ def synthesize(
         str | None,
         typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
     ] = None,
+    survey: Annotated[
+        str | None,
+        typer.Option(
+            help="Survey design: weights=COLUMN and, of strata, clusters, unit, population, "
+            "largest, calibrated, what there is; e.g. weights=w,unit=household,population=1e6."
+        ),
+    ] = None,
     reweight: Annotated[
         bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
     ] = False,
@@ -168,6 +177,7 @@ def synthesize(
         "delta": delta,
         "unit": unit,
         "support": support_of(support),
+        "design": survey_design(survey),
         "reweighting": reweighting_of(reweight, k, single_step),
     }
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
@@ -218,7 +228,8 @@ def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisio
     own = mechanism.synthesizes
     if not set(own) <= set(table.columns):
         return  # what is wrong is said when the model is bound
-    exposed = exposed_columns(table, own)
+    told = weights_told(getattr(mechanism, "model", None))
+    exposed = {**exposed_columns(table, own), **told}
     check_decided(exposed, decisions, [str(name) for name in table.columns], own)
     for name, reason in exposed.items():
         if name in decisions.keep:

@@ -33,6 +33,7 @@ from pyhybrid.fitting.sampling import Sampling
 from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.survey_weighted import weights_told
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -298,7 +299,9 @@ class FitSession:
     @cached_property
     def exposed(self) -> dict[str, str]:
         """Columns that a release of this table should not publish without a decision."""
-        return exposed_columns(self.bound.table, self.bound.synthesized)
+        own = self.bound.synthesized
+        told = weights_told(getattr(self.bound, "model", None))
+        return {**exposed_columns(self.bound.table, own), **told}
 
     @property
     def n_fits(self) -> int:

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 from pyhybrid.checks import check_choice, check_finite, check_fraction
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import Model
 from pyhybrid.models.possible import Support, check_support
+from pyhybrid.models.survey_weighted import SurveyWeighted
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
@@ -36,10 +38,13 @@ class MechanismSettings:
     accounting: str = "gaussian"
     delta: float = 1e-6
     support: Support | None = None
+    design: SurveyDesign | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
             raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
+        if self.design is not None:
+            self._take_design(self.design)
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)
         check_choice(self.accounting, "accounting", ACCOUNTINGS)
@@ -54,6 +59,13 @@ class MechanismSettings:
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
         check_support(self.support)
+
+    def _take_design(self, design: SurveyDesign) -> None:
+        """The model under survey weights, and the survey's unit where no other one is given."""
+        if not isinstance(self.model, SurveyWeighted):
+            object.__setattr__(self, "model", SurveyWeighted(self.model, design))
+        if self.unit is None:
+            object.__setattr__(self, "unit", design.unit)
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -82,7 +94,9 @@ class MechanismSettings:
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        own = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("model", "design")
+        }
         plan = self.reweighting
         if self.support is None:  # names of random streams stay what they were
             del own["support"]

@@ -1,0 +1,249 @@
+"""What a survey says of its records: design weights, strata, clusters; estimates that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
+from pyhybrid.errors import InvalidInput
+
+__all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "survey_mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyDesign:
+    """How the records of a table were sampled.
+
+    Parameters
+    ----------
+    weights : str
+        Column of design weights: how many members of the population a record stands for; above 0.
+    strata, clusters : str, optional
+        Columns of strata and of primary sampling units. A cluster's code is read within its
+        stratum.
+    unit : str, optional
+        Column that says whose rows they are, e.g. the household: the unit of privacy of mechanisms
+        with this design, and the cluster if `clusters` is omitted.
+    population : float, optional
+        The number of members of the population, if it is public. Weights w are then normalized by
+        it, n w / population, a function of the own record. If omitted they are normalized by their
+        sum over the sample, which all records enter: no charge is then strict.
+    largest : float, optional
+        Public bound: normalized weights above it are set to it, so that no record counts for more.
+    calibrated : bool, default False
+        True if weights were raked or calibrated after sampling: they are then functions of other
+        records, too, and no charge is strict.
+
+    References
+    ----------
+    Hu, Savitsky, Williams (2022), private tabular survey data products, J. Survey Statistics and
+    Methodology; Savitsky, Toth (2016), Electronic J. Statistics 10:1677-1708, for the pseudo
+    posterior under normalized weights.
+    """
+
+    weights: str
+    strata: str | None = None
+    clusters: str | None = None
+    unit: str | None = None
+    population: float | None = None
+    largest: float | None = None
+    calibrated: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "strata", "clusters", "unit"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (value is None and name != "weights"):
+                raise InvalidInput(f"{name} of a survey must be the name of a column: {value!r}")
+        for name in ("population", "largest"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the design names."""
+        named = (self.weights, self.strata, self.clusters, self.unit)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def reads_others(self) -> tuple[str, ...]:
+        """What makes a record's weight depend on other records; empty if nothing does."""
+        found = []
+        if self.population is None:
+            found.append(f"survey weights {self.weights}, normalized by their sum")
+        if self.calibrated:
+            found.append(f"survey weights {self.weights}, calibrated on other records")
+        return tuple(found)
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings."""
+        return {
+            name: getattr(self, name)
+            for name in (
+                "weights", "strata", "clusters", "unit", "population", "largest", "calibrated"
+            )
+        }  # fmt: skip
+
+    def read(self, table: pd.DataFrame) -> SurveyRecords:
+        """The design of each record.
+
+        Raises
+        ------
+        InvalidInput
+            For a column that is not there; weights that are missing, not numbers, or not above 0; a
+            stratum with a single cluster; a unit with rows in two strata.
+        """
+        for name in self.columns:
+            if name not in table.columns:
+                raise InvalidInput(f"survey column {name!r} must be a column of the data")
+        weight = _weights(table[self.weights], self.weights)
+        stratum = _codes(table, self.strata)
+        clusters = self.clusters or self.unit
+        cluster = np.arange(len(table)) if clusters is None else _codes(table, clusters)
+        cluster = pd.factorize(stratum * (int(cluster.max()) + 1) + cluster)[0].astype(np.intp)
+        self._check_units(table, stratum)
+        self._check_strata(table, stratum, cluster)
+        return SurveyRecords(weight=weight, stratum=stratum, cluster=cluster)
+
+    def normalized(self, table: pd.DataFrame) -> FloatArray:
+        """Weights that average about 1, shape (n,): n w / population, no larger than `largest`."""
+        weight = _weights(table[self.weights], self.weights)
+        total = float(weight.sum()) if self.population is None else self.population
+        scaled = weight * (weight.size / total)
+        return scaled if self.largest is None else np.minimum(scaled, self.largest)
+
+    def _check_units(self, table: pd.DataFrame, stratum: npt.NDArray[np.intp]) -> None:
+        if self.unit is None or self.strata is None:
+            return
+        unit = _codes(table, self.unit)
+        first = np.zeros(int(unit.max()) + 1, dtype=np.intp)
+        first[unit[::-1]] = stratum[::-1]
+        if (first[unit] != stratum).any():
+            raise InvalidInput(
+                f"all rows of a unit {self.unit!r} must be in one stratum {self.strata!r}: one has "
+                "rows in two"
+            )
+
+    def _check_strata(
+        self, table: pd.DataFrame, stratum: npt.NDArray[np.intp], cluster: npt.NDArray[np.intp]
+    ) -> None:
+        pairs = np.unique(np.column_stack([stratum, cluster]), axis=0)
+        if self.strata is not None and (np.bincount(pairs[:, 0]) < 2).any():
+            raise InvalidInput(
+                f"every stratum of {self.strata!r} must have at least two clusters, for a "
+                "variance: one has a single one; merge strata"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SurveyRecords:
+    """The design of n records. Confidential.
+
+    Attributes
+    ----------
+    weight : ndarray, shape (n,)
+        Above 0.
+    stratum, cluster : ndarray of int, shape (n,)
+        Codes from 0; clusters of different strata have different codes.
+    """
+
+    weight: FloatArray
+    stratum: npt.NDArray[np.intp]
+    cluster: npt.NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return f"<SurveyRecords of {self.weight.size} records, confidential>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignEstimate:
+    """A design-based estimate.
+
+    Attributes
+    ----------
+    estimate, standard_error : float
+    lower, upper : float
+        Of the interval, by Student's t.
+    degrees : int
+        Clusters less strata.
+    """
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    degrees: int
+
+
+def survey_mean(values: Any, records: SurveyRecords, *, level: float = 0.95) -> DesignEstimate:
+    r"""Weighted mean with its design-based interval.
+
+    The ratio of two weighted totals, linearized; clusters are taken as drawn with replacement
+    within strata, so that
+
+    .. math:: v = \sum_h \frac{m_h}{m_h - 1} \sum_c (z_{hc} - \bar z_h)^2, \qquad
+              z_{hc} = \sum_{i \in c} w_i (y_i - \bar y_w) / \sum_j w_j.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Numbers, without missing ones; of a share, 0 and 1.
+    records : SurveyRecords
+        `SurveyDesign.read` of the same records.
+    level : float, default 0.95
+        Of the interval, in (0, 1).
+
+    References
+    ----------
+    Wolter (2007), Introduction to variance estimation, ch. 6.
+    """
+    y = np.asarray(values, dtype=np.float64)
+    if y.shape != records.weight.shape or not np.isfinite(y).all():
+        raise InvalidInput(
+            f"values must be {records.weight.size} finite numbers, one per record of the design"
+        )
+    check_fraction(level, "level")
+    share = records.weight / records.weight.sum()
+    mean = float(share @ y)
+    cluster, of = np.unique(records.cluster, return_inverse=True)
+    z = np.bincount(of, weights=share * (y - mean))
+    stratum = np.zeros(cluster.size, dtype=np.intp)
+    stratum[of] = records.stratum
+    count = np.bincount(stratum)
+    check_count(int(count[count > 0].min()), "clusters of a stratum", at_least=2)
+    middle = (np.bincount(stratum, weights=z) / np.maximum(count, 1))[stratum]
+    variance = float(((count / np.maximum(count - 1, 1))[stratum] * (z - middle) ** 2).sum())
+    degrees = int(cluster.size - (count > 0).sum())
+    error = variance**0.5
+    half = float(stats.t.ppf((1 + level) / 2, degrees)) * error
+    return DesignEstimate(
+        estimate=mean, standard_error=error, lower=mean - half, upper=mean + half, degrees=degrees
+    )
+
+
+def _weights(column: pd.Series, name: str) -> FloatArray:
+    try:
+        weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        raise InvalidInput(f"survey weights {name!r} must be numbers") from None
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+    if wrong.size:
+        raise InvalidInput(
+            f"survey weights {name!r} must be above 0 and not missing: {wrong.size} of "
+            f"{weight.size} are not"
+        )
+    return weight
+
+
+def _codes(table: pd.DataFrame, name: str | None) -> npt.NDArray[np.intp]:
+    if name is None:
+        return np.zeros(len(table), dtype=np.intp)
+    codes = pd.factorize(table[name])[0]
+    if (codes < 0).any():
+        raise InvalidInput(f"survey column {name!r} must not be missing: {(codes < 0).sum()} are")
+    return np.asarray(codes, dtype=np.intp)

@@ -1,0 +1,66 @@
+"""Design-based means against statsmodels' cluster-robust weighted regression and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+
+
+def _sample(rng: np.random.Generator, n_clusters: int = 40, size: int = 5) -> pd.DataFrame:
+    cluster = np.repeat(np.arange(n_clusters), size)
+    y = rng.normal(size=n_clusters)[cluster] + rng.normal(size=cluster.size)
+    return pd.DataFrame({"y": y, "w": rng.uniform(1, 5, cluster.size), "c": cluster})
+
+
+def test_the_variance_is_the_cluster_robust_one() -> None:
+    table = _sample(np.random.default_rng(1))
+    found = ph.survey_mean(table["y"], ph.SurveyDesign(weights="w", clusters="c").read(table))
+    fit = sm.WLS(table["y"], np.ones(len(table)), weights=table["w"]).fit(
+        cov_type="cluster", cov_kwds={"groups": table["c"], "use_correction": False}
+    )
+    assert found.estimate == pytest.approx(fit.params.iloc[0], rel=1e-12)
+    assert found.standard_error == pytest.approx(fit.bse.iloc[0] * np.sqrt(40 / 39), rel=1e-10)
+    assert found.degrees == 39
+
+
+def test_equal_weights_without_clusters_are_the_textbook_mean() -> None:
+    y = np.random.default_rng(2).normal(size=50)
+    table = pd.DataFrame({"y": y, "w": 3.0})
+    found = ph.survey_mean(y, ph.SurveyDesign(weights="w").read(table))
+    assert found.standard_error == pytest.approx(y.std(ddof=1) / np.sqrt(50), rel=1e-12)
+
+
+def test_strata_take_their_means_out_of_the_variance() -> None:
+    rng = np.random.default_rng(3)
+    stratum = np.repeat([0, 1], 100)
+    y = 10.0 * stratum + rng.normal(size=200)
+    table = pd.DataFrame({"y": y, "w": 1.0, "s": stratum})
+    with_strata = ph.survey_mean(y, ph.SurveyDesign(weights="w", strata="s").read(table))
+    without = ph.survey_mean(y, ph.SurveyDesign(weights="w").read(table))
+    by_hand = np.sqrt(sum(y[stratum == h].var(ddof=1) / 100 / 4 for h in (0, 1)))
+    assert with_strata.standard_error == pytest.approx(by_hand, rel=1e-10)
+    assert without.standard_error > 4 * with_strata.standard_error
+
+
+def test_intervals_cover() -> None:
+    covered = [
+        abs(found.estimate) <= (found.upper - found.lower) / 2
+        for found in (
+            ph.survey_mean(t["y"], ph.SurveyDesign(weights="w", clusters="c").read(t))
+            for t in (_sample(np.random.default_rng(seed)) for seed in range(400))
+        )
+    ]
+    assert abs(np.mean(covered) - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400)
+
+
+def test_values_must_be_one_for_each_record() -> None:
+    table = _sample(np.random.default_rng(1))
+    records = ph.SurveyDesign(weights="w").read(table)
+    with pytest.raises(InvalidInput, match="200 finite numbers"):
+        ph.survey_mean([1.0, np.nan], records)
+    assert "confidential" in repr(records)

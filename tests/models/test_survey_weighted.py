@@ -1,0 +1,166 @@
+"""Survey weights: what is sampled, bounded and clipped is the weighted term."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings, engine_by_name
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.survey_weighted import SurveyWeighted
+from pyhybrid.privacy.cap import Cap
+
+DESIGN = ph.SurveyDesign(weights="w", population=120.0)
+SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
+
+
+def _table(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    return pd.DataFrame(
+        {
+            "y": rng.poisson(3, n),
+            "b": rng.choice(["no", "yes"], n),
+            "a": rng.lognormal(size=n).round(2) + 0.01,
+            "w": rng.choice([1.0, 2.0, 4.0], n),
+            "home": np.arange(n) // 2,
+            "region": np.arange(n) // 30,
+        }
+    )
+
+
+MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", decimals=2)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize("cap", [None, 1.5])
+def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float | None) -> None:
+    """The log density less that without data is the sum of (clipped) alpha_i w_i f_i."""
+    table, n = _table(), 60
+    bound = SurveyWeighted(model, DESIGN).bind(table)
+    alpha = np.random.default_rng(1).uniform(0.1, 1, n)
+    weight = table["w"].to_numpy() * n / 120
+    draws = engine_by_name("embedded").sample(
+        bound.program, bound.stan_data(np.ones(n)), seed=1, settings=SHORT
+    )
+    own = model.bind(table).log_lik(draws)
+    f = np.concatenate(list(own.make()), axis=1)[:, own.row_of]
+    found = bound.log_lik(draws)
+    told = np.concatenate(list(found.make()), axis=1)[:, found.row_of]
+    np.testing.assert_allclose(told, f * weight, rtol=1e-12)
+    data = bound.stan_data(alpha, cap=cap)
+    at = ProgramAtPoints(bound.program, data)
+    nothing = ProgramAtPoints(bound.program, {**data, "weights": np.zeros_like(data["weights"])})
+    some = draws.part(np.arange(5))
+    points = at.unconstrained(some)
+    variables = {name: v[None] for name, v in at.quantities(points).items()}
+    there = model.bind(table).log_lik(replace(some, variables=variables))
+    terms = alpha * weight * np.concatenate(list(there.make()), axis=1)[:, there.row_of]
+    if cap is not None:
+        terms = np.clip(terms, -cap, cap)
+    np.testing.assert_allclose(
+        at.log_density(points) - nothing.log_density(points),
+        terms.sum(axis=1),
+        rtol=1e-8,
+        atol=1e-7,
+    )
+
+
+def test_a_center_is_that_of_the_weighted_term() -> None:
+    table, model = _table(), ph.Poisson("y ~ 1")
+    bound, plain = SurveyWeighted(model, DESIGN).bind(table), model.bind(table)
+    weight = DESIGN.normalized(table)
+    center = np.linspace(-3, -1, 60)
+    given = bound.stan_data(np.ones(60), cap=Cap(below=1, above=1, reference=center * weight))
+    direct = plain.stan_data(weight, cap=Cap(below=1, above=1, reference=center))
+    assert sorted(given["reference"]) == pytest.approx(sorted(direct["reference"]))
+    assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
+
+
+def test_a_release_under_every_mechanism() -> None:
+    table = _table()
+    for mechanism in (
+        ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN),
+        ph.LipschitzWeighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN),
+        ph.Censored(ph.Poisson("y ~ 1", prior="normal"), epsilon=4, design=DESIGN,
+                    inner=ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN)),
+    ):  # fmt: skip
+        release = mechanism.release(table, seed=1, engine="embedded", settings=SHORT)
+        assert release.synthesized == ("y",)
+        assert any("survey weight" in sentence for sentence in release.charge.assumes)
+        assert "design" in release.settings
+
+
+def _strict(design: ph.SurveyDesign) -> ph.PrivacyCharge:
+    model = ph.Poisson("y ~ 1")
+    mechanism = ph.Censored(
+        model, epsilon=4, inner=ph.Unweighted(model, design=design), design=design
+    )
+    return mechanism.release(_table(), engine="embedded").charge
+
+
+def test_only_weights_of_the_own_record_are_strict() -> None:
+    """The control: normalized by their sum, or calibrated, weights depend on all records."""
+    assert _strict(DESIGN).kind == "strict"
+    for design in (
+        ph.SurveyDesign(weights="w"),
+        ph.SurveyDesign(weights="w", population=120.0, calibrated=True),
+    ):
+        charge = _strict(design)
+        assert charge.kind == "asymptotic local"
+        assert any("survey weights w" in sentence for sentence in charge.assumes)
+
+
+def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
+    design = ph.SurveyDesign(weights="w", unit="home", population=120.0)
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=design)
+    assert mechanism.unit == "home"
+    assert mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT).charge.unit == (
+        "home"
+    )
+
+
+def test_no_record_counts_for_more_than_the_public_bound() -> None:
+    design = ph.SurveyDesign(weights="w", population=120.0, largest=1.25)
+    assert design.normalized(_table()).max() == 1.25
+
+
+@pytest.mark.parametrize(
+    ("design", "change", "message"),
+    [
+        ({}, {"w": -1.0}, "must be above 0 and not missing: 60 of 60"),
+        ({}, {"w": np.nan}, "must be above 0 and not missing"),
+        ({}, {"w": "many"}, "must be numbers"),
+        ({"strata": "region", "clusters": "region"}, {}, "must have at least two clusters"),
+        ({"strata": "home", "unit": "region"}, {}, "must be in one stratum"),
+        ({"strata": "county"}, {}, "'county' must be a column"),
+        ({"clusters": "home"}, {"home": np.nan}, "'home' must not be missing"),
+    ],
+)
+def test_bad_designs_are_one_line(
+    design: dict[str, str], change: dict[str, Any], message: str
+) -> None:
+    survey = ph.SurveyDesign(weights="w", **design)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        SurveyWeighted(ph.Poisson("y ~ 1"), survey).bind(_table().assign(**change))
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN)
+    release = mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT)
+    with pytest.raises(InvalidInput, match="survey weights may tell of the outcome"):
+        release.save(tmp_path / "out", keep=["home", "a"])
+    release.save(tmp_path / "out", drop=["w"], keep=["home", "a"], report=False)
+    assert "w" not in pd.read_csv(tmp_path / "out" / "public" / "synthetic_1.csv").columns
+
+
+def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
+    with pytest.raises(InvalidInput, match="must not be synthesized"):
+        SurveyWeighted(ph.LogNormal("w ~ 1"), ph.SurveyDesign(weights="w")).bind(_table())
