@@ -59,6 +59,11 @@ class MechanismSettings:
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
         check_support(self.support)
+        if self.support is not None and self.design is not None:
+            raise InvalidInput(
+                "support= and design= do not go together: what a possible record's survey weight "
+                "would be is not declared"
+            )
 
     def _take_design(self, design: SurveyDesign) -> None:
         """The model under survey weights, and the survey's unit where no other one is given."""

@@ -161,6 +161,11 @@ def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
     assert "w" not in pd.read_csv(tmp_path / "out" / "public" / "synthetic_1.csv").columns
 
 
+def test_a_support_does_not_say_what_weights_are_possible() -> None:
+    with pytest.raises(InvalidInput, match="support= and design= do not go together"):
+        ph.Unweighted(ph.Poisson("y ~ 1"), design=DESIGN, support={"y": (0, 50)})
+
+
 def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
     with pytest.raises(InvalidInput, match="must not be synthesized"):
         SurveyWeighted(ph.LogNormal("w ~ 1"), ph.SurveyDesign(weights="w")).bind(_table())
