@@ -40,7 +40,7 @@ def validate(
     settings: SamplerSettings | None = None,
     progress: FitProgress | None = None,
 ) -> Validation:
-    """Hold Python against R on this machine.
+    """Compare Python with R on this machine.
 
     Parameters
     ----------

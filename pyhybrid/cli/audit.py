@@ -21,9 +21,11 @@ _WIDTH = 124  # of a table that goes to a file or a pipe
 
 
 def audit(
-    runs: Annotated[int, typer.Option(help="Of each noisy mechanism, on each database.")] = 3000,
+    runs: Annotated[
+        int, typer.Option(help="Runs of each noisy mechanism on each database.")
+    ] = 3000,
     engine: Engine = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check each strict mechanism against its stated epsilon; exit code 1 if one fails."""
     with progress_bars() as progress:

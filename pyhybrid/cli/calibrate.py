@@ -21,19 +21,26 @@ __all__ = ["calibrate"]
 def calibrate(
     data: Annotated[Path, typer.Argument(help="Reference records, .csv or .parquet.")],
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'salary ~ gender'.")],
-    epsilon: Annotated[float, typer.Option(help="Of one released draw; sets the cap.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon of one released draw; sets the cap.")],
     out: Annotated[Path, typer.Option(help="Folder for the calibration, new or empty; private.")],
     model: Model = "beta",
-    relation: Annotated[str, typer.Option(help="remove or replace.")] = "remove",
-    scale: Annotated[float | None, typer.Option(help="c of the weights.")] = None,
-    shift: Annotated[float | None, typer.Option(help="g of the weights.")] = None,
-    n_draws: Annotated[int, typer.Option(help="Reference draws to keep.")] = 1000,
+    relation: Annotated[
+        str, typer.Option(help="Neighbors: remove or replace a record.")
+    ] = "remove",
+    scale: Annotated[float | None, typer.Option(help="c: scale of the weights.")] = None,
+    shift: Annotated[float | None, typer.Option(help="g: shift of the weights.")] = None,
+    n_draws: Annotated[int, typer.Option(help="Number of reference draws to keep.")] = 1000,
     center: Annotated[
         bool | None,
-        typer.Option(help="Clip how far a term moves from the reference, or its size."),
+        typer.Option(
+            help="Clip how far a term moves from the reference; --no-center clips its size."
+        ),
     ] = None,
     region: Annotated[
-        float, typer.Option(help="Of exact sampling, in the reference's standard deviations.")
+        float,
+        typer.Option(
+            help="Half-width of the grid of exact sampling, in the reference's standard deviations."
+        ),
     ] = 10.0,
     public: Annotated[
         bool, typer.Option("--public", help="The reference is public: the statement shows it.")

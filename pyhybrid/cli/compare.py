@@ -62,7 +62,7 @@ def compare(
             "two re-weighted]"
         ),
     ] = None,
-    n_synthetic: Annotated[int, typer.Option(help="m, of each mechanism.")] = 20,
+    n_synthetic: Annotated[int, typer.Option(help="m, the number of sets of each mechanism.")] = 20,
     one_draw: OneDraw = False,
     workers: Workers = 1,
     engine: Engine = "auto",

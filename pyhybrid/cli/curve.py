@@ -47,12 +47,14 @@ def curve(
     data: Data,
     formula: Formula,
     out: Annotated[Path, typer.Option(help="Folder for the curve, new or empty; private.")],
-    scales: Annotated[str, typer.Option(help="c, with commas between.")] = "1,0.8,0.6,0.4",
+    scales: Annotated[
+        str, typer.Option(help="Values of c, separated by commas.")
+    ] = "1,0.8,0.6,0.4",
     shifts: Annotated[
-        str, typer.Option(help="g, with commas between; all pairs are fitted.")
+        str, typer.Option(help="Values of g, separated by commas; all pairs are fitted.")
     ] = "0",
     model: OptionalModel = None,
-    n_synthetic: Annotated[int, typer.Option(help="m, sets at each point.")] = 20,
+    n_synthetic: Annotated[int, typer.Option(help="m, the number of sets at each point.")] = 20,
     workers: Workers = 1,
     engine: Engine = "auto",
     seed: Seed = None,

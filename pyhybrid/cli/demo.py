@@ -33,8 +33,8 @@ def demo(
         f"RAND Health Insurance Experiment: {len(visits)} person-years; 'mdvis', the number of "
         "outpatient visits, is sensitive and is synthesized by a negative binomial model.",
         "5,908 persons are in it for up to 5 years each, and the file does not say whose row is "
-        "whose: the unit of privacy is a person-year, and a person of k years pays k times the "
-        "epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",
+        "whose: the unit of privacy is a person-year, and a person with k of them has k times "
+        "the epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",
     )
     with progress_bars() as progress:
         session = open_session(model.bind(visits), seed=seed, engine=engine, progress=progress)

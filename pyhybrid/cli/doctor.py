@@ -47,10 +47,10 @@ class Finding:
 
 def doctor(
     every_engine: Annotated[
-        bool, typer.Option("--all", help="Try rstan, too, which compiles for a minute.")
+        bool, typer.Option("--all", help="Also try rstan, which compiles for about a minute.")
     ] = False,
 ) -> int:
-    """Which engines can run here, what is missing, and the command that mends it."""
+    """Which engines can run here, what is missing, and how to install it."""
     engines = []
     with progress_bars() as progress:
         for name in ENGINES:
@@ -120,7 +120,7 @@ def _package(name: str) -> Finding:
 
 def _table(title: str, findings: list[Finding]) -> Table:
     table = Table(title=title, title_justify="left")
-    for column in ("", "state", "version, or what is missing", "command that mends it"):
+    for column in ("", "state", "version, or what is missing", "remedy"):
         table.add_column(column, overflow="fold")
     for f in findings:
         # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped

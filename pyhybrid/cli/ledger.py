@@ -31,9 +31,9 @@ def create(
     path: File,
     budget: Annotated[float, typer.Option(help="Largest sum of epsilons.")],
     kind: Annotated[str, typer.Option(help="'strict' or 'asymptotic local'.")],
-    relation: Annotated[str, typer.Option(help="remove or replace.")],
+    relation: Annotated[str, typer.Option(help="Neighbors: remove or replace a record.")],
     delta: Annotated[
-        float | None, typer.Option(help="Of a local ledger; 1e-6 if left out.")
+        float | None, typer.Option(help="Delta of a local ledger. [default: 1e-6]")
     ] = None,
 ) -> None:
     """Start a ledger in a new file."""
@@ -52,7 +52,9 @@ def create(
 @commands.command("show")
 def show_ledger(
     path: File,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, charges in full.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with the charges in full.")
+    ] = False,
 ) -> None:
     """The entries of a ledger, what is spent and what is left; its chain is checked."""
     from pyhybrid.cli.console import show
@@ -83,7 +85,7 @@ def show_ledger(
 
 def _table(ledger: Ledger) -> Table:
     table = Table(title=f"Ledger {ledger.path}", title_justify="left")
-    for name in ("", "entered, UTC", "made by", "epsilon", "kind", "relation", "sets", "note"):
+    for name in ("", "entered, UTC", "mechanism", "epsilon", "kind", "relation", "sets", "note"):
         table.add_column(name, justify="right" if name in ("", "epsilon", "sets") else "left")
     for entry in ledger.entries:
         table.add_row(

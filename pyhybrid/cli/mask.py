@@ -38,12 +38,14 @@ def mask(
     data: Data,
     keys: Annotated[str, typer.Option(help="Quasi-identifiers to replace: age,sex,...")],
     out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
-    copies: Annotated[int, typer.Option(help="K, copies of the mask of a continuous key.")] = 20,
+    copies: Annotated[
+        int, typer.Option(help="K, the number of masked copies of a continuous key.")
+    ] = 20,
     variance: Annotated[
-        float, typer.Option(help="s2, their variance in units of the key's own.")
+        float, typer.Option(help="s2, their variance relative to that of the key.")
     ] = 1.0,
     separation: Annotated[
-        float, typer.Option(help="a, of the masks of all other keys; smaller is safer.")
+        float, typer.Option(help="a, separation of the masks of all other keys; smaller is safer.")
     ] = 2.0,
     association: Annotated[
         str, typer.Option(help="sequential (any keys) or copula (none of them nominal).")
@@ -54,27 +56,34 @@ def mask(
     ] = None,
     types: Annotated[
         str | None,
-        typer.Option(help="NAME=continuous|binary|ordered|nominal,... where codes mislead."),
+        typer.Option(help="NAME=continuous|binary|ordered|nominal,... where codes do not show it."),
     ] = None,
     n_synthetic: Annotated[
-        int, typer.Option(help="m, sets; of each imputation where keys have missing values.")
+        int,
+        typer.Option(help="m, the number of sets; per imputation where keys have missing values."),
     ] = 5,
     n_imputations: Annotated[
-        int | None, typer.Option(help="Of missing keys. [default: 5 if any is missing]")
+        int | None,
+        typer.Option(help="Number of imputations of missing keys. [default: 5 if any is missing]"),
     ] = None,
     formula: Annotated[
         str | None, typer.Option(help="Analysis to compare, e.g. 'income ~ age + C(region)'.")
     ] = None,
-    family: Annotated[str, typer.Option(help="Of --formula: linear, probit or logit.")] = "linear",
+    family: Annotated[
+        str, typer.Option(help="Model of --formula: linear, probit or logit.")
+    ] = "linear",
     radius: Annotated[
-        str | None, typer.Option(help="What matches on continuous keys: age=2,... [default: equal]")
+        str | None,
+        typer.Option(help="Radius within which continuous keys match: age=2,... [default: equal]"),
     ] = None,
-    k0: Annotated[int, typer.Option("--k0", help="Matches that make a record low risk.")] = 5,
+    k0: Annotated[
+        int, typer.Option("--k0", help="Number of matches that makes a record low risk.")
+    ] = 5,
     target_risk: Annotated[
         float | None,
         typer.Option(
-            help="Choose the mask strength: largest share of records named correctly, with the "
-            "least change of --formula's coefficients."
+            help="Choose the mask strength: largest share of records identified correctly, with "
+            "the least change of --formula's coefficients."
         ),
     ] = None,
     seed: Seed = None,
@@ -142,7 +151,10 @@ def _show(
     table = Table(title="Masked release: NOT differentially private", title_justify="left")
     for name in ("", "data (confidential)", "synthetic"):
         table.add_column(name, justify="right" if name else "left")
-    table.add_row("records named correctly", *(f"{naming_share(r):.4f}" for r in (before, after)))
+    table.add_row(
+        "share of records identified correctly",
+        *(f"{naming_share(r):.4f}" for r in (before, after)),
+    )
     table.add_row("match probability, mean", *(f"{r.mean_risk:.4f}" for r in (before, after)))
     table.add_row("unique matches", *(f"{r.n_unique_matches:.1f}" for r in (before, after)))
     table.add_row("false match rate", *(f"{r.false_match_rate:.4f}" for r in (before, after)))

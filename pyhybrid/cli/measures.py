@@ -51,9 +51,10 @@ Versus = Annotated[
     typer.Option(help="Sets of another synthetic version, to show beside; once for each set."),
 ]
 Json = Annotated[
-    str | None, typer.Option("--json", help="Numbers into a file; - for standard output.")
+    str | None,
+    typer.Option("--json", help="Write the numbers as JSON to this file; - for standard output."),
 ]
-Html = Annotated[Path | None, typer.Option(help="Report with figures, an HTML file.")]
+Html = Annotated[Path | None, typer.Option(help="Write a report with figures to this HTML file.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
 

@@ -46,20 +46,22 @@ OptionalModels = Annotated[
     typer.Option(help=f"{_MODEL_HELP}; once, or once per formula {_CHOSEN}"),
 ]
 OneDraw = Annotated[
-    bool, typer.Option("--one-draw", help="All sets from one draw, at the price of one.")
+    bool, typer.Option("--one-draw", help="Simulate all sets from one draw, at the cost of one.")
 ]
 Engine = Annotated[str, typer.Option(help="auto, cmdstan, embedded or rstan.")]
 Seed = Annotated[
     int | None,
     typer.Option(help="For tests and papers; a release seed must stay secret."),
 ]
-Chains = Annotated[int | None, typer.Option(help="[default: 4]")]
-Warmup = Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")]
-Draws = Annotated[int | None, typer.Option(help="Per chain. [default: 1000]")]
-AdaptDelta = Annotated[float | None, typer.Option(help="[default: 0.9]")]
-OnNotConverged = Annotated[str, typer.Option(help="raise or warn.")]
+Chains = Annotated[int | None, typer.Option(help="Number of chains. [default: 4]")]
+Warmup = Annotated[int | None, typer.Option(help="Iterations per chain. [default: 1000]")]
+Draws = Annotated[int | None, typer.Option(help="Iterations per chain. [default: 1000]")]
+AdaptDelta = Annotated[float | None, typer.Option(help="Target acceptance rate. [default: 0.9]")]
+OnNotConverged = Annotated[
+    str, typer.Option(help="What to do with chains that do not converge: raise or warn.")
+]
 Workers = Annotated[int, typer.Option(help="Processes; the results do not depend on it.")]
 FileFormat = Annotated[
-    str | None, typer.Option("--format", help="csv or parquet. [default: as DATA]")
+    str | None, typer.Option("--format", help="csv or parquet. [default: that of DATA]")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]

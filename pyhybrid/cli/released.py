@@ -71,7 +71,7 @@ def _release_table(releases: Mapping[str, Release]) -> Table:
         rows = {**rows, **_FIT_ROWS}
     if any(release.confidential.censored is not None for release in releases.values()):
         rows = {**rows, "censored records (confidential)": _censored}
-    rows = {**rows, "made by": _made_by}
+    rows = {**rows, "engine": _engine}
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
     return table
@@ -87,9 +87,9 @@ def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Rel
 
     return {
         "at delta": lambda r: f"{r.charge.delta:g}",
-        "counted by": lambda r: r.charge.accounting,
-        "epsilon by range": lambda r: other(r.charge.epsilon_range),
-        "epsilon by Lipschitz bound (papers)": lambda r: other(r.charge.epsilon_lipschitz),
+        "accounting": lambda r: r.charge.accounting,
+        "epsilon by the range": lambda r: other(r.charge.epsilon_range),
+        "epsilon by the Lipschitz bound, 2 Δ": lambda r: other(r.charge.epsilon_lipschitz),
     }
 
 
@@ -125,16 +125,16 @@ _FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
     "mean weight (confidential)": lambda r: (
         f"{r.confidential.alpha.mean():.3f}" if r.confidential.alpha.size else "–"
     ),
-    "R-hat, worst": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
-    "effective sample size, worst": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
+    "R-hat, largest": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
+    "bulk effective sample size, smallest": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
     "divergent transitions": _diagnostic(lambda d: str(d.n_divergent)),
-    "seconds in the released fit": lambda r: (
+    "seconds of the released fit": lambda r: (
         f"{r.provenance.seconds:.2f}" if isinstance(r.provenance, Provenance) else "–"
     ),
 }
 
 
-def _made_by(release: Release) -> str:
+def _engine(release: Release) -> str:
     made = release.provenance
     if isinstance(made, Provenance):
         return f"{made.engine} {made.engine_version}"

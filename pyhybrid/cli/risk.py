@@ -38,7 +38,9 @@ def risk(
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(help="A column that he wants to learn, e.g. income:radius=1000; repeatable."),
+        typer.Option(
+            help="A column that the intruder wants to learn, e.g. income:radius=1000; repeatable."
+        ),
     ] = None,
     holdout: Annotated[
         Path | None, typer.Option(help="Records that were not used for the synthesis, to compare.")

@@ -84,7 +84,8 @@ def synthesize(
         float | None, typer.Option(help="f* in nats, for --transform threshold.")
     ] = None,
     draw_quantile: Annotated[
-        float | None, typer.Option(help="Drop draws above this quantile. [default: 1]")
+        float | None,
+        typer.Option(help="Drop draws whose bound is above this quantile. [default: 1]"),
     ] = None,
     relation: Annotated[
         str | None, typer.Option(help="Neighbors: remove or replace a record. [default: remove]")
@@ -94,12 +95,11 @@ def synthesize(
     ] = None,
     accounting: Annotated[
         str | None,
-        typer.Option(
-            help="How epsilon is counted: gaussian, range, lipschitz. [default: gaussian]"
-        ),
+        typer.Option(help="Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]"),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Of gaussian accounting, below 1 / n. [default: 1e-6]")
+        float | None,
+        typer.Option(help="Delta of Gaussian accounting, below 1 / n. [default: 1e-6]"),
     ] = None,
     support: Annotated[
         list[str] | None,
@@ -122,7 +122,10 @@ def synthesize(
     reweight: Annotated[
         bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
     ] = False,
-    k: Annotated[float | None, typer.Option("--k", help="With --reweight. [default: 0.95]")] = None,
+    k: Annotated[
+        float | None,
+        typer.Option("--k", help="Re-weighting factor, with --reweight. [default: 0.95]"),
+    ] = None,
     single_step: Annotated[
         bool,
         typer.Option("--single-step", help="With --reweight: one step at this k, as published."),
@@ -160,7 +163,9 @@ def synthesize(
     ] = None,
     allow_unlike: Annotated[
         bool,
-        typer.Option("--allow-unlike", help="In a ledger or a sequence: unlike charges, too."),
+        typer.Option(
+            "--allow-unlike", help="Accept charges of unlike kinds in a ledger or a sequence."
+        ),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:

@@ -28,7 +28,7 @@ def utility(
     synthetic: Synthetic,
     versus: Versus = None,
     columns: Annotated[
-        str | None, typer.Option(help="To compare, with commas between. [default: all]")
+        str | None, typer.Option(help="Columns to compare, separated by commas. [default: all]")
     ] = None,
     categorical: Annotated[
         list[str] | None, typer.Option(help="A column of numbers that are codes; repeatable.")
@@ -38,7 +38,7 @@ def utility(
         typer.Option(help="An analyst's model, e.g. 'income ~ age + C(region)'; repeatable."),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Of statsmodels: ols, logit, poisson, negativebinomial, ...")
+        str, typer.Option(help="Model of statsmodels: ols, logit, poisson, negativebinomial, ...")
     ] = "ols",
     rule: Annotated[
         str | None,
@@ -48,10 +48,13 @@ def utility(
         ),
     ] = None,
     interactions: Annotated[
-        bool, typer.Option("--interactions", help="Products of columns for the logistic pMSE.")
+        bool,
+        typer.Option("--interactions", help="Include products of columns in the logistic pMSE."),
     ] = False,
-    permutations: Annotated[int, typer.Option(help="For the null of CART.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of resamples and permutations.")] = 1,
+    permutations: Annotated[
+        int, typer.Option(help="Permutations for the null expectation of CART.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of resamples and permutations.")] = 1,
     json_out: Json = None,
     html: Html = None,
     overwrite: Overwrite = False,

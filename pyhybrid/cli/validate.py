@@ -38,16 +38,16 @@ def validate(
         str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
     ] = "all",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out rstan, which compiles for a minute.")
+        bool, typer.Option("--quick", help="Leave out rstan, which compiles for about a minute.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Report, an HTML file.")] = None,
-    seed: Annotated[int, typer.Option(help="All random numbers come from it.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 1,
     chains: Chains = None,
     warmup: Warmup = None,
     draws: Draws = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Hold Python against R on this machine; exit code 1 on any disagreement."""
+    """Compare Python with R on this machine; exit code 1 on any disagreement."""
     if (data is None) != (formula is None):
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     if out is not None:

@@ -337,7 +337,7 @@ class FitSession:
         if self.on_not_converged == "raise":
             raise NotConverged(
                 f"{message}. Give more warm-up and draws, or on_not_converged='warn' to release "
-                "all the same with that written into the charge"
+                "anyway, with that stated in the charge"
             )
         warnings.warn(message, stacklevel=2)
 

@@ -63,7 +63,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     unit : str, optional
         Column that says whose rows they are: the rows that share a value of it are one unit of
         privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
-        of a whole unit. If omitted each row is a unit, and who has k rows pays k times.
+        of a whole unit. If omitted each row is a unit, and a person with k rows has k times the
+        epsilon.
     accounting : {"gaussian", "range", "lipschitz"}
         What a local release costs, counted by the deviation of a record's log-likelihood over the
         posterior (an epsilon at `delta`), by its range, or by its size as in the papers

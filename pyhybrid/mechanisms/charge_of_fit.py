@@ -133,7 +133,7 @@ def check_delta_of(delta: float, n: int) -> None:
     if delta >= 1 / n:
         raise InvalidInput(
             f"delta must be below 1 / n = {1 / n:.1e}, n the number of records or units of "
-            f"privacy: found {delta:g}; a larger one allows a release to tell all about somebody"
+            f"privacy: found {delta:g}; a larger delta allows that a whole record is disclosed"
         )
 
 
@@ -146,7 +146,7 @@ def _counted(account: LocalAccount, accounting: str, *, dropped: bool) -> str:
 
 
 def _of_relation(relation: str, counted: str, unit: str | None) -> tuple[str, ...]:
-    """What counting a replaced record by those present takes for granted."""
+    """What counting a replaced record by those present assumes."""
     if relation != "replace" or counted == "lipschitz":
         return ()
     one = "record" if unit is None else "unit"
@@ -159,13 +159,13 @@ def _of_relation(relation: str, counted: str, unit: str | None) -> tuple[str, ..
 def _of_account(
     account: LocalAccount, asked: str, counted: str, *, dropped: bool
 ) -> tuple[str, ...]:
-    """What the chosen accounting takes for granted."""
+    """What the chosen accounting assumes."""
     if counted == "gaussian":
         return (
             "Many records: the posteriors with and without a record are close to normal, so that a "
             "released draw is Gaussian differentially private. This was checked record by record "
-            f"on {account.n_draws} posterior draws, to probabilities of about one in that number; "
-            "for the delta stated it is the limit's word. The upper end of mu is charged.",
+            f"on {account.n_draws} posterior draws, down to probabilities of about one in that "
+            "number; below, delta rests on the limit. The upper end of mu is charged.",
         )
     sentences = []
     if asked != counted:
@@ -272,9 +272,9 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
     if account.draws_recounted:
         sentences.append(
             "Weights were computed from the same records. By range and mu the charge includes how "
-            f"they change when a record leaves, recomputed on {account.draws_recounted} draws; the "
-            "draws themselves are taken to be those without the record, too. By the Lipschitz "
-            "bound, as in the papers, it does not."
+            f"they change when a record leaves, recomputed on {account.draws_recounted} draws, "
+            "which stand for those of a fit without the record, too. By the Lipschitz bound, as "
+            "in the papers, it does not."
         )
     elif not constant:
         sentences.append(
@@ -321,7 +321,7 @@ def public_sentences(unit: str | None) -> tuple[str, ...]:
     return (
         public,
         "A person with several rows: the unit of privacy is one row, and k rows of one person cost "
-        "k times the epsilon stated here; unit= (--unit) makes the person the unit.",
+        "k times the epsilon stated here.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a term of a formula may contain: the lists, and the reader that holds terms against them.
+"""What a term of a formula may contain: the lists, and the reader that checks terms by them.
 
 A name is a column, a call is one of the functions listed, an option is a constant that is written
 out. Attributes, subscripts, reductions and functions of one's own are none of these.

@@ -25,7 +25,7 @@ class PrivateAnswer(ABC):
     """An answer with noise and its charge; both may be published.
 
     A charge that was written by hand, or is below what the answer's own noise costs, is refused;
-    an answer whose value, noise or charge was changed after it was made can be told by its seal.
+    an answer whose value, noise or charge was changed after it was made is recognized by its seal.
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ def gaussian_limit(
     Notes
     -----
     With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
-    a charge, is the limit's word. Where `reliable` is False, charge `loss_ranges`.
+    a charge, rests on the limit. Where `reliable` is False, charge `loss_ranges`.
     """
     matrix = check_log_lik(log_lik)
     effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)

@@ -159,18 +159,22 @@ def _accounts(charge: PrivacyCharge) -> str:
     counted = "" if own is None else f" The epsilon above was counted {own[0]}."
     beside = f" Counted without a delta, epsilon is {' and '.join(shown)}." if shown else ""
     error = charge.mu_standard_error
-    known = "" if error is None else f" (the upper end; standard error {error:.1g})"
+    known = (
+        ""
+        if error is None
+        else f" (upper end of the estimate, whose standard error is {error:.1g})"
+    )
     drawn = "One released draw is" if charge.n_draws_released == 1 else "Each released draw is"
     limit = "" if charge.accounting == "gaussian" else " as far as the Gaussian limit holds"
     per_instance = (
-        "The guarantee is per instance: it speaks of the records that are in these data, and "
-        "says nothing of records that could have been."
+        "The guarantee is per instance: it covers the records that are in these data, not records "
+        "that could have been in them."
     )
     if charge.support is not None:
         alone = charge.epsilon_present
         of_present = "" if alone is None else f"; of those present alone epsilon is {alone:g}"
         per_instance = (
-            "The guarantee speaks of the records that are in these data and of all that could be "
+            "The guarantee covers the records that are in these data and all that could be "
             f"added to them from a declared support ({charge.support}): epsilon is the largest "
             f"over both, on a grid{of_present}."
         )

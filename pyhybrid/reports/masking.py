@@ -113,13 +113,13 @@ def _utility(found: ModelUtility) -> Section:
 
 
 _MATCHING = {
-    "named": ("records named correctly, share", "Expected share of records whose own row the "
-              "intruder names, matching on the keys. From 0 to 1; smaller is safer."),
-    "mean": ("match probability, mean", "Probability the intruder gives to the record he names, "
-             "right or wrong, averaged. From 0 to 1; smaller is safer."),
+    "named": ("records identified correctly, share", "Expected share of records that the "
+              "intruder identifies correctly by the keys. From 0 to 1; smaller is safer."),
+    "mean": ("match probability, mean", "The intruder's confidence in a match, right or wrong, "
+             "averaged. From 0 to 1; smaller is safer."),
     "unique": ("unique matches", "Records with exactly one match."),
     "true": ("true match rate", "Share of all records with one match only, which is their own."),
-    "false": ("false match rate", "Share of unique matches that are another's. Larger is safer."),
+    "false": ("false match rate", "Share of unique matches with another record. Larger is safer."),
     "none": ("records without a match", "Larger is safer."),
 }  # fmt: skip
 
@@ -134,8 +134,8 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
     assert after.correct_by_record is not None
     picture = picture_of(
         plot_match_risk(before.correct_by_record, after.correct_by_record),
-        alt="Histogram of the probability to be named, before and after.",
-        caption="Each record's probability of being named, averaged over the sets.",
+        alt="Histogram of the probability of being identified, before and after.",
+        caption="Each record's probability of being identified, averaged over the sets.",
     )
     caption = (
         f"An intruder who knows the keys of each of {after.n_targets:,} records; averages over "
@@ -165,7 +165,7 @@ def _tuning(tuned: TunedMask) -> Section:
     caption = (
         f"Target risk {tuned.target_risk:g}. Factor: variances are multiplied by it, separations "
         "divided by its square root; off: keys from the association model alone. Risk: share of "
-        "records named correctly. Loss: smaller is better."
+        "records identified correctly. Loss: smaller is better."
     )
     header = ["factor", "risk", "match probability", "loss", "meets the target"]
     picture = picture_of(

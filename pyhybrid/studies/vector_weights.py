@@ -4,7 +4,7 @@ Re-weighting does not always help. Its weights are min(1, k Delta / f_i), whatev
 with (0 stays 0): they fall with the size f_i of a record's log-likelihood. On the real visits of
 study D a third of the values are 0 and likely. Count weights had kept even those at 0.33;
 re-weighting takes them to 0.82, all larger values gain less, and the mean, which CW has too low
-already, falls further from the data. Efficiency, a measure of slack, rises all the same.
+already, falls further from the data. Efficiency, a measure of slack, rises nevertheless.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
         f"**epsilon = {of.epsilon:g} at delta = 1e-06** for 2 synthetic data sets",
         "the probability of any set of outcomes differs by a factor of at most exp(epsilon) and, "
         "beyond that, by at most delta = 1e-06",
-        "The guarantee is per instance: it speaks of the records that are in these data",
+        "The guarantee is per instance: it covers the records that are in these data",
         "local and asymptotic",
         f"epsilon is {of.epsilon_range:g} by the range",
         f"{of.epsilon_lipschitz:g} by the Lipschitz bound of the papers",
