@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 import typing
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
     Censored,
+    NoisyMarginals,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
@@ -274,7 +276,7 @@ def _nth(given: Sequence[str | None], place: int) -> str | None:
 
 def _of_formula(
     text: str | None, model: str | None, formula: str, options: dict[str, Any]
-) -> PseudoPosteriorMechanism | PerturbedHistogram:
+) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
     text = text or "lipschitz"
     if _named(text)[0] in MODEL_FREE:
         if model is not None:
@@ -305,12 +307,29 @@ def _calibrated(
     return Censored(calibration=made, relation=made.relation)
 
 
-def _model_free(text: str, formula: str, options: dict[str, Any]) -> PerturbedHistogram:
-    """A mechanism without a model; "auto" is what its own refusal of missing bounds explains."""
+def _model_free(
+    text: str, formula: str, options: dict[str, Any]
+) -> PerturbedHistogram | NoisyMarginals:
+    """A mechanism without chains; "auto" is what its own refusal of missing bounds explains."""
     name, own = _named(text)
     cls = MODEL_FREE[name]
     given = {k: v for k, v in {**options, **own}.items() if v is not None and v != "auto"}
-    return cls.for_formula(formula, **_values(f"--mechanism {name}", cls, given, {"column"}))
+    public = {"domain": _json_of(given.pop("domain"))} if "domain" in given else {}
+    taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
+    return cls.for_formula(formula, **public, **_values(f"--mechanism {name}", cls, given, taken))
+
+
+def _json_of(path: str) -> dict[str, Any]:
+    """Domains by column: levels in a list, or {"levels": ..., "bins": ..., "step": ...}."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"domain must be in a readable file: {path} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"domain: {path} must hold JSON: it does not") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"domain: {path} must hold an object, the domain of each column by name")
+    return found
 
 
 def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:

@@ -60,10 +60,11 @@ def synthesize(
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
-            help="unweighted, lipschitz, count, scalar, truncated, censored or "
-            "perturbed_histogram; with options as NAME:key=value,..., e.g. "
+            help="unweighted, lipschitz, count, scalar, truncated, censored, "
+            "perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g. "
             "count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5, "
-            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1; once, or once per formula"
+            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1, "
+            "noisy_marginals:epsilon=1,domain=FILE.json; once, or once per formula"
         ),
     ] = None,
     calibration: Annotated[

@@ -55,5 +55,8 @@ MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {
 }
 """Mechanisms by their name on the command line."""
 
-MODEL_FREE: Mapping[str, type[PerturbedHistogram]] = {"perturbed_histogram": PerturbedHistogram}
-"""Mechanisms that fit no model, by their name on the command line."""
+MODEL_FREE: Mapping[str, type[PerturbedHistogram] | type[NoisyMarginals]] = {
+    "perturbed_histogram": PerturbedHistogram,
+    "noisy_marginals": NoisyMarginals,
+}
+"""Mechanisms without chains, by their name on the command line."""

@@ -147,6 +147,33 @@ class NoisyMarginals:
                         f"{name!r} {why}{did_you_mean(name, before)}"
                     )
 
+    @classmethod
+    def for_formula(
+        cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
+    ) -> NoisyMarginals:
+        """The mechanism for ``"y ~ a + b"``, or ``"y + z ~ a"``: columns to synthesize, in their
+        order, given public ones. `domain` may hold more columns than are named."""
+        left, _, right = formula.partition("~")
+        own, given = (
+            tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
+        )
+        given = () if given == ("1",) else given
+        if not all((*own, *given)):
+            raise InvalidInput(
+                f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
+                f"'y + z ~ 1': found {formula!r}"
+            )
+        known = {} if domain is None else dict(domain)
+        for name in own:
+            if name not in known:
+                raise InvalidInput(
+                    f"domain must hold every column to synthesize: {name!r} is not in it"
+                    f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
+                    "part of the guarantee"
+                )
+        kept = {name: known[name] for name in (*own, *given) if name in known}
+        return cls(domain=kept, given=given, **options)
+
     @property
     def name(self) -> str:
         """Name of the mechanism."""

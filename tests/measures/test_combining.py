@@ -17,10 +17,16 @@ from pyhybrid.measures.arrays.combining import (
     combine_fully_synthetic,
     combine_multiple_imputation,
     combine_nested,
+    combine_noise_aware,
     combine_partially_synthetic,
 )
 
-FLAT = [combine_partially_synthetic, combine_fully_synthetic, combine_multiple_imputation]
+FLAT = [
+    combine_partially_synthetic,
+    combine_fully_synthetic,
+    combine_noise_aware,
+    combine_multiple_imputation,
+]
 RULES = [*FLAT, combine_nested]
 Rule = Callable[..., Combined]
 
@@ -52,6 +58,19 @@ def test_fully_synthetic() -> None:
     result = combine_fully_synthetic(Q, V)
     check(result, estimate=2, between=1, within=0.6, variance=11 / 15, df=0.605)
     assert not result.adjusted
+
+
+def test_noise_aware() -> None:
+    # As fully synthetic where b = 1 is at least 2 v: v = .3, T = 4/3 - .3, nu = 2 (1 - .225)^2.
+    result = combine_noise_aware(Q, [0.25, 0.35, 0.3])
+    check(result, estimate=2, between=1, within=0.3, variance=4 / 3 - 0.3, df=2 * 0.775**2)
+    assert not result.adjusted
+    # v = .6 > b / 2: as if b were 1.2, T = 4/3 * .6 and nu = 2 (1 - .6 / 1.6)^2.
+    result = combine_noise_aware(Q, V)
+    check(result, between=1, within=0.6, variance=0.8, df=2 * 0.625**2)
+    assert result.adjusted
+    # No variance at all: a point.
+    check(combine_noise_aware([1.0, 1.0], [0.0, 0.0]), variance=0, df=1)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import noisy_marginals
 from pyhybrid.reports.release import public_report, release_report
@@ -305,3 +306,54 @@ def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> 
     naive = np.mean([covered(seed, noise_aware=False) for seed in range(40)])
     assert aware > 0.95 - 5 * error
     assert naive < 0.95 - 5 * error
+
+
+# --- Command line -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(table: pd.DataFrame, tmp_path: Path) -> Path:
+    table.to_csv(tmp_path / "data.csv", index=False)
+    plain = {k: ph.ColumnDomain.from_dict(v).as_dict() for k, v in DOMAIN.items()}
+    (tmp_path / "domain.json").write_text(json.dumps(plain))
+    return tmp_path
+
+
+def synthesize(folder: Path, formula: str, text: str, *options: str) -> int:
+    words = ["synthesize", f"{folder}/data.csv", "--formula", formula, "--mechanism", text]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["pyhybrid", *words, "--out", f"{folder}/out", *options])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    return int(stopped.value.code or 0)
+
+
+def test_on_the_command_line(files: Path) -> None:
+    text = f"noisy_marginals:epsilon=2,noise_aware=false,domain={files}/domain.json"
+    more = ("--n-synthetic", "2", "--relation", "remove")
+    assert synthesize(files, "visits + region ~ age + sex", text, *more) == 0
+    release = ph.Release.load(files / "out")
+    assert release.synthesized == ("visits", "region")
+    assert (release.charge.epsilon, release.charge.relation) == (2.0, "remove")
+    assert release.settings["predictors"]["region"] == ["age", "sex", "visits"]
+    assert not release.settings["noise_aware"]
+    assert "income" not in release.settings["domain"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "text", "words"),
+    [
+        ("visits ~ age", "noisy_marginals:epsilon=1", "part of the guarantee"),
+        ("visits ~ age", "noisy_marginals:epsilon=1,domain=none.json", "in a readable file"),
+        ("visits ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/data.csv", "must hold JSON"),
+        ("visit ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "did you mean"),
+        ("visits ~", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "of columns alone"),
+        ("visits ~ age", "noisy_marginals:bins=3,domain=FOLDER/domain.json", "takes no --bins"),
+    ],
+)
+def test_refusals_on_the_command_line(
+    files: Path, capsys: pytest.CaptureFixture[str], formula: str, text: str, words: str
+) -> None:
+    assert synthesize(files, formula, text.replace("FOLDER", str(files))) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (files / "out").exists()
