@@ -19,23 +19,18 @@ import pandas as pd
 from pyhybrid.checks import check_choice, check_count, check_flag, check_positive, did_you_mean
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain, predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
+from pyhybrid.mechanisms.marginals.record import record_of_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, noisy_tables
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.randomness import Streams, streams
-from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.origin import Origin
-from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 
 __all__ = ["NoisyMarginals"]
@@ -287,7 +282,19 @@ class NoisyMarginals:
             tables.append(self._table(df, cells, random, f"within/{place + 1}"))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
-        return self._release(df, tables, noisy, random)
+        record = record_of_tables(
+            df,
+            noisy,
+            mechanism=self.name,
+            settings=self.describe(),
+            synthesized=self.synthesizes,
+            given=tuple(self.given),
+            n_synthetic=m,
+            epsilon=self.epsilon,
+            unit=self.unit,
+            random=random,
+        )
+        return Release.of(record, tables, origin=Origin(data=df))
 
     def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, NoisyTables]:
         """The noisy tables, and their model."""
@@ -352,58 +359,6 @@ class NoisyMarginals:
             for column, places in cells.items()
         }
         return joined(df, pd.DataFrame(columns, index=df.index))
-
-    def _release(
-        self, df: pd.DataFrame, tables: list[pd.DataFrame], noisy: NoisyTables, random: Streams
-    ) -> Release:
-        own = self.synthesizes
-        charge = PrivacyCharge.strict(
-            mechanism=self.name,
-            epsilon=self.epsilon,
-            relation=self.relation,
-            n_synthetic=len(tables),
-            unit=self.unit,
-            assumes=(
-                "The domains of all columns, their order and their predictors were fixed without "
-                "looking at the confidential columns.",
-                "The number of records is public, and so are the types of the columns and how they "
-                "mark missing values: the same for every possible record.",
-            ),
-            not_covered=(
-                unsynthesized_sentence(own),
-                *public_sentences(self.unit),
-                "Choices made by looking at the confidential data: domains, predictors, epsilon, "
-                "and which of several releases was kept.",
-                "Other releases from the same data: their epsilons add up.",
-                "Whether anything was released is itself an answer: values outside of their domain "
-                "are refused.",
-            ),
-        )
-        record = ReleaseRecord(
-            charge=charge,
-            diagnostics=None,
-            settings=self.describe(),
-            synthesized=own,
-            predictors=tuple(self.given),
-            provenance=NoiseProvenance(
-                library="OpenDP",
-                version=opendp_version(),
-                noise=f"discrete Laplace of scale {noisy.scale:g} on each count of {self.n_tables} "
-                f"tables, {noisy.value.size} counts in all",
-                counts="tables",
-            ),
-            seeded=False,
-            exposed=exposed_columns(df, own),
-            confidential=Confidential(
-                labels=df.index,
-                alpha=np.empty(0),
-                lipschitz=np.empty(0),
-                lipschitz_bound=charge.bound,
-                entropy=random.entropy,
-                data=data_mark(df),
-            ),
-        )
-        return Release.of(record, tables, origin=Origin(data=df))
 
 
 def _domain(name: Any, fields: Any) -> ColumnDomain:

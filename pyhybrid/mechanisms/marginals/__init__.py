@@ -5,5 +5,6 @@ domain       public levels, bins and missing values of a column
 predictors   how records are shared out over the cells of predictors
 log_linear   one column's noise-aware model: its posterior given noisy tables
 chain        all columns, one after the other
+record       charge and record of a release
 ============ ======================================================================
 """
