@@ -13,6 +13,10 @@ rough_fit <- function(program, y, X, weights, offset, own) {
     beta = rough_beta(y, weights),
     beta_regression = logit_fit(y, X, weights, offset),
     normal_regression = normal_fit(y - offset, X, weights, own$min_sd),
+    truncated_normal = normal_fit(y - offset, X, weights, own$min_sd)[-3],
+    gamma_regression = c(
+      log_linear_fit(y, X, weights, offset), list(center_shape = 0, spread_shape = 1)
+    ),
     normal_mixture = mixture_fit(y - offset, X, weights, own$min_sd, own$n_components)
   )
 }

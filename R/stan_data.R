@@ -16,9 +16,10 @@
 #'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
 #'   numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
-#'   `"normal_regression"` and `"normal_mixture"` continuous ones.
+#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"truncated_normal"` those within
+#'   bounds, `"gamma_regression"` positive ones.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
-#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"published"` for the others. Not
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and `"published"` for the others. Not
 #'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
@@ -45,7 +46,7 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
                       min_sd = 0, n_components = 5) {
   check_choice(program, "program", names(options_of_programs))
   check_options(program, names(match.call()))
-  if (is.null(prior)) prior <- if (program == "bernoulli") "normal" else "published"
+  if (is.null(prior)) prior <- if (program %in% normal_by_default) "normal" else "published"
   check_choice(prior, "prior", c("published", "normal"))
   scales <- c(
     check_positive(prior_scale_intercept, "prior_scale_intercept"),
@@ -69,6 +70,18 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   } else if (startsWith(program, "normal")) {
     y <- transformed_outcome(design$y, transform, unit)
     if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
+  } else if (program == "truncated_normal") {
+    ends <- ends_of(design$y, if (missing(lower)) -Inf else lower, if (is.null(upper)) Inf else upper)
+    y <- transformed_outcome(design$y, transform, unit)
+    if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
+    if (transform == "log" && ends[1] <= 0) ends[1] <- -Inf
+    finite <- is.finite(ends)
+    ends[finite] <- transformed_outcome(ends[finite], transform, unit)
+  } else if (program == "gamma_regression") {
+    first_wrong(design$y <= 0, "be above 0")
+    ends <- ends_of(design$y, lower, if (is.null(upper)) Inf else upper) / check_positive(unit, "unit")
+    if (ends[1] <= 0) ends[1] <- -Inf
+    y <- design$y / unit
   } else if (startsWith(program, "beta")) {
     y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
   } else if (program == "bernoulli") {
@@ -90,6 +103,8 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     ),
     beta = beta_sums(y, weights),
     normal_regression = c(linear, priors, list(min_sd = min_sd)),
+    truncated_normal = c(linear, priors, interval_of(ends), list(min_sd = min_sd)),
+    gamma_regression = c(linear, priors, interval_of(ends)),
     normal_mixture = {
       if (check_count(n_components, "n_components") > n) {
         invalid_input("n_components must be at most the number of records, ", n)
@@ -102,6 +117,8 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
 }
 
 programs_of_levels <- c("categorical", "ordinal")
+
+normal_by_default <- c("bernoulli", "gamma_regression")
 
 # What each program takes beside formula, data and weights.
 options_of_programs <- local({
@@ -116,6 +133,8 @@ options_of_programs <- local({
     beta = c("lower", "upper", "edge"),
     beta_regression = c(prior, "lower", "upper", "edge"),
     normal_regression = c(prior, normal),
+    truncated_normal = c(prior, normal, "lower", "upper"),
+    gamma_regression = c(prior, "lower", "upper", "unit"),
     normal_mixture = c(normal, "n_components")
   )
 })
@@ -140,6 +159,22 @@ count_outcome <- function(y, lower, upper) {
   first_wrong(y < 0 | y != floor(y), "be a count >= 0")
   first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
   y
+}
+
+# Lower and upper end, which the outcomes must be within.
+ends_of <- function(y, lower, upper) {
+  if (!(upper > lower)) invalid_input("upper must be above lower")
+  first_wrong(y < lower | y > upper, paste0("be in [", short(lower), ", ", short(upper), "]"))
+  c(lower, upper)
+}
+
+# The ends as the programs take them; 0 where there is none.
+interval_of <- function(ends) {
+  has <- is.finite(ends)
+  list(
+    has_lower = as.integer(has[1]), lower_end = if (has[1]) ends[1] else 0,
+    has_upper = as.integer(has[2]), upper_end = if (has[2]) ends[2] else 0
+  )
 }
 
 # Scaled to the unit interval, at least `edge` from its ends.

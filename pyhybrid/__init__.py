@@ -36,6 +36,7 @@ _HOME = {
     "EngineUnavailable": "errors",
     "EpsilonAudit": "privacy.epsilon_audit",
     "Estimates": "measures.arrays.estimates",
+    "Gamma": "models",
     "GaussianLimit": "privacy.gaussian_limit",
     "GaussianMask": "masking",
     "GaussianMu": "privacy.gaussian_mu",

@@ -45,6 +45,10 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
     ),
     "normal": ("y ~ age + region", lambda rng, eta: rng.normal(eta, 0.7)),
     "lognormal": ("y ~ age + region", lambda rng, eta: np.exp(rng.normal(eta, 0.7))),
+    "gamma": (
+        "y ~ age + region",
+        lambda rng, eta: np.minimum(rng.gamma(2, np.exp(eta) / 2), 8.0) + 1e-3,
+    ),
     "mixture": ("y ~ age + region", _two_components),
     "bernoulli": (
         "y ~ age + region",

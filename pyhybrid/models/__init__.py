@@ -10,6 +10,7 @@ from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.categorical import Categorical
 from pyhybrid.models.default import DefaultModel, default_name
+from pyhybrid.models.gamma import Gamma
 from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.normal_mixture import MixtureRegression
@@ -28,6 +29,7 @@ __all__ = [
     "BoundModel",
     "Categorical",
     "DefaultModel",
+    "Gamma",
     "LogNormal",
     "MixtureRegression",
     "Model",
@@ -52,5 +54,6 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "categorical": Categorical,
     "ordinal": Ordinal,
     "lognormal": LogNormal,
+    "gamma": Gamma,
 }
 """Models by their name on the command line; each takes a formula."""

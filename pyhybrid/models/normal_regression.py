@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.bounded import BoundedModel
 from pyhybrid.models.coefficients import LinearModel, quadratic
+from pyhybrid.models.design import Design
 from pyhybrid.models.grid import NormalForm
 from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.transformed import TransformedModel
+from pyhybrid.models.transforms import TRANSFORMS
+from pyhybrid.models.truncation import normal_log_mass, normal_within
 
 __all__ = ["NormalRegression"]
 
@@ -21,7 +28,7 @@ _ROUNDS = 3  # of least squares and sigma
 
 
 @dataclass(frozen=True)
-class NormalRegression(LinearModel, TransformedModel):
+class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     r"""A continuous outcome, transformed, with mean :math:`o_i + x_i'\beta` and deviation sigma.
 
     Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
@@ -35,8 +42,9 @@ class NormalRegression(LinearModel, TransformedModel):
     formula : str
         Wilkinson formula, e.g. ``"income ~ age + education"``.
 
-    Other parameters as in `pyhybrid.models.transformed.TransformedModel` and, for the prior on
-    beta, `pyhybrid.models.coefficients.LinearModel`.
+    Other parameters as in `pyhybrid.models.transformed.TransformedModel`, for bounds
+    `pyhybrid.models.bounded.BoundedModel` (their program is stan/truncated_normal.stan) and, for
+    the prior on beta, `pyhybrid.models.coefficients.LinearModel`.
 
     References
     ----------
@@ -46,14 +54,20 @@ class NormalRegression(LinearModel, TransformedModel):
     program_name: ClassVar[str] = "normal_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if TRANSFORMS[self.transform].positive and self.ends[1] <= 0:
+            raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
+
     def log_lik(
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
         """log of the density of t(y), shape (S, b), in nats."""
         sigma = parameters["sigma"].reshape(-1, 1)
         beta = parameters["beta"].reshape(sigma.size, -1)
-        z = (y - offset - beta @ X.T) / sigma
-        return np.asarray(-np.log(sigma) - _HALF_LOG_2PI - z**2 / 2)
+        mean = offset + beta @ X.T
+        f = -np.log(sigma) - _HALF_LOG_2PI - ((y - mean) / sigma) ** 2 / 2
+        return np.asarray(f - normal_log_mass(mean, sigma, self.model_ends) if self.bounded else f)
 
     def draw_outcome(
         self,
@@ -63,6 +77,9 @@ class NormalRegression(LinearModel, TransformedModel):
         offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate of t(y), shape (n,)."""
+        if self.bounded:
+            mean, sd = X @ parameters["beta"] + offset, float(parameters["sigma"])
+            return normal_within(mean, sd, self.model_ends, rng)
         noise = rng.standard_normal(X.shape[0])
         return np.asarray(X @ parameters["beta"] + offset + parameters["sigma"] * noise)
 
@@ -93,5 +110,31 @@ class NormalRegression(LinearModel, TransformedModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The floor of the deviation, beside the rest."""
-        return {**data, "min_sd": float(self.min_sd)}
+        """The floor of the deviation and the ends, beside the rest."""
+        data = {**data, "min_sd": float(self.min_sd)}
+        if not self.bounded:
+            return data
+        del data["near"]
+        return {**data, **self.interval()}
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """As for any transformed outcome, and within the bounds."""
+        super().check_outcome(design, index)
+        self.check_ends(design, index)
+
+    @property
+    def stan_program(self) -> str:
+        """Without bounds the one that reads sums over the records."""
+        return "truncated_normal" if self.bounded else self.program_name
+
+    @property
+    def model_ends(self) -> tuple[float, float]:
+        """The ends on the transformed scale; one that t does not take is none."""
+        kind, (low, high) = TRANSFORMS[self.transform], self.ends
+        lowest = -math.inf if kind.positive and low <= 0 else None
+        ends = kind.forward(np.array([low if lowest is None else high, high]) / self.unit)
+        return float(ends[0]) if lowest is None else lowest, float(ends[1])
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Transformed back, on the grid within the ends."""
+        return self.within_ends(super().from_support(values, decimals), decimals)

@@ -26,6 +26,7 @@ from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
+from pyhybrid.models.rough_fit import POWER_OF_DISPERSION
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -39,17 +40,6 @@ Offset = FloatArray | float
 Positions = npt.NDArray[np.intp]
 """Places of records in a table."""
 _BLOCK_ELEMENTS = 2_000_000
-# How hints change where starting points are spread: standard deviations grow, an information falls
-# by the square.
-_POWER_OF_DISPERSION = {
-    "factor": 1,
-    "spread_rphi": 1,
-    "spread_lambda": 1,
-    "spread_sigma": 1,
-    "spread_beta": 1,
-    "information_root": -1,
-    "score": -2,
-}
 
 
 @dataclass(frozen=True)
@@ -84,6 +74,11 @@ class RegressionModel(ABC):
     def any_rank(self) -> bool:
         """True if the design's columns may be combinations of each other."""
         return False
+
+    @property
+    def stan_program(self) -> str:
+        """Name of the program that is sampled."""
+        return self.program_name
 
     @property
     def monitored_parameters(self) -> tuple[str, ...]:
@@ -190,7 +185,7 @@ class BoundRegression:
     @property
     def program(self) -> StanProgram:
         """The Stan program that is sampled."""
-        return load_program(self.model.program_name)
+        return load_program(self.model.stan_program)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
@@ -288,8 +283,8 @@ class BoundRegression:
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         offset = self.design.offset[rows.first]
         hints = self._hints(y, X, rows.frequency * weights, offset)
-        for name in hints.keys() & _POWER_OF_DISPERSION.keys():
-            hints[name] = dispersion ** _POWER_OF_DISPERSION[name] * hints[name]
+        for name in hints.keys() & POWER_OF_DISPERSION.keys():
+            hints[name] = dispersion ** POWER_OF_DISPERSION[name] * hints[name]
         data = {
             **hints,
             **self.model.prior_data(self.design.columns),

@@ -20,6 +20,7 @@ from pyhybrid.checks import FloatArray
 __all__ = [
     "LOGIT",
     "LOG_LINEAR",
+    "POWER_OF_DISPERSION",
     "Family",
     "RoughFit",
     "ScoredFit",
@@ -32,6 +33,18 @@ __all__ = [
 _RIDGE = 0.1
 _SCORING_STEPS = 25
 _ENOUGH = 1e-4  # of a posterior standard deviation, or of the log size
+# How hints change where starting points are spread: standard deviations grow, an information falls
+# by the square.
+POWER_OF_DISPERSION = {
+    "factor": 1,
+    "spread_rphi": 1,
+    "spread_lambda": 1,
+    "spread_sigma": 1,
+    "spread_shape": 1,
+    "spread_beta": 1,
+    "information_root": -1,
+    "score": -2,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

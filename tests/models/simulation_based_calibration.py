@@ -292,6 +292,29 @@ MODELS["lognormal"] = replace(
     outcome=lambda rng, t: np.exp(rng.normal(DESIGN @ t["beta"], t["sigma"])),
     noise=(0.001, 40.0),
 )
+MODELS["gamma"] = Calibrated(
+    model=ph.Gamma("y ~ x", upper=30.0, **_NORMAL),  # type: ignore[arg-type]
+    prior=lambda rng, size: {
+        "beta": _normal_coefficients(rng, size),
+        "shape": rng.exponential(size=size),
+    },
+    inside=lambda d: _within(_eta(d), -4, 4) & _within(d["shape"], 0.3, 8),
+    outcome=lambda rng, t: _truncated_gamma(rng, t, 30.0),
+    usable=lambda y: bool(np.ptp(y) > 0 and y.min() > 1e-100),
+    ranked={**_BETA, "shape": lambda d: d["shape"]},
+    noise=(0.001, 29.0),
+)
+
+
+def _truncated_gamma(rng: np.random.Generator, t: Values, upper: float) -> FloatArray:
+    """By rejection, which the model's own replicates do not use."""
+    y = np.full(N, np.inf)
+    while (y > upper).any():
+        drawn = rng.gamma(t["shape"], np.exp(DESIGN @ t["beta"]) / t["shape"])
+        y = np.where(y > upper, drawn, y)
+    return y
+
+
 _OF_ZERO = MODELS["bernoulli"]
 
 

@@ -19,7 +19,8 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.errors import InvalidInput
 
 HINTS = frozenset({
-    "information_root", "score", "center_rphi", "spread_rphi", "center_lambda", "spread_lambda",
+    "information_root", "score", "center_rphi", "spread_rphi", "center_shape",
+    "spread_shape", "center_lambda", "spread_lambda",
     "center_beta", "spread_beta", "column_basis", "level_basis", "near",
     "center_sigma", "spread_sigma", "center", "factor", "information", "center_ratio",
     "spread_ratio", "middle",
@@ -63,6 +64,19 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     "LogNormal": (
         ph.LogNormal, "normal_regression", f"share ~ {TERMS}",
         {"transform": "log", "unit": 0.5, "prior": "normal"},
+    ),
+    "log normal within bounds": (
+        ph.LogNormal, "truncated_normal", f"share ~ {TERMS}",
+        {"transform": "log", "lower": 0.0, "upper": 1.5, "prior": "normal"},
+    ),
+    "normal within bounds": (
+        ph.NormalRegression, "truncated_normal", "income ~ x",
+        {"lower": -300.0, "upper": 400.0, "unit": 20.0, "min_sd": 0.1},
+    ),
+    "gamma": (ph.Gamma, "gamma_regression", f"share ~ {TERMS}", {"unit": 0.5}),
+    "gamma within bounds": (
+        ph.Gamma, "gamma_regression", "share ~ x",
+        {"lower": 0.001, "upper": 2.0, "prior": "published"},
     ),
     "signed log": (
         ph.NormalRegression, "normal_regression", "income ~ x", {"transform": "signed_log"},
