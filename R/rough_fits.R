@@ -9,6 +9,9 @@ rough_fit <- function(program, y, X, weights, offset, own) {
     ),
     bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
+    beta_binomial = logit_fit(
+      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset
+    ),
     ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
     beta_regression = logit_fit(y, X, weights, offset),

@@ -14,7 +14,7 @@
 #' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` and
 #'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
-#'   numbers >= 0,
+#'   numbers >= 0, `"beta_binomial"` whole numbers from `lower` to `upper`,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
 #'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"truncated_normal"` those within
 #'   bounds, `"gamma_regression"` positive ones.
@@ -82,6 +82,9 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     ends <- ends_of(design$y, lower, if (is.null(upper)) Inf else upper) / check_positive(unit, "unit")
     if (ends[1] <= 0) ends[1] <- -Inf
     y <- design$y / unit
+  } else if (program == "beta_binomial") {
+    if (is.null(upper)) invalid_input("upper must be given for program 'beta_binomial'")
+    y <- count_outcome(design$y, lower, upper)
   } else if (startsWith(program, "beta")) {
     y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
   } else if (program == "bernoulli") {
@@ -97,6 +100,7 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
   )
   own <- switch(program,
+    beta_binomial = c(linear, priors, list(least = lower, n_trials = upper - lower)),
     categorical = ,
     ordinal = c(
       linear[c("K", "X")], priors["prior_scale"], list(n_levels = length(attr(design$y, "levels")))
@@ -128,6 +132,7 @@ options_of_programs <- local({
     negative_binomial = c(prior, "lower", "upper"),
     poisson = c(prior, "lower", "upper"),
     bernoulli = prior,
+    beta_binomial = c(prior, "lower", "upper"),
     categorical = c("prior_scale", "prior_scale_intercept", "levels"),
     ordinal = c("prior_scale", "prior_scale_intercept", "levels"),
     beta = c("lower", "upper", "edge"),

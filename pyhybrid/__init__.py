@@ -21,6 +21,7 @@ _HOME = {
     "Bernoulli": "models",
     "Categorical": "models",
     "Beta": "models",
+    "BetaBinomial": "models",
     "BetaRegression": "models",
     "BudgetExceeded": "errors",
     "Calibration": "mechanisms.calibration",

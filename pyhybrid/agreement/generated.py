@@ -54,6 +54,10 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         "y ~ age + region",
         lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
     ),
+    "beta_binomial": (
+        "y ~ age + region",
+        lambda rng, eta: 1 + rng.binomial(6, rng.beta(3 * expit(eta), 3 * expit(-eta))),
+    ),
     "categorical": ("y ~ age + region", _texts),
     "ordinal": (
         "y ~ age + region",
@@ -61,7 +65,10 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
     ),
 }
 
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {"mixture": {"n_components": 2}}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "mixture": {"n_components": 2},
+    "beta_binomial": {"lower": 1, "upper": 7},
+}
 
 GENERATED = tuple(_KINDS)
 """Models that can be compared without a table of the user's."""

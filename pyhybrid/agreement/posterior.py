@@ -88,10 +88,11 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
 
 
 def _tolerance(draws: Draws, bound: BoundModel) -> float:
-    """Stan takes differences of lgamma(y + phi): a large phi leaves their rounding error."""
-    if "phi" not in draws.variables:
+    """Stan takes differences of lgamma(y + phi): a large phi or lambda leaves their rounding."""
+    sizes = [draws.variables[name].max() for name in ("phi", "lambda") if name in draws.variables]
+    if not sizes:
         return ARITHMETIC
-    largest = float(draws.variables["phi"].max() + np.abs(bound.outcome).max())
+    largest = float(max(sizes) + np.abs(bound.outcome).max())
     rounding = 4 * np.finfo(float).eps * float(gammaln(max(largest, 2.0)))
     return max(ARITHMETIC, rounding)
 

@@ -21,6 +21,7 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models import (
     Bernoulli,
     Beta,
+    BetaBinomial,
     BetaRegression,
     Categorical,
     MixtureRegression,
@@ -73,6 +74,7 @@ def program_audits() -> list[AuditFinding]:
         (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
         (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
         (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
+        (BetaBinomial("y ~ x", upper=50), _COUNTS, _OTHER["counts"]),
         (Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta, beta_regression, normal, mixture, bernoulli, "
+    "negative_binomial, poisson, beta, beta_regression, beta_binomial, normal, mixture, bernoulli, "
     "categorical, ordinal or stan; with options as NAME:key=value,..., e.g. "
     "beta:lower=0,upper=100, bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
     "stan:program=own.stan,predict=y_rep"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.beta import Beta
+from pyhybrid.models.beta_binomial import BetaBinomial
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.categorical import Categorical
 from pyhybrid.models.default import DefaultModel, default_name
@@ -25,6 +26,7 @@ __all__ = [
     "MODELS",
     "Bernoulli",
     "Beta",
+    "BetaBinomial",
     "BetaRegression",
     "BoundModel",
     "Categorical",
@@ -48,6 +50,7 @@ MODELS: Mapping[str, Callable[[str], Model]] = {
     "poisson": Poisson,
     "beta": Beta,
     "beta_regression": BetaRegression,
+    "beta_binomial": BetaBinomial,
     "normal": NormalRegression,
     "mixture": MixtureRegression,
     "bernoulli": Bernoulli,

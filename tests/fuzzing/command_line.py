@@ -78,6 +78,8 @@ _MODEL = [
     "bernoulli",
     "bernoulli:levels=0+1",
     "bernoulli:levels=0",
+    "beta_binomial",
+    "beta_binomial:upper=300",
     "categorical",
     "categorical:levels=0+1+2",
     "ordinal",

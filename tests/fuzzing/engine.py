@@ -117,6 +117,6 @@ def _variables(
         return {**own, "phi": positive()}
     if program == "normal_regression":
         return {**own, "sigma": float(data["min_sd"]) + positive()}
-    if program == "beta_regression":
+    if program in ("beta_regression", "beta_binomial"):
         return {**own, "lambda": 0.1 + positive()}
     return own

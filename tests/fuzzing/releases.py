@@ -33,6 +33,7 @@ _models = {
     "negative_binomial": {},
     "poisson": {},
     "bernoulli": {"levels": st.sampled_from([None, (0, 1), ("a", "b"), (1,), "ab", 3])},
+    "beta_binomial": {"lower": _mostly(0, 1), "upper": _mostly(1, 300)},
     "categorical": {"levels": st.sampled_from([None, (0, 1), ("a", "b", "c"), (1,), "ab", 3])},
     "ordinal": {"levels": st.sampled_from([None, (0, 1), ("a", "b", "c"), (1,), "ab", 3])},
     "beta": {"lower": _mostly(0, -1e6), "upper": _mostly(1, 1e9), "edge": _mostly(1e-10, 1e-3)},

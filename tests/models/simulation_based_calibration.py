@@ -223,6 +223,27 @@ MODELS: dict[str, Calibrated] = {
         ranked=_BETA,
         noise=(0.0, 1.0),
     ),
+    "beta_binomial": Calibrated(
+        model=ph.BetaBinomial("y ~ x", lower=1, upper=8),
+        prior=lambda rng, size: {
+            "beta": _coefficients(rng, size, 6),
+            "lambda": _pareto(rng, size),
+        },
+        inside=lambda d: _within(_eta(d), -2, 2) & _within(d["lambda"], 1, 50),
+        outcome=lambda rng, t: (
+            1.0
+            + rng.binomial(
+                7,
+                rng.beta(
+                    t["lambda"] * special.expit(DESIGN @ t["beta"]),
+                    t["lambda"] * special.expit(-DESIGN @ t["beta"]),
+                ),
+            )
+        ),
+        usable=_varies,
+        ranked={**_BETA, "lambda": lambda d: d["lambda"]},
+        noise=(1.0, 8.0),
+    ),
     "categorical": Calibrated(
         model=ph.Categorical("y ~ x", levels=(0, 1, 2), prior_scale_intercept=1.5, prior_scale=0.8),
         prior=lambda rng, size: {"beta": _level_contrasts(rng, size)},

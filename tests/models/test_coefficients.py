@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ MODELS: dict[str, Any] = {
     "beta_regression": ph.BetaRegression,
     "normal_regression": ph.NormalRegression,
     "bernoulli": ph.Bernoulli,
+    "beta_binomial": partial(ph.BetaBinomial, upper=7),
 }
 ETA = {
     "negative_binomial": 6, "poisson": 6, "beta_regression": 6, "normal_regression": 1,
-    "bernoulli": 6,
+    "bernoulli": 6, "beta_binomial": 6,
 }  # fmt: skip
 
 
@@ -41,6 +43,7 @@ def _table(model: str, n: int = 40) -> pd.DataFrame:
         "beta_regression": lambda: rng.beta(4 * special.expit(eta), 4 * special.expit(-eta)),
         "normal_regression": lambda: rng.normal(eta, 0.8),
         "bernoulli": lambda: rng.random(n) < special.expit(eta),
+        "beta_binomial": lambda: rng.binomial(7, special.expit(eta)),
     }
     return pd.DataFrame({"y": outcomes[model](), "year": year, "income": income})
 
@@ -91,6 +94,11 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     elif model == "normal_regression":
         sd = float(values["sigma"])
         total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
+    elif model == "beta_binomial":
+        size = float(values["lambda"])
+        mu = special.expit(mu_eta)
+        total = stats.betabinom.logpmf(y, 7, size * mu, size * (1 - mu)) @ _alpha(bound)
+        total += stats.pareto.logpdf(size, 1.5, scale=0.1)
     elif model == "bernoulli":
         total = stats.bernoulli.logpmf(y, special.expit(mu_eta)) @ _alpha(bound)
     elif model == "negative_binomial":

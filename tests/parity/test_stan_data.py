@@ -39,6 +39,9 @@ CASES: dict[str, tuple[Any, str, str, Mapping[str, Any]]] = {
     "bernoulli, published prior": (
         ph.Bernoulli, "bernoulli", "member ~ x", {"prior": "published"},
     ),
+    "beta_binomial": (
+        ph.BetaBinomial, "beta_binomial", f"count ~ {TERMS}", {"lower": 0, "upper": 60, **NORMAL},
+    ),
     "categorical": (ph.Categorical, "categorical", "way ~ x * g", {}),
     "categorical, declared": (
         ph.Categorical, "categorical", "way ~ 0 + g",

@@ -32,11 +32,13 @@ test_that("every program gets the data that its block declares", {
   y <- c(3, 1, 2, 5, 7, 4)
   data <- data.frame(y = y, share = y / 10, x = c(1, 2, 3, 5, 4, 9))
   for (program in names(options_of_programs)) {
-    outcome <- if (startsWith(program, "beta")) "share" else "y"
+    outcome <- if (program %in% c("beta", "beta_regression")) "share" else "y"
     if (program == "bernoulli") outcome <- "I(y > 3)"
     terms <- if (program == "beta") "1" else "x + offset(x / 7)"
     if (program %in% programs_of_levels) terms <- "x"
-    options <- if (program == "normal_mixture") list(n_components = 2) else list()
+    options <- switch(program,
+      normal_mixture = list(n_components = 2), beta_binomial = list(upper = 9), list()
+    )
     formula <- paste(outcome, "~", terms)
     for (weights in list(rep(1, 6), rep(0, 6))) {
       given <- c(list(formula, data, weights, program = program), options)
