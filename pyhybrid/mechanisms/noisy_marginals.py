@@ -24,6 +24,7 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain, predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
 from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
 from pyhybrid.mechanisms.marginals.record import record_of_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
@@ -300,6 +301,7 @@ class NoisyMarginals:
         """The noisy tables, and their model."""
         self._check_columns(df)
         public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
+        self._check_sizes(public)
         noisy = self._noisy(self._cross_tables(df, public))
         found = iter(noisy.tables())
         chain = fit_chain(
@@ -312,6 +314,19 @@ class NoisyMarginals:
             random=random,
         )
         return chain, noisy
+
+    def _check_sizes(self, public: Mapping[str, Predictor]) -> None:
+        """Refuse models that are too large, before anything confidential is looked at."""
+        sizes = {name: own.n_cells for name, own in self.domain.items()}
+        sizes |= {name: own.cells.shape[1] for name, own in public.items()}
+        for column, reads in self.order.items():
+            effects = sizes[column] * (1 + sum(sizes[name] for name in reads))
+            if effects > MOST_EFFECTS:
+                raise InvalidInput(
+                    f"cells of {column!r} times those of its predictors must be at most "
+                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
+                    "predictors=, which also means less noise"
+                )
 
     def _cross_tables(
         self, df: pd.DataFrame, public: Mapping[str, Predictor]

@@ -237,6 +237,15 @@ def test_bad_data_are_refused_without_a_value(table: pd.DataFrame, change: Any, 
     assert "east" not in str(found.value)
 
 
+def test_a_model_that_is_too_large_is_refused_before_the_data_are_read(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {**DOMAIN, "region": [f"r{place}" for place in range(600)]}
+    monkeypatch.setattr(ph.NoisyMarginals, "_cross_tables", None)
+    with pytest.raises(InvalidInput, match=r"'region' times those of its predictors .* 5000"):
+        mechanism(domain=many).release(table)
+
+
 def test_a_seed_is_refused(table: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match="seed must not be given"):
         mechanism().release(table, seed=1)

@@ -39,10 +39,13 @@ from scipy import linalg, sparse
 
 from pyhybrid.checks import FloatArray
 
-__all__ = ["Effects", "LogLinear", "Prior", "fit_log_linear", "probabilities"]
+__all__ = ["MOST_EFFECTS", "Effects", "LogLinear", "Prior", "fit_log_linear", "probabilities"]
 
+MOST_EFFECTS = 5000
+"""Of one column with its predictors: their covariance is held in memory."""
 _ITERATIONS = 40
-_ROWS = 8000  # of the Fisher information; the mean is over all rows
+_ROWS = (1000, 8000)  # of the Fisher information, fewest and most; the mean is over all rows
+_WORK = 1e10  # rows times squared effects, at most
 _SD_OF_INTERCEPT = 5.0
 _SCALES = (0.01, 3.0)  # of tau: ends
 _START, _CLOSE = 0.3, 0.03
@@ -263,9 +266,10 @@ class _Problem:
         self.cells, self.times, self.unknown = cells, times, unknown
         self.turned = sparse.csr_array(cells.T)
         total = times.sum()
-        if times.size > _ROWS:
-            rows = rng.choice(times.size, _ROWS, p=times / total)
-            self.some, self.some_times = cells[rows], np.full(_ROWS, total / _ROWS)
+        n_rows = int(np.clip(_WORK / (noisy.shape[0] * (1 + noisy.shape[1])) ** 2, *_ROWS))
+        if times.size > n_rows:
+            rows = rng.choice(times.size, n_rows, p=times / total)
+            self.some, self.some_times = cells[rows], np.full(n_rows, total / n_rows)
         else:
             self.some, self.some_times = cells, times
         dense = np.asarray(self.some.todense())
@@ -318,15 +322,14 @@ class _Problem:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
         n_rows, n_columns = self.noisy.shape
         p = probabilities(Effects(values=effects), self.some)
-        found = np.empty((n_rows, n_columns, n_rows, 1 + n_columns))
+        weighted = self.some_times[:, None] * p
         design = self.some_design
+        of_cells = (p[:, :, None] * design[:, None, 1:]).reshape(p.shape[0], -1)
+        of_effects = (weighted[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
+        found = -(of_cells.T @ of_effects).reshape(n_rows, n_columns, n_rows, 1 + n_columns)
         for k in range(n_rows):
-            for other in range(k, n_rows):
-                weight = self.some_times * p[:, k] * ((k == other) - p[:, other])
-                block = design[:, 1:].T @ (weight[:, None] * design)
-                found[k, :, other] = block
-                found[other, :, k] = block
-        return found
+            found[k, :, k] += design[:, 1:].T @ (weighted[:, k, None] * design)
+        return np.asarray(found)
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""

@@ -117,7 +117,7 @@ def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
 
 def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
     rng = np.random.default_rng(7)
-    n = log_linear._ROWS + 2000
+    n = log_linear._ROWS[1] + 2000
     places = rng.integers(0, 2, (n, 2))
     cells = np.zeros((n, 4))
     cells[np.arange(n), places[:, 0]] = 1
@@ -132,4 +132,4 @@ def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
     effects = some_effects(8)
     np.testing.assert_allclose(sampled.mean(effects), whole.mean(effects))
     one, other = sampled._fisher(effects), whole._fisher(effects)
-    assert np.abs(one - other).max() < 5 * n / np.sqrt(log_linear._ROWS) / 2
+    assert np.abs(one - other).max() < 5 * n / np.sqrt(log_linear._ROWS[1]) / 2
