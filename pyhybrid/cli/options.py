@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import types
-import typing
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pyhybrid.checks import check_choice
+from pyhybrid.cli.named import converted, named, values_of
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
@@ -52,7 +51,6 @@ __all__ = [
 
 _OWN_PROGRAM = "stan"
 _TWO_PART = "two_part"
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def build_model(text: str | None, formula: str) -> Model:
@@ -67,7 +65,7 @@ def build_model(text: str | None, formula: str) -> Model:
     """
     if text is None:
         return DefaultModel(formula)
-    name, given = _named(text)
+    name, given = named(text)
     missing = check_choice(given.pop("missing", "refuse"), "missing", ("refuse", "model"))
     fill = _numbers_by_name(given.pop("fill", ""))
     model = _single_model(name, given, formula)
@@ -84,7 +82,7 @@ def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
     if name == _TWO_PART:
         return _two_part(given, formula)
     cls: Any = MODELS[check_choice(name, "--model", [*MODELS, _TWO_PART, _OWN_PROGRAM])]
-    model: Model = cls(formula, **_values(f"--model {name}", cls, given, {"formula"}))
+    model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
     return model
 
 
@@ -92,7 +90,7 @@ def _two_part(given: dict[str, Any], formula: str) -> TwoPart:
     """``two_part:positive=NAME,negative=NAME,point=0,...``: further options are those of the models
     of the amounts; amounts below 0 and their sign have an intercept alone."""
     names = {part: given.pop(part) for part in ("positive", "negative") if part in given}
-    point = _converted(given.pop("point", "0"), float, "point")
+    point = converted(given.pop("point", "0"), float, "point")
     constant = f"{formula.partition('~')[0]}~ 1"
     amounts = {"positive": _single_model(names.get("positive", "lognormal"), given, formula)}
     others = {}
@@ -105,7 +103,7 @@ def _two_part(given: dict[str, Any], formula: str) -> TwoPart:
 def _numbers_by_name(text: str) -> dict[str, float] | None:
     """``age=40+income=0`` as a mapping; None for no text."""
     pairs = (each.partition("=") for each in filter(None, text.split("+")))
-    own = {name.strip(): _converted(value, float, f"fill of {name}") for name, _, value in pairs}
+    own = {name.strip(): converted(value, float, f"fill of {name}") for name, _, value in pairs}
     return own or None
 
 
@@ -116,7 +114,7 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
             f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
         )
     taken = {"outcome", "formula", "data", "predictors", "public"}  # of the formula, or functions
-    values = _values("--model stan", StanModel, given, taken)
+    values = values_of("--model stan", StanModel, given, taken)
     outcome = formula.partition("~")[0].strip().strip("`")
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
 
@@ -140,7 +138,7 @@ def build_mechanism(
     InvalidInput
         For an unknown name, an option the mechanism does not take, or a value of another type.
     """
-    name, own = _named(text)
+    name, own = named(text)
     cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
     given = {k: v for k, v in (options or {}).items() if v is not None}
     twice = sorted(given.keys() & own.keys())
@@ -151,77 +149,14 @@ def build_mechanism(
     if isinstance(given.get("inner"), str):
         given["inner"] = _inner(given["inner"], model)
     mechanism: PseudoPosteriorMechanism = cls(
-        model, **_values(f"--mechanism {name}", cls, given, {"model"})
+        model, **values_of(f"--mechanism {name}", cls, given, {"model"})
     )
     return mechanism
-
-
-def _named(text: str) -> tuple[str, dict[str, Any]]:
-    """The name and the options of ``NAME:key=value,key=value``."""
-    name, _, rest = text.partition(":")
-    parts = (part.partition("=") for part in filter(None, rest.split(",")))
-    return name.strip(), {key.strip(): value.strip() for key, _, value in parts}
-
-
-def _values(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
-    """Options converted to the types of the fields of `cls`."""
-    taken = {f.name: f for f in fields(cls) if f.name not in positional}
-    types_of = {name: _type_of(cls, name) for name in taken}
-    values = {}
-    for key, value in given.items():
-        if key not in types_of:
-            known = ", ".join(sorted(types_of)) or "none"
-            option = key.replace("_", "-")
-            raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
-        if taken[key].metadata.get("confidential") and isinstance(value, str):
-            values[key] = _from_file(value, key)
-        else:
-            values[key] = _converted(value, types_of[key], key)
-    return values
-
-
-def _from_file(value: str, key: str) -> float:
-    """The number in FILE, given as ``@FILE``: no confidential one must be on a command line."""
-    if not value.startswith("@"):
-        raise InvalidInput(
-            f"{key} is confidential, and the list of processes shows a command line: write it to a "
-            f"file that only you can read, and give {key}=@FILE"
-        )
-    try:
-        return float(Path(value[1:]).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidInput(f"{key} must be in a readable file: {value[1:]} is none") from None
-    except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
 
 
 def _inner(value: str, model: Model) -> PseudoPosteriorMechanism:
     """The mechanism inside another, by its name alone: --mechanism censored:inner=unweighted."""
     return MECHANISMS[check_choice(value, "inner", MECHANISMS)](model)
-
-
-def _type_of(cls: type, name: str) -> Any:
-    """The type that the text of a field is read as."""
-    hint = typing.get_type_hints(cls)[name]
-    if isinstance(hint, types.UnionType):
-        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
-    return typing.get_origin(hint) or hint
-
-
-def _converted(value: Any, kind: Any, key: str) -> Any:
-    if not isinstance(value, str) or kind is str:
-        return value
-    if kind is bool:
-        return _TRUTH.get(value.lower(), value)
-    if kind is tuple:
-        return tuple(value.split("+"))
-    if kind not in (float, int):
-        raise InvalidInput(f"{key} cannot be given on the command line")
-    try:
-        return kind(value)
-    except ValueError:
-        what = "a number" if kind is float else "a whole number"
-        raise InvalidInput(f"{key} must be {what}: found {value!r}") from None
 
 
 def chosen_mechanism(
@@ -261,7 +196,7 @@ def default_models(
     models are named or no kind has one."""
     if models:
         return []
-    free = [_named(_nth(texts, place) or "")[0] in MODEL_FREE for place in range(len(formulas))]
+    free = [named(_nth(texts, place) or "")[0] in MODEL_FREE for place in range(len(formulas))]
     chosen = [
         None if none else default_name(formula, df)
         for none, formula in zip(free, formulas, strict=True)
@@ -278,11 +213,11 @@ def _of_formula(
     text: str | None, model: str | None, formula: str, options: dict[str, Any]
 ) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
     text = text or "lipschitz"
-    if _named(text)[0] in MODEL_FREE:
+    if named(text)[0] in MODEL_FREE:
         if model is not None:
-            raise InvalidInput(f"--mechanism {_named(text)[0]} fits no model: give no --model")
+            raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")
         return _model_free(text, formula, options)
-    check_choice(_named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
+    check_choice(named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
     return build_mechanism(text, build_model(model, formula), options)
 
 
@@ -295,7 +230,7 @@ def _calibrated(
 ) -> PseudoPosteriorMechanism:
     model = None
     if (
-        len(models) == len(formulas) == 1 and _named(models[0] or "")[0] == _OWN_PROGRAM
+        len(models) == len(formulas) == 1 and named(models[0] or "")[0] == _OWN_PROGRAM
     ):  # not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
@@ -311,12 +246,12 @@ def _model_free(
     text: str, formula: str, options: dict[str, Any]
 ) -> PerturbedHistogram | NoisyMarginals:
     """A mechanism without chains; "auto" is what its own refusal of missing bounds explains."""
-    name, own = _named(text)
+    name, own = named(text)
     cls = MODEL_FREE[name]
     given = {k: v for k, v in {**options, **own}.items() if v is not None and v != "auto"}
     public = {"domain": _json_of(given.pop("domain"))} if "domain" in given else {}
     taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
-    return cls.for_formula(formula, **public, **_values(f"--mechanism {name}", cls, given, taken))
+    return cls.for_formula(formula, **public, **values_of(f"--mechanism {name}", cls, given, taken))
 
 
 def _json_of(path: str) -> dict[str, Any]:
@@ -375,10 +310,10 @@ def survey_design(text: str | None) -> SurveyDesign | None:
     """The design that --survey names, ``weights=w,unit=household,...``."""
     if text is None:
         return None
-    given = _named(f"survey:{text}")[1]
+    given = named(f"survey:{text}")[1]
     if "weights" not in given:
         raise InvalidInput(f"--survey must name weights=COLUMN: found {text!r}")
-    return SurveyDesign(**_values("--survey", SurveyDesign, given, set()))
+    return SurveyDesign(**values_of("--survey", SurveyDesign, given, set()))
 
 
 def sampler_settings(

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.errors import BudgetExceeded, InvalidInput
@@ -31,53 +31,14 @@ from pyhybrid.privacy.epsilon import (
 )
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
-from pyhybrid.releases.data_mark import DataMark, keyed
+from pyhybrid.releases.charged import Charged, ChargedTables
+from pyhybrid.releases.data_mark import keyed
 from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
 from pyhybrid.releases.spending import delta_of_new, is_delta, left_of, spent_on, spent_with
 
-__all__ = ["Charged", "ChargedTables", "Ledger", "LedgerEntry"]
+__all__ = ["Ledger", "LedgerEntry"]
 
 _FORMAT = 1
-
-
-@runtime_checkable
-class Charged(Protocol):
-    """What a ledger takes: something released, with the charge that its maker gave it."""
-
-    @property
-    def charge(self) -> PrivacyCharge:
-        """What it costs."""
-
-    @property
-    def identifier(self) -> str:
-        """Its name, which nothing else has."""
-
-    def check_seal(self) -> None:
-        """Raise InvalidInput unless it is as it was made, its charge among the rest."""
-
-    def content_digest(self) -> str:
-        """SHA-256 of what was released and of its charge."""
-
-
-@runtime_checkable
-class ChargedTables(Charged, Protocol):
-    """Synthetic tables, which say of which data and with which random numbers they were made."""
-
-    @property
-    def data(self) -> DataMark | None:
-        """Mark of the confidential table; None if it was not noted."""
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        """Columns that were replaced."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of mechanism and model."""
-
-    @property
-    def entropy(self) -> int:
-        """Root of the random numbers. Confidential."""
 
 
 class Ledger:
