@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ with warnings.catch_warnings():
     import arviz  # noqa: F401
 
 from pyhybrid import cli
+from pyhybrid.cli.progress_lines import progress_lines
 
 # No deadline per example: a loaded machine is not a failure.
 hypothesis.settings.register_profile("pyhybrid", deadline=None)
@@ -88,6 +90,9 @@ def run(
 ) -> Callable[..., tuple[int, str, str]]:
     """Run a command in this process; returns (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
+    # A loaded machine is not an error: no line of progress every 30 seconds on standard error.
+    seldom = functools.partial(progress_lines, every=3600)
+    monkeypatch.setattr("pyhybrid.cli.console.progress_lines", seldom)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         handler = signal.getsignal(signal.SIGTERM)

@@ -37,7 +37,6 @@ from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.mechanism import Mechanism
-from pyhybrid.models.survey_weighted import weights_told
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
@@ -234,8 +233,7 @@ def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisio
     own = mechanism.synthesizes
     if not set(own) <= set(table.columns):
         return  # what is wrong is said when the model is bound
-    told = weights_told(getattr(mechanism, "model", None))
-    exposed = {**exposed_columns(table, own), **told}
+    exposed = {**exposed_columns(table, own), **mechanism.undecided}
     check_decided(exposed, decisions, [str(name) for name in table.columns], own)
     for name, reason in exposed.items():
         if name in decisions.keep:

@@ -34,6 +34,10 @@ class Mechanism(Protocol):
     def delta_of_charge(self) -> float | None:
         """Delta that a local release is counted at; None if it is not counted at one."""
 
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+
     def describe(self) -> dict[str, Any]:
         """Public settings."""
 

@@ -199,6 +199,11 @@ class NoisyMarginals:
         """None: the charge is pure."""
         return None
 
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         return {

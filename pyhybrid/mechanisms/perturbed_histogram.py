@@ -190,6 +190,11 @@ class PerturbedHistogram:
         """Columns that a release replaces."""
         return (self.column,)
 
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         own = asdict(self)

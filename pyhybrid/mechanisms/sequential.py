@@ -118,6 +118,16 @@ class SequentialSynthesis:
         """Columns that a release replaces, in the order of synthesis."""
         return tuple(column for each in self.mechanisms for column in each.synthesizes)
 
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {
+            name: reason
+            for each in self.mechanisms
+            for name, reason in each.undecided.items()
+            if name not in self.synthesizes
+        }
+
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
         ruled = {"rules": list(self.rules)} if self.rules else {}

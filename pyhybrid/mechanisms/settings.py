@@ -13,7 +13,7 @@ from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import Model
 from pyhybrid.models.possible import Support, check_support
-from pyhybrid.models.survey_weighted import SurveyWeighted
+from pyhybrid.models.survey_weighted import SurveyWeighted, weights_told
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
@@ -96,6 +96,11 @@ class MechanismSettings:
     def delta_of_charge(self) -> float | None:
         """Delta that a local release is counted at; None if it is not counted at one."""
         return self.delta if self.accounting == "gaussian" else None
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return weights_told(self.model)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
