@@ -32,7 +32,8 @@ _INSTEAD: Mapping[str, str] = {
     "exp10": "write I(10^x)",
 }  # fmt: skip
 _CHARACTERS: Mapping[str, str] = {
-    "|": "one right-hand side, without '|': write a comparison for each, or make a column of it",
+    "|": "one right-hand side, without '|': write g in the place of (1 | g), x:g in that of "
+    "(x | g), coefficients by level under the prior; or make a column of it",
     "&": "no '&': write I((a > 1) * (b > 2)), or make a column of it",
     "@": "no '@': terms are made record by record; make a column of it",
     "!": "no '!': write a comparison, such as I(x == 0)",

@@ -50,8 +50,9 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
         raise InvalidInput(
             f"outcome {outcome!r} must have more than {FEW} different values for the default model "
             "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
-            "bernoulli if it has two, negative_binomial if these are counts without an upper "
-            "end, or --model poisson:lower=...,upper=... so that nothing outside is released"
+            "bernoulli if it has two, ordinal:levels=1+2+3 for ratings, negative_binomial if these "
+            "are counts without an upper end, and beta_binomial:lower=...,upper=... or "
+            "poisson:lower=...,upper=... with one, so that nothing outside is released"
         )
 
 

@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["level_shares"]
+from pyhybrid.checks import FloatArray
+
+__all__ = ["LevelShares", "level_shares", "shares_of"]
 
 _MOST = 30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LevelShares:
+    """Shares of the levels that are most frequent in the data, or in their order. Confidential.
+
+    Attributes
+    ----------
+    levels : tuple of str, length L
+    data : ndarray, shape (L,)
+    synthetic : mapping of str to ndarray, shape (m, L)
+        By version of the synthetic sets.
+    """
+
+    levels: tuple[str, ...]
+    data: FloatArray
+    synthetic: Mapping[str, FloatArray]
+
+
+def shares_of(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> LevelShares:
+    """Shares of at most 30 levels: the most frequent ones, those of ordered categories in order."""
+    own = _shares(data)
+    sets = {name: [_shares(each) for each in columns] for name, columns in synthetic.items()}
+    known = own.index
+    for each in (share for shares in sets.values() for share in shares):
+        known = known.union(each.index, sort=False)
+    found = own.reindex(known, fill_value=0.0)
+    chosen = list(np.argsort(-found.to_numpy(), kind="stable")[:_MOST])
+    if isinstance(data.dtype, pd.CategoricalDtype) and data.dtype.ordered:
+        place = {str(level): k for k, level in enumerate(data.dtype.categories)}
+        chosen.sort(key=lambda k: place.get(str(known[k]), len(place)))
+    return LevelShares(
+        levels=tuple(str(known[k]) for k in chosen),
+        data=found.to_numpy()[chosen],
+        synthetic={
+            name: np.array([each.reindex(known, fill_value=0.0).to_numpy()[chosen] for each in own])
+            for name, own in sets.items()
+        },
+    )
 
 
 def level_shares(
@@ -17,17 +59,13 @@ def level_shares(
 ) -> dict[str, tuple[float, ...]]:
     """Share of each level, as text: in the data, then by version of the synthetic sets, their mean.
 
-    At most 30 levels: those that are most frequent in the data. Confidential.
+    At most 30 levels, see `shares_of`. Confidential.
     """
-    found = [_shares(data)]
-    for sets in synthetic.values():
-        each = pd.concat([_shares(own) for own in sets], axis=1)
-        found.append(each.fillna(0.0).mean(axis=1))
-    table = pd.concat(found, axis=1).fillna(0.0)
-    order = np.argsort(-table.iloc[:, 0].to_numpy(), kind="stable")[:_MOST]
+    found = shares_of(data, synthetic)
+    columns = [found.data, *(own.mean(axis=0) for own in found.synthetic.values())]
     return {
-        str(table.index[place]): tuple(float(share) for share in table.iloc[place])
-        for place in order
+        level: tuple(float(column[place]) for column in columns)
+        for place, level in enumerate(found.levels)
     }
 
 

@@ -24,13 +24,14 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.exact import exact_section
+from pyhybrid.reports.figures.measures import plot_levels
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
     plot_weights,
 )
-from pyhybrid.reports.levels import level_shares
+from pyhybrid.reports.levels import LevelShares, level_shares, shares_of
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
@@ -246,7 +247,12 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         synthetic = {
             name: [table[column] for table in each.synthetic] for name, each in releases.items()
         }
-        return Section(heading=heading, tables=[_levels(data[column], synthetic)])
+        shares = shares_of(data[column], synthetic)
+        return Section(
+            heading=heading,
+            pictures=[_level_picture(column, shares)],
+            tables=[_levels(data[column], synthetic)],
+        )
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
@@ -254,6 +260,15 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
     return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
+
+
+def _level_picture(column: str, shares: LevelShares) -> Picture:
+    return picture_of(
+        plot_levels(shares.levels, shares.data, shares.synthetic),
+        alt=f"Shares of the levels of {column} in the data and in the synthetic sets.",
+        caption="Where a point leaves the end of its bar, the synthetic sets have more or fewer "
+        "records of the level. Rare levels carry the most risk and tend to weigh least.",
+    )
 
 
 def _levels(truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:

@@ -17,7 +17,9 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
     COLORS,
     INK,
+    MARKERS,
     NUMBER,
+    PALE,
     RULE,
     STYLES,
     TEXT,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["plot_ecdfs", "plot_matching_risk", "plot_pairs", "plot_propensities"]
+__all__ = ["plot_ecdfs", "plot_levels", "plot_matching_risk", "plot_pairs", "plot_propensities"]
 
 _MOST_STEPS = 400
 _CAP = 10.0
@@ -72,6 +74,39 @@ def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike
         ax.set_visible(False)
     panels[0].set_ylabel("share of records up to here")
     return finish(panels[0])
+
+
+def plot_levels(
+    levels: Sequence[str], data: npt.ArrayLike, synthetic: Mapping[str, npt.ArrayLike]
+) -> Figure:
+    """Shares of levels: a bar for the data, a point and the range over the sets beside it.
+
+    Parameters
+    ----------
+    levels : sequence of str, length L
+        From the top down.
+    data : array_like, shape (L,)
+        Shares in the data.
+    synthetic : mapping of str to array_like, shape (m, L)
+        Shares in the m sets of each mechanism.
+    """
+    truth = check_vector(data, "data")
+    ax = new_panels(6.4, 0.9 + 0.26 * len(levels))[0]
+    at = np.arange(len(levels), dtype=np.float64)
+    ax.barh(at, truth, height=0.72, color=PALE, label="data")
+    k = len(named(synthetic))
+    for place, (name, sets) in enumerate(synthetic.items()):
+        shares = np.atleast_2d(np.asarray(sets, dtype=np.float64))
+        style = {"color": COLORS[place % 6], "linewidth": 1.6}
+        row = at + (0.0 if k == 1 else 0.5 * (place / (k - 1) - 0.5))
+        ax.hlines(row, shares.min(axis=0), shares.max(axis=0), **style)
+        label = f"{plain(name)}: mean and range of {len(shares)}"
+        marker = MARKERS[place % 6]
+        ax.plot(shares.mean(axis=0), row, marker, color=style["color"], markersize=5, label=label)
+    ax.set_yticks(at, [plain(level) for level in levels])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, None), xlabel="share of records")
+    return finish(ax)
 
 
 def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
