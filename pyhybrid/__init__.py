@@ -103,6 +103,7 @@ _HOME = {
     "Unweighted": "mechanisms",
     "Verification": "verification",
     "WithMissing": "models",
+    "ZeroInflated": "models",
     "UtilitySummary": "measures",
     "Validation": "agreement",
     "WeightsWithout": "privacy.recomputed",

@@ -35,6 +35,7 @@ from pyhybrid.models import (
     StanModel,
     TwoPart,
     WithMissing,
+    ZeroInflated,
     default_name,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
 
 _OWN_PROGRAM = "stan"
 _TWO_PART = "two_part"
+_ZERO_INFLATED = "zero_inflated"
 
 
 def build_model(text: str | None, formula: str) -> Model:
@@ -81,7 +83,11 @@ def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
         return _stan_model(given, formula)
     if name == _TWO_PART:
         return _two_part(given, formula)
-    cls: Any = MODELS[check_choice(name, "--model", [*MODELS, _TWO_PART, _OWN_PROGRAM])]
+    if name == _ZERO_INFLATED:
+        counts: Any = _single_model(given.pop("count", "negative_binomial"), given, formula)
+        return ZeroInflated(counts)
+    known = [*MODELS, _TWO_PART, _ZERO_INFLATED, _OWN_PROGRAM]
+    cls: Any = MODELS[check_choice(name, "--model", known)]
     model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
     return model
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from pyhybrid.engines.base import StanProgram
-from pyhybrid.engines.programs import block_text, function_files, load_function, load_program
+from pyhybrid.engines.programs import block_text, function_texts, load_function, load_program
 
 __all__ = ["SHARED", "joint_program"]
 
@@ -65,7 +65,9 @@ _WRITTEN = """
 """
 
 
-def joint_program(parts: Mapping[str, str], joined: str, functions: tuple[str, ...]) -> StanProgram:
+def joint_program(
+    parts: Mapping[str, str], joined: str, *, functions: tuple[str, ...] = (), data: str = ""
+) -> StanProgram:
     """The program of `parts`, names of programs by suffix.
 
     Parameters
@@ -76,21 +78,19 @@ def joint_program(parts: Mapping[str, str], joined: str, functions: tuple[str, .
         Stan expression of a record's log density, of vectors (n_terms,) named ``of_SUFFIX``.
     functions : tuple of str
         Files that `joined` needs beside those of the parts.
+    data : str
+        Declarations that it needs.
     """
-    return _joint(tuple(parts.items()), joined, functions)
+    return _joint(tuple(parts.items()), joined, functions, data)
 
 
 @cache
 def _joint(
-    parts: tuple[tuple[str, str], ...], joined: str, functions: tuple[str, ...]
+    parts: tuple[tuple[str, str], ...], joined: str, functions: tuple[str, ...], data: str
 ) -> StanProgram:
-    files = dict.fromkeys(
-        (
-            *(file for _, name in parts for file in function_files(name)),
-            "functions/joint_terms.stan",
-            *functions,
-        )
-    )
+    texts_of = (text for _, name in parts for text in function_texts(name))
+    files = ("functions/joint_terms.stan", *functions)
+    used = dict.fromkeys((*texts_of, *map(load_function, files)))
     texts = {suffix: _blocks(name, suffix) for suffix, name in parts}
     # rstan before 2.26 wants declarations before statements.
     body = {
@@ -107,8 +107,8 @@ def _joint(
     title = f"// {programs}, joined by record: {joined}.\n"
     text = "\n".join(
         (
-            f"{title}functions {{\n{''.join(map(load_function, files))}}}",
-            f"data {{{_DATA}{rows}{body['data']}\n}}",
+            f"{title}functions {{\n{''.join(used)}}}",
+            f"data {{{_DATA}{rows}{data}{body['data']}\n}}",
             f"transformed data {{{body['transformed data']}\n}}",
             f"parameters {{{body['parameters']}\n}}",
             f"transformed parameters {{{body['transformed parameters']}\n}}",

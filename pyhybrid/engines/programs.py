@@ -12,7 +12,7 @@ from pyhybrid.errors import InvalidInput
 __all__ = [
     "block_text",
     "declared_names",
-    "function_files",
+    "function_texts",
     "load_function",
     "load_program",
     "parameter_names",
@@ -56,11 +56,14 @@ def _whole(path: Path) -> str:
     )
 
 
-def function_files(name: str) -> tuple[str, ...]:
-    """Files of functions that the program stan/`name`.stan includes."""
+def function_texts(name: str) -> tuple[str, ...]:
+    """What the functions block of the program stan/`name`.stan is made of: the texts of the files
+    that it includes, and what stands between them."""
     load_program(name)
-    text = (_folder() / f"{name}.stan").read_text(encoding="utf-8")
-    return tuple(re.findall(r"^#include (functions/\S+)", text, flags=re.M))
+    raw = StanProgram(name=name, text=(_folder() / f"{name}.stan").read_text(encoding="utf-8"))
+    pieces = re.split(r"^#include (\S+)\n", block_text(raw, "functions"), flags=re.M)
+    texts = [load_function(own) if k % 2 else own for k, own in enumerate(pieces)]
+    return tuple(text for text in texts if text.strip())
 
 
 def load_function(file: str) -> str:

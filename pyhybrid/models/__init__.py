@@ -21,6 +21,7 @@ from pyhybrid.models.poisson import Poisson
 from pyhybrid.models.stan_model import StanModel
 from pyhybrid.models.two_part import TwoPart
 from pyhybrid.models.with_missing import WithMissing
+from pyhybrid.models.zero_inflated import ZeroInflated
 
 __all__ = [
     "MODELS",
@@ -42,6 +43,7 @@ __all__ = [
     "StanModel",
     "TwoPart",
     "WithMissing",
+    "ZeroInflated",
     "default_name",
 ]
 

@@ -24,14 +24,17 @@ from pyhybrid.models.completion import Completion
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.parts import (
     Amount,
+    Inflated,
     Node,
     Part,
     Replicate,
     amounts_of,
+    inflated_of,
     of_part,
     parts_of,
     with_missing,
 )  # fmt: skip
+from pyhybrid.models.regression import Parameters, Positions
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -87,7 +90,22 @@ class BoundParts:
     def program(self) -> StanProgram:
         """The parts' programs as one."""
         programs = {part.name: part.bound.program.name for part in self.parts}
-        return joint_program(programs, " + ".join(f"of_{name}" for name in programs), ())
+        if self.inflated is None:
+            return joint_program(programs, " + ".join(f"of_{name}" for name in programs))
+        own = (self.inflated.zero.name, self.inflated.count.part.name)
+        mixture = f"zero_inflated(of_{own[0]}, of_{own[1]}, at_zero)"
+        others = [f"of_{name}" for name in programs if name not in own]
+        return joint_program(
+            programs,
+            " + ".join([*others, mixture]),
+            functions=("functions/zero_inflated.stan",),
+            data="  array[n_terms] int<lower=0, upper=1> at_zero;  // 1: the count is 0\n",
+        )
+
+    @cached_property
+    def inflated(self) -> Inflated | None:
+        """The mixture of zeros and counts, if there is one."""
+        return inflated_of(self.root)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
@@ -186,7 +204,7 @@ class BoundParts:
     ) -> dict[str, Any]:
         """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
         clip = None if cap is None else Cap.of(cap)
-        by_term = clip is not None or emit_log_lik
+        by_term = clip is not None or emit_log_lik or self.inflated is not None
         rows = weighted_rows(self.rows, alpha, None if clip is None else clip.unit)
         first = rows.first if by_term else rows.first[:0]
         data = {
@@ -197,6 +215,8 @@ class BoundParts:
             "frequency": rows.frequency[: first.size],
             "weights": alpha[first],
         }
+        if self.inflated is not None:
+            data["at_zero"] = self.inflated.at_zero[first].astype(np.int64)
         for part in self.parts:
             weights = alpha[part.at]
             own = part.bound.stan_data(
@@ -221,14 +241,31 @@ class BoundParts:
         size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
-            total = np.zeros((draws.n_draws, first.size))
-            for part in self.parts:
-                place = part.place_of[first]
-                here = np.flatnonzero(place >= 0)
-                if here.size:
-                    rows, own = np.unique(part.bound.row_of[place[here]], return_inverse=True)
-                    total[:, here] += part.bound.terms(parameters[part.name], rows)[:, own]
-            yield total
+            own = {p.name: self._terms(p, parameters[p.name], first) for p in self.parts}
+            yield self._joined(own, first)
+
+    def _terms(self, part: Part, parameters: Parameters, first: Positions) -> FloatArray:
+        """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""
+        n_draws = len(next(iter(parameters.values())))
+        made = np.zeros((n_draws, first.size))
+        place = part.place_of[first]
+        here = np.flatnonzero(place >= 0)
+        if here.size:
+            rows, own = np.unique(part.bound.row_of[place[here]], return_inverse=True)
+            made[:, here] = part.bound.terms(parameters, rows)[:, own]
+        return made
+
+    def _joined(self, own: Mapping[str, FloatArray], first: Positions) -> FloatArray:
+        """The sum over the parts, with a mixture where a count is 0."""
+        total: FloatArray = np.sum(list(own.values()), axis=0)
+        if self.inflated is None:
+            return total
+        zero, count = own[self.inflated.zero.name], own[self.inflated.count.part.name]
+        at = self.inflated.at_zero[first]
+        with np.errstate(divide="ignore"):
+            none = np.log(-np.expm1(zero[:, at])) + count[:, at]
+        total[:, at] += np.logaddexp(zero[:, at], none) - zero[:, at] - count[:, at]
+        return total
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """What the parts monitor."""

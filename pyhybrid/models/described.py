@@ -7,11 +7,11 @@ from dataclasses import fields
 from typing import Any
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models import MODELS, Model, TwoPart, WithMissing
+from pyhybrid.models import MODELS, Model, TwoPart, WithMissing, ZeroInflated
 
 __all__ = ["described_model"]
 
-_OF_PARTS = (TwoPart, WithMissing)
+_OF_PARTS = (TwoPart, WithMissing, ZeroInflated)
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:

@@ -6,6 +6,7 @@ those of all records: which of them reach a step is confidential and must not sh
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,11 +19,16 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.matrix import Matrix
-from pyhybrid.models.regression import BoundRegression, Parameters, Positions
+from pyhybrid.models.regression import (
+    BoundRegression,
+    Parameters,
+    Positions,
+    RegressionModel,
+)
 
 __all__ = [
-    "Amount", "Constant", "Node", "Part", "Replicate", "Step", "amounts_of", "decision", "of_part",
-    "parts_of", "with_missing",
+    "Amount", "Constant", "Inflated", "Node", "Part", "PartsModel", "Replicate", "Step",
+    "amounts_of", "decision", "inflated_of", "of_part", "outcome_of", "parts_of", "with_missing",
 ]  # fmt: skip
 
 
@@ -82,7 +88,56 @@ class Step:
     no: Node
 
 
-Node = Constant | Amount | Step
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inflated:
+    """A count, or an extra zero: a mixture of both.
+
+    `at_zero` (n,) tells the records of the table whose count is 0.
+    """
+
+    zero: Part
+    count: Amount
+    at_zero: npt.NDArray[np.bool_]
+
+
+Node = Constant | Amount | Step | Inflated
+
+
+class PartsModel(ABC):
+    """A model of one outcome made of several."""
+
+    @property
+    @abstractmethod
+    def models(self) -> dict[str, RegressionModel]:
+        """The models of its parts, by name."""
+
+    @property
+    @abstractmethod
+    def main(self) -> RegressionModel:
+        """The model of the values."""
+
+    @abstractmethod
+    def tree(self, df: pd.DataFrame, at: Positions) -> Node:
+        """The steps of the records at the positions `at` (k,)."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of all parts."""
+        return {
+            "model": self.name,
+            "outcome": outcome_of(self.main),
+            "formula": self.main.formula,
+            **{name: model.describe() for name, model in self.models.items()},
+        }
+
+
+def outcome_of(model: RegressionModel) -> str:
+    """The outcome that a formula names."""
+    return model.formula.partition("~")[0].strip().strip("`")
 
 
 def decision(
@@ -122,6 +177,10 @@ class Replicate:
             self.values[places] = np.nan if node.value is None else node.value
         elif isinstance(node, Amount):
             self.values[places] = node.sign * self._drawn(node.part, places, node.within)
+        elif isinstance(node, Inflated):
+            extra = self._drawn(node.zero, places) == 1
+            self.values[places[extra]] = 0.0
+            self.fill(node.count, places[~extra])
         else:
             decided = self._drawn(node.part, places) == 1
             self.fill(node.yes, places[decided])
@@ -155,6 +214,9 @@ def parts_of(node: Node) -> Iterator[Part]:
     """All models, in the order of their steps."""
     if isinstance(node, Amount):
         yield node.part
+    elif isinstance(node, Inflated):
+        yield node.zero
+        yield node.count.part
     elif isinstance(node, Step):
         yield node.part
         yield from parts_of(node.yes)
@@ -165,6 +227,15 @@ def amounts_of(node: Node) -> Iterator[Amount]:
     """Where values come from, those of the first sign first."""
     if isinstance(node, Amount):
         yield node
+    elif isinstance(node, Inflated):
+        yield node.count
     elif isinstance(node, Step):
         yield from amounts_of(node.no)
         yield from amounts_of(node.yes)
+
+
+def inflated_of(node: Node) -> Inflated | None:
+    """The mixture among the steps, if there is one."""
+    if isinstance(node, Step):
+        return inflated_of(node.no) or inflated_of(node.yes)
+    return node if isinstance(node, Inflated) else None

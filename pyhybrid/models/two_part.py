@@ -14,22 +14,26 @@ from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.design import check_formulas
 from pyhybrid.models.log_normal import LogNormal
-from pyhybrid.models.parts import Amount, Constant, Node, Part, Step, decision
+from pyhybrid.models.parts import (
+    Amount,
+    Constant,
+    Node,
+    Part,
+    PartsModel,
+    Step,
+    decision,
+    outcome_of,
+)
 from pyhybrid.models.regression import Positions, RegressionModel
 from pyhybrid.models.tables import row_label
 
-__all__ = ["TwoPart", "outcome_of"]
+__all__ = ["TwoPart"]
 
 _ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
 
 
-def outcome_of(model: RegressionModel) -> str:
-    """The outcome that a formula names."""
-    return model.formula.partition("~")[0].strip().strip("`")
-
-
 @dataclass(frozen=True, kw_only=True)
-class TwoPart:
+class TwoPart(PartsModel):
     """An outcome with many records at one value, and amounts otherwise: two models, one charge.
 
     Whether an outcome is at `point` is one model, how large it is otherwise another one; with
@@ -100,20 +104,13 @@ class TwoPart:
         return {name: model for name, model in own.items() if model is not None}
 
     @property
-    def name(self) -> str:
-        """Name of the model."""
-        return type(self).__name__
+    def main(self) -> RegressionModel:
+        """The model of the amounts above 0."""
+        return self.positive
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of all parts."""
-        parts = {name: model.describe() for name, model in self.models.items()}
-        return {
-            "model": self.name,
-            "outcome": self._outcome,
-            "formula": self.positive.formula,
-            "point": self.point,
-            **parts,
-        }
+        """Public settings of all parts, and the point."""
+        return {**super().describe(), "point": self.point}
 
     def bind(self, df: pd.DataFrame) -> BoundParts:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""

@@ -16,9 +16,17 @@ from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.completion import Completion, completion_of
 from pyhybrid.models.design import check_formulas
 from pyhybrid.models.formula import parse_formula
-from pyhybrid.models.parts import Amount, Constant, Node, Part, Step, decision
+from pyhybrid.models.parts import (
+    Amount,
+    Constant,
+    Node,
+    Part,
+    PartsModel,
+    Step,
+    decision,
+    outcome_of,
+)
 from pyhybrid.models.regression import Positions, RegressionModel
-from pyhybrid.models.two_part import TwoPart, outcome_of
 
 __all__ = ["WithMissing"]
 
@@ -46,13 +54,13 @@ class WithMissing:
         median is read from the data, and no charge is strict.
     """
 
-    value: RegressionModel | TwoPart
+    value: RegressionModel | PartsModel
     _: KW_ONLY
     missing: Bernoulli | None = None
     fill: Mapping[str, float] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, RegressionModel | TwoPart):
+        if not isinstance(self.value, RegressionModel | PartsModel):
             raise InvalidInput(
                 "value of WithMissing must be a model of this package with a formula: found "
                 f"{type(self.value).__name__}"
@@ -74,7 +82,7 @@ class WithMissing:
 
     @property
     def _of_formula(self) -> RegressionModel:
-        return self.value.positive if isinstance(self.value, TwoPart) else self.value
+        return self.value.main if isinstance(self.value, PartsModel) else self.value
 
     @property
     def missing_model(self) -> Bernoulli:
@@ -99,7 +107,7 @@ class WithMissing:
 
     def bind(self, df: pd.DataFrame) -> BoundParts:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        single = self.value.models if isinstance(self.value, TwoPart) else {"value": self.value}
+        single = self.value.models if isinstance(self.value, PartsModel) else {"value": self.value}
         models = {**single, "missing": self.missing_model}
         check_formulas(df, [model.formula for model in models.values()])
         names = [name for name in df.columns if isinstance(name, str)]
@@ -136,9 +144,10 @@ class WithMissing:
         )
 
     def _values(self, df: pd.DataFrame, models: Mapping[str, Any], at: Positions) -> Node:
-        if isinstance(self.value, TwoPart):
+        if isinstance(self.value, PartsModel):
             own = {name: models[name] for name in self.value.models}
-            return replace(self.value, **own).tree(df, at)
+            complete: PartsModel = replace(self.value, **own)  # type: ignore[type-var]
+            return complete.tree(df, at)
         return Amount(part=Part(name="value", bound=models["value"].bind(df, at), at=at))
 
     def _said(self, completion: Completion) -> tuple[str, ...]:

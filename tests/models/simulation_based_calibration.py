@@ -369,6 +369,29 @@ MODELS["two_part"] = Calibrated(
     noise=(0.0, 0.001, 40.0),
 )
 
+_ZERO_INFLATED = ph.ZeroInflated(
+    ph.Poisson("y ~ x", **_NORMAL),  # type: ignore[arg-type]
+    zero=ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5),
+)
+MODELS["zero_inflated"] = Calibrated(
+    model=_ZERO_INFLATED,
+    prior=lambda rng, size: {
+        "beta_zero": 1.5 * rng.standard_normal((size, 1)),
+        "beta_count": _normal_coefficients(rng, size),
+    },
+    inside=lambda d: _within(d["beta_count"] @ CORNERS.T, -1, 4) & _within(d["beta_zero"], -3, 3),
+    outcome=lambda rng, t: np.where(
+        rng.random(N) < special.expit(t["beta_zero"][0]),
+        0.0,
+        rng.poisson(np.exp(DESIGN @ t["beta_count"])),
+    ),
+    usable=_varies,
+    ranked={
+        "extra zeros": lambda d: d["beta_zero"][:, 0],
+        "slope of counts": lambda d: d["beta_count"][:, 1],
+    },
+)
+
 
 def simulate(case: Calibrated, rng: np.random.Generator) -> tuple[Values, FloatArray, FloatArray]:
     """theta (1, *dims each) from the prior within A, y (n,) and weights (n,) of 0 and 1."""

@@ -269,13 +269,24 @@ def test_no_message_about_names_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", ["poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture"]
+    "other",
+    [
+        "poisson",
+        "negative_binomial",
+        "beta",
+        "beta_regression",
+        "normal_mixture",
+        "gamma_regression",
+        "truncated_normal",
+        "categorical",
+        "ordinal",
+    ],
 )
 def test_the_joint_text_of_every_program_compiles(other: str) -> None:
     """Names of the parts do not meet, and nothing that a part declares is left without suffix."""
     import stanli
 
-    program = joint_program({"zero": "bernoulli", "positive": other}, "of_zero + of_positive", ())
+    program = joint_program({"zero": "bernoulli", "positive": other}, "of_zero + of_positive")
     stanli.stan_to_mir(program.text)
     assert program.name == f"bernoulli_and_{other}"
     assert "use_cap_" not in program.text
