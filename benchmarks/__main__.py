@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     bounds,
     fits,
+    growth,
     guarantees,
     large,
     marginals,
@@ -14,6 +15,7 @@ from benchmarks import (
     measures,
     mixture,
     regressions,
+    rstan_packages,
     sizes,
     studies,
     study_c,
@@ -25,6 +27,7 @@ from benchmarks import (
 BENCHMARKS = {
     "bounds": bounds.run,
     "fits": fits.run,
+    "growth": growth.run,
     "guarantees": guarantees.run,
     "large": large.run,
     "marginals": marginals.run,
@@ -32,6 +35,7 @@ BENCHMARKS = {
     "measures": measures.run,
     "mixture": mixture.run,
     "regressions": regressions.run,
+    "rstan_packages": rstan_packages.run,
     "sizes": sizes.run,
     "studies": studies.run,
     "study_c": study_c.run,

@@ -156,7 +156,7 @@ def _sampled(label: str, bound: Any, program: StanProgram, base: float | None) -
     draws = EmbeddedEngine().sample(program, data, seed=1, settings=SETTINGS)
     cpu = time.process_time() - cpu
     names = [n for n in (*bound.model.parameters, "reciprocal_phi") if n in draws.variables]
-    worst = min(_ess(draws.variables[n]) for n in names)
+    worst = min(worst_ess(draws.variables[n]) for n in names)
     ratio = "" if base is None else f"{worst / cpu / base:.0f}"
     print(
         f"  {label:<34}{draws.step_size.min():>7.3f}{draws.treedepth.mean():>7.1f}{cpu:>8.1f}"
@@ -166,7 +166,8 @@ def _sampled(label: str, bound: Any, program: StanProgram, base: float | None) -
     return worst / cpu
 
 
-def _ess(values: Any) -> float:
+def worst_ess(values: Any) -> float:
+    """Smallest bulk or tail effective sample size of chains (chains, draws, ...)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ announces its next major version on import
         import arviz

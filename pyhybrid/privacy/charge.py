@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from pyhybrid.checks import (
@@ -317,7 +317,7 @@ class PrivacyCharge:
     def as_dict(self) -> dict[str, Any]:
         """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
         is no row, and accounts if there are any."""
-        own = asdict(self)
+        own = {each.name: getattr(self, each.name) for each in fields(self)}  # all plain values
         del own["seal"]
         if self.support is None:  # as charges were stored before one could be declared
             for name in _SUPPORT_FIELDS:

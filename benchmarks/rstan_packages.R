@@ -1,4 +1,4 @@
-# Rscript rstanarm.R PROGRAM FAMILY FORMULA DATA.csv DRAWS.csv CHAINS WARMUP DRAWS
+# Rscript rstan_packages.R PROGRAM FAMILY FORMULA DATA.csv DRAWS.csv CHAINS WARMUP DRAWS
 # Fits with rstanarm or brms on one core, default priors, the seed fixed; writes the draws of the coefficients
 # (chain after chain) and prints "CPU seconds, version". brms: what compiling takes is not counted.
 given <- commandArgs(trailingOnly = TRUE)

@@ -1,0 +1,1 @@
+"""Other programs that make synthetic tables, beside ours on the same data."""

@@ -1,0 +1,10 @@
+# Rscript with_synthpop.R DATA.csv OUT.csv SEED: one synthetic table by synthpop's sequential CART (no guarantee).
+given <- commandArgs(trailingOnly = TRUE)
+data <- read.csv(given[1])
+started <- proc.time()
+made <- suppressMessages(synthpop::syn(data, seed = as.integer(given[3]), print.flag = FALSE))
+spent <- sum((proc.time() - started)[c("user.self", "sys.self")])
+write.csv(made$syn, given[2], row.names = FALSE)
+peak <- sum(gc()[, 6])
+version <- as.character(packageVersion("synthpop"))
+cat(sprintf('{"cpu_seconds": %.3f, "megabytes": %.0f, "version": "%s"}\n', spent, peak, version))
