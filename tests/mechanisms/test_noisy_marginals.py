@@ -242,7 +242,7 @@ def test_a_model_that_is_too_large_is_refused_before_the_data_are_read(
 ) -> None:
     many = {**DOMAIN, "region": [f"r{place}" for place in range(600)]}
     monkeypatch.setattr(ph.NoisyMarginals, "_cross_tables", None)
-    with pytest.raises(InvalidInput, match=r"'region' times those of its predictors .* 5000"):
+    with pytest.raises(InvalidInput, match=r"'region' times those of its predictors .* 3000"):
         mechanism(domain=many).release(table)
 
 

@@ -41,11 +41,11 @@ from pyhybrid.checks import FloatArray
 
 __all__ = ["MOST_EFFECTS", "Effects", "LogLinear", "Prior", "fit_log_linear", "probabilities"]
 
-MOST_EFFECTS = 5000
-"""Of one column with its predictors: their covariance is held in memory."""
-_ITERATIONS = 40
+MOST_EFFECTS = 3000
+"""Of one column with its predictors: their covariance is held in memory, and inverted."""
+_ITERATIONS, _ITERATIONS_OF_LARGE = 40, 10
 _ROWS = (1000, 8000)  # of the Fisher information, fewest and most; the mean is over all rows
-_WORK = 1e10  # rows times squared effects, at most
+_WORK = 5e9  # rows times squared effects, at most
 _SD_OF_INTERCEPT = 5.0
 _SCALES = (0.01, 3.0)  # of tau: ends
 _START, _CLOSE = 0.3, 0.03
@@ -214,7 +214,8 @@ def fit_log_linear(
     problem = _Problem(noisy, variance, cells, times, prior, unknown, rng)
     effects, scales = problem.start(), np.full(len(prior.of_predictors), _START)
     converged, steps = False, 0
-    for step in range(1, _ITERATIONS + 1):
+    most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
+    for step in range(1, most + 1):
         steps, precision = step, prior.precision(scales)
         local = problem.local(effects)
         root = linalg.cholesky(local.information + precision, lower=True)
