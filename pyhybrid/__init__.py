@@ -180,6 +180,7 @@ _HOME = {
     "refit_loss": "privacy.refit_loss",
     "release_pages": "reports.release",
     "replicated_uniques": "measures",
+    "review_checklist": "reports.checklist",
     "reweight": "privacy.weights",
     "reweight_without": "privacy.recomputed",
     "rho_of_epsilon": "privacy.range_epsilon",

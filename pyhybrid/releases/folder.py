@@ -5,6 +5,7 @@ public/synthetic_1.csv ...           the synthetic tables
 public/privacy_statement.md          what is and what is not protected
 public/charge.json                   the charge without the bound
 public/schema.json                   dtypes and category levels
+public/metadata.json                 files, variables and protection, for catalogs (DDI names)
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
 confidential/leave_one_out.csv       what refits without single records found, if there were any
@@ -31,6 +32,7 @@ from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.metadata import public_metadata
 from pyhybrid.releases.parts import (
     read_diagnostics,
     read_json,
@@ -87,7 +89,7 @@ def save_release(
     """Write a release; see `pyhybrid.Release.save`. `notes` are further fields of run.json."""
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         bare = [published(table, record.synthesized) for table in tables]
-        _write_public(aside / "public", record.charge, bare, statement, file_format)
+        _write_public(aside / "public", record, bare, statement, file_format)
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
@@ -166,7 +168,7 @@ def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
 
 def _write_public(
     folder: Path,
-    charge: PrivacyCharge,
+    record: ReleaseRecord,
     tables: Sequence[pd.DataFrame],
     statement: str,
     file_format: str,
@@ -175,8 +177,11 @@ def _write_public(
     for place, table in enumerate(tables, start=1):
         write_table(table, folder / f"synthetic_{place}.{file_format}")
     (folder / "privacy_statement.md").write_text(statement, encoding="utf-8")
+    charge = record.charge
     write_json(folder / "charge.json", charge.public())
     write_json(folder / "schema.json", table_schema(tables[0], file_format))
+    told = public_metadata(charge, record.synthesized, record.settings, tables, file_format)
+    write_json(folder / "metadata.json", told)
 
 
 def _write_confidential(

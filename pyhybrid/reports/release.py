@@ -22,6 +22,7 @@ from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.charge_section import charge_section
+from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.exact import exact_section
 from pyhybrid.reports.figures.measures import plot_levels
@@ -58,7 +59,7 @@ def release_pages(release: Release) -> dict[str, str]:
     pages = {"report.html": release_report(release, data, baseline=_baseline(release))}
     for place, step in enumerate(release.steps.values(), start=1):
         pages[f"report_step_{place}.html"] = release_report(step, data)
-    return pages
+    return {**pages, "checklist.html": review_checklist(release)}
 
 
 def _baseline(release: Release) -> Release | None:

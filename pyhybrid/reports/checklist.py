@@ -1,0 +1,182 @@
+"""A page for whoever reviews a release before it goes out: what is claimed, and what to look at.
+
+The questions are those of NIST SP 800-226 (what a claim of differential privacy must state: unit,
+neighbors, parameters, composition, the algorithm's and the machine's part, what is outside), and of
+a disclosure check in four parts: labelling, disclosure, structure, documentation. Answers come from
+the release itself; "to decide" marks what only a person can answer.
+
+References
+----------
+NIST SP 800-226 (2025), Guidelines for evaluating differential privacy guarantees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from pyhybrid.engines import Provenance
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.page import Section, Table, render_page
+
+__all__ = ["review_checklist"]
+
+_FINE, _LOOK, _DECIDE = "as it should be", "LOOK", "to decide"
+_LARGE = 10.0
+_Row = tuple[str, str, str]
+
+
+def review_checklist(release: Release) -> str:
+    """Return the reviewer's page of a release as one HTML file. CONFIDENTIAL.
+
+    Parameters
+    ----------
+    release : Release
+        With the decisions on its columns, as `Release.save` has them.
+
+    Returns
+    -------
+    str
+        HTML without scripts or references to other files. Neither weights nor bounds nor the seed
+        are in it, but diagnostics are.
+    """
+    sections = [
+        _section("The claim", _claim(release.charge)),
+        _section("Composition", _composition(release.charge)),
+        _section("Algorithm and machine", _machine(release)),
+        _section("What is not covered", _outside(release.charge)),
+        _section("Labelling", _labelling(release)),
+        _section("Disclosure", _disclosure(release)),
+        _section("Structure", _structure(release)),
+        _section("Documentation", _documentation(release)),
+    ]
+    rows = [row for section in sections for table in section.tables for row in table.rows]
+    marked = [str(row[0]) for row in rows if row[2] == _LOOK]
+    verdict = (
+        f"{len(marked)} of {len(rows)} points need a look before this goes out: "
+        f"{', '.join(marked)}."
+        if marked
+        else f"None of the {len(rows)} points that a program can check stands out."
+    )
+    decide = sum(row[2] == _DECIDE for row in rows)
+    paragraph = ["", verdict, f" {decide} points are for a person to decide."]
+    opening = Section(heading="Verdict", paragraphs=[paragraph])
+    return render_page("Review checklist", [opening, *sections], confidential=True)
+
+
+def _section(heading: str, rows: Iterator[_Row]) -> Section:
+    table = Table(caption="", header=("point", "found", ""), rows=[list(row) for row in rows])
+    return Section(heading=heading, tables=[table])
+
+
+def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
+    strict = charge.kind == STRICT
+    whose = "one record (row)" if charge.unit is None else f"all records of one {charge.unit}"
+    yield "Unit of privacy", whose, _DECIDE if charge.unit is None else _FINE
+    yield "Neighboring databases", f"{charge.relation} {whose}", _FINE
+    large = charge.epsilon > _LARGE
+    yield "Epsilon", epsilon_text(charge.epsilon), _LOOK if large else _FINE
+    yield "Delta", f"{charge.delta:g}" if charge.delta else "0 (pure)", _FINE
+    kind = "holds for every database" if strict else "holds for this database, as n grows"
+    yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
+    if charge.mu is not None and not strict:
+        ways = {"gaussian": "by the Gaussian limit", "range": "by range of the log-likelihood",
+                "lipschitz": "by the papers' Lipschitz bound"}  # fmt: skip
+        yield "Counted", ways.get(charge.accounting, charge.accounting), _FINE
+
+
+def _composition(charge: PrivacyCharge) -> Iterator[_Row]:
+    drawn, sets = charge.n_draws_released, charge.n_synthetic
+    yield "Synthetic sets", f"{sets} from {drawn} posterior draw(s), all in epsilon", _FINE
+    yield "Other releases of these data", "their epsilons add up: is there a ledger?", _DECIDE
+    yield "Choices made on the data", "model, settings, which of several was kept", _DECIDE
+
+
+def _machine(release: Release) -> Iterator[_Row]:
+    found, charge = release.diagnostics, release.charge
+    if found is None:
+        yield "Sampling", "exact or without a model: nothing to converge", _FINE
+    else:
+        said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
+        yield "Convergence", said, _FINE if found.converged else _LOOK
+        if charge.kind == STRICT:
+            yield "Sampling", "chains approximate the posterior that the charge is for", _DECIDE
+    made_by = release.provenance
+    if isinstance(made_by, Provenance):
+        yield "Engine", f"{made_by.engine} {made_by.engine_version}", _FINE
+        yield "Floating point", "draws are floating-point numbers, rounded to decimals", _DECIDE
+    else:
+        yield "Noise", f"{made_by.library} {made_by.version}, {made_by.noise}", _FINE
+    seeded = "set by hand: whoever knows it can recompute the release" if release.seeded else (
+        "from the operating system")  # fmt: skip
+    yield "Seed", seeded, _LOOK if release.seeded else _FINE
+    yield "Side channels", "run time and whether anything was released are not covered", _DECIDE
+
+
+def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
+    for number, sentence in enumerate(charge.not_covered, start=1):
+        yield f"Outside, {number}", sentence, _DECIDE
+    for number, sentence in enumerate(charge.assumes, start=1):
+        yield f"Assumed, {number}", sentence, _DECIDE
+
+
+def _labelling(release: Release) -> Iterator[_Row]:
+    yield "Synthesized", ", ".join(release.synthesized), _FINE
+    kept = [str(name) for name in _published(release) if str(name) not in release.synthesized]
+    yield "As in the data", _listed(kept), _DECIDE if kept else _FINE
+    yield "Said in the statement", "which columns were replaced, and by what", _FINE
+
+
+def _disclosure(release: Release) -> Iterator[_Row]:
+    decided = release.decisions
+    for what, names in (("Left out", decided.drop), ("Kept although they looked risky",
+                        decided.keep), ("Replaced by numbers", decided.ids)):  # fmt: skip
+        risky = what.startswith("Kept") and bool(names)
+        yield what, _listed(list(names)), _LOOK if risky else _FINE
+    table = release.synthetic[0]
+    kept = [n for n in _published(release) if str(n) not in release.synthesized]
+    if kept:
+        alone = int((~table.duplicated(subset=kept, keep=False)).sum())
+        share = alone / len(table)
+        found = f"{alone} of {len(table)} records, in the columns that stay as they are"
+        yield "Records that are alone", found, _LOOK if share > 0.05 else _FINE
+    yield "Matching risk", "see `pyhybrid risk` on the data and this release", _DECIDE
+
+
+def _structure(release: Release) -> Iterator[_Row]:
+    first, n = release.synthetic[0], len(release.synthetic[0])
+    alike = all(
+        len(t) == n and list(t.columns) == list(first.columns) for t in release.synthetic[1:]
+    )
+    yield (
+        "Rows and columns",
+        f"{n} rows, {len(_published(release))} columns in every set",
+        (_FINE if alike else _LOOK),
+    )
+    missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
+    yield "Missing values in synthesized columns", str(missing), _FINE
+    plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop
+    yield (
+        "Row labels",
+        "plain numbers" if plain else "those of the data",
+        (_FINE if plain else _DECIDE),
+    )
+
+
+def _documentation(release: Release) -> Iterator[_Row]:
+    yield "Statement", "public/privacy_statement.md, with the charge in words", _FINE
+    yield "Machine-readable", "public/charge.json, public/metadata.json, public/schema.json", _FINE
+    yield "Settings", "all public ones are in the statement", _FINE
+    yield "For the owner alone", "confidential/: weights, bounds, seed and this page", _FINE
+
+
+def _published(release: Release) -> Sequence[object]:
+    dropped = set(release.decisions.drop)
+    return [name for name in release.synthetic[0].columns if str(name) not in dropped]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"

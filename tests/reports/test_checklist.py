@@ -1,0 +1,81 @@
+"""The reviewer's checklist: what stands out is marked, and what does not is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+
+SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
+
+
+def _table() -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    return pd.DataFrame({"y": rng.poisson(4, 80), "sex": rng.choice(["f", "m"], 80)})
+
+
+@pytest.fixture(scope="module")
+def release() -> ph.Release:
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), delta=1e-3)
+    return mechanism.release(_table(), n_synthetic=2, seed=20300405, engine="embedded",
+                             settings=SHORT)  # fmt: skip
+
+
+def _rows(page: str) -> dict[str, tuple[str, str]]:
+    cells = re.findall(
+        r"<tr>\s*<t[hd][^>]*>(.*?)</t[hd]>\s*<td[^>]*>(.*?)</td>\s*<td[^>]*>(.*?)<",
+        page,
+        re.DOTALL,
+    )
+    return {name.strip(): (found.strip(), mark.strip()) for name, found, mark in cells}
+
+
+def test_every_part_is_answered_from_the_release(release: ph.Release) -> None:
+    rows = _rows(ph.review_checklist(release))
+    assert rows["Unit of privacy"][0] == "one record (row)"
+    assert rows["Neighboring databases"][0] == "remove one record (row)"
+    assert rows["Epsilon"][1] == "as it should be"
+    assert rows["Convergence"][1] == "as it should be"
+    assert rows["As in the data"] == ("sex", "to decide")
+    assert rows["Records that are alone"][0].startswith("0 of 80")
+    assert "Outside, 1" in rows
+
+
+def test_what_stands_out_is_marked(release: ph.Release) -> None:
+    """A seed set by hand, a large epsilon, records that are alone; the others are the controls."""
+    rows = _rows(ph.review_checklist(release))
+    assert rows["Seed"][1] == "LOOK"
+    many = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), accounting="lipschitz").release(
+        _table().assign(sex=np.arange(80)), n_synthetic=3, engine="embedded", settings=SHORT
+    )
+    rows = _rows(ph.review_checklist(many))
+    assert rows["Epsilon"][1] == "LOOK"
+    assert rows["Seed"][1] == "as it should be"
+    assert rows["Records that are alone"] == (
+        "80 of 80 records, in the columns that stay as they are", "LOOK"
+    )  # fmt: skip
+
+
+def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> None:
+    page = ph.review_checklist(release)
+    for secret in (20300405, release.charge.bound, release.charge.loss_range):
+        assert str(secret) not in page
+        assert f"{secret:.4g}" not in page
+
+
+def test_metadata_describe_the_public_tables(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    assert (tmp_path / "out" / "confidential" / "checklist.html").exists()
+    told = json.loads((tmp_path / "out" / "public" / "metadata.json").read_text())
+    assert told["stdyDscr"]["privacy"] == release.charge.public()
+    assert [f["caseQnty"] for f in told["fileDscr"]] == [80, 80]
+    assert {v["name"]: v["synthesized"] for v in told["dataDscr"]} == {"y": True, "sex": False}
+    for file in told["fileDscr"]:
+        assert (tmp_path / "out" / "public" / file["fileName"]).exists()
