@@ -68,7 +68,8 @@ def review_checklist(release: Release) -> str:
 
 
 def _section(heading: str, rows: Iterator[_Row]) -> Section:
-    table = Table(caption="", header=("point", "found", ""), rows=[list(row) for row in rows])
+    header = ("point", "found", "verdict")
+    table = Table(caption=heading, header=header, rows=[list(row) for row in rows])
     return Section(heading=heading, tables=[table])
 
 

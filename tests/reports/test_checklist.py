@@ -29,11 +29,8 @@ def release() -> ph.Release:
 
 
 def _rows(page: str) -> dict[str, tuple[str, str]]:
-    cells = re.findall(
-        r"<tr>\s*<t[hd][^>]*>(.*?)</t[hd]>\s*<td[^>]*>(.*?)</td>\s*<td[^>]*>(.*?)<",
-        page,
-        re.DOTALL,
-    )
+    row = r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>'
+    cells = re.findall(row, page, re.DOTALL)
     return {name.strip(): (found.strip(), mark.strip()) for name, found, mark in cells}
 
 
