@@ -18,6 +18,8 @@
 #' @param transform `"linear"`, `"reciprocal"`, `"threshold"`, `"logistic"` or `"softmax"`.
 #' @param draw_quantile As in [lipschitz_bounds()]: draws above this quantile are not used.
 #' @param threshold f* in nats, above 0; required by, and only by, `transform = "threshold"`.
+#' @param risk What f_i is: `"size"`, the papers'; or what the record tells, `"range"`,
+#'   max_s f_si - min_s f_si, or `"deviation"`, the standard deviation of f_si over s.
 #' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n; infinity
 #'   allowed.
 #' @return Weights in \[0, 1\], a vector of length n; exactly 0 where the record is unbounded.
@@ -28,10 +30,27 @@
 #' weights_from_lipschitz(c(1, 2, Inf), transform = "reciprocal")
 #' @export
 lipschitz_weights <- function(log_lik, scale = 1, shift = 0, transform = "linear",
-                              draw_quantile = 1, threshold = NULL) {
+                              draw_quantile = 1, threshold = NULL, risk = "size") {
+  check_choice(risk, "risk", names(risks))
   bounds <- lipschitz_bounds(log_lik, draw_quantile = draw_quantile)
-  weights_from_lipschitz(bounds$by_record, scale, shift, transform, threshold)
+  f <- bounds$by_record
+  bounded <- is.finite(f)
+  if (risk != "size" && any(bounded)) {
+    f[bounded] <- risks[[risk]](log_lik[bounds$kept_draws, bounded, drop = FALSE])
+  }
+  weights_from_lipschitz(f, scale, shift, transform, threshold)
 }
+
+risks <- list(
+  size = function(log_lik) largest_abs(log_lik),
+  range = function(log_lik) {
+    ends <- matrixStats::colRanges(log_lik, useNames = FALSE)
+    ends[, 2] - ends[, 1]
+  },
+  deviation = function(log_lik) {
+    if (nrow(log_lik) == 1) rep(0, ncol(log_lik)) else apply(log_lik, 2, stats::sd)
+  }
+)
 
 #' @rdname lipschitz_weights
 #' @export

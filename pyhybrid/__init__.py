@@ -162,6 +162,7 @@ _HOME = {
     "max_ecdf": "measures.arrays.estimates",
     "misclassification_log_density": "masking",
     "mixture_mask_log_density": "masking",
+    "meet_epsilon": "mechanisms.target",
     "model_utility": "measures",
     "mu_of_epsilon": "privacy.gaussian_curve",
     "mu_of_release": "privacy.gaussian_curve",

@@ -100,6 +100,12 @@ def _weights(rng: np.random.Generator) -> Iterator[_Call]:
         function="lipschitz_weights",
         arguments={"log_lik": log_lik, "draw_quantile": 0.9},
     )
+    for risk in ("range", "deviation"):
+        yield _Call(
+            quantity=f"lipschitz_weights, risk {risk}",
+            function="lipschitz_weights",
+            arguments={"log_lik": log_lik, "risk": risk},
+        )
     f = np.abs(log_lik).max(axis=0)
     finite = alpha * np.where(np.isfinite(f), f, 0.0)
     for function, how in {

@@ -48,6 +48,7 @@ __all__ = [
     "sampler_settings",
     "support_of",
     "survey_design",
+    "with_target",
 ]
 
 _OWN_PROGRAM = "stan"
@@ -193,6 +194,39 @@ def chosen_mechanism(
         for place, formula in enumerate(formulas)
     ]
     return SequentialSynthesis(steps, allow_unlike=allow_unlike)
+
+
+def with_target(texts: Sequence[str], target: float | None) -> list[str]:
+    """Names of mechanisms, with a first value of what --target-epsilon will set where one must be
+    given: the mechanism of one formula.
+
+    Raises
+    ------
+    InvalidInput
+        For several mechanisms, one that has nothing to lower, or a setting given twice.
+    """
+    if target is None:
+        return list(texts)
+    if len(texts) > 1:
+        raise InvalidInput("--target-epsilon is for one mechanism: give --mechanism once")
+    text = texts[0] if texts else "lipschitz"
+    name, own = named(text)
+    settings = {"lipschitz": ("scale",), "count": ("scale",), "scalar": ("target_epsilon",
+                "target_bound"), "truncated": ("cap", "epsilon"), "censored": ("epsilon", "cap"),
+                "perturbed_histogram": ("epsilon",)}  # fmt: skip
+    check_choice(name, "--mechanism", [*MECHANISMS, *MODEL_FREE])
+    if name not in settings:
+        raise InvalidInput(
+            f"--target-epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
+            f"has none; take {', '.join(settings)}"
+        )
+    twice = [key for key in settings[name] if key in own]
+    if twice:
+        raise InvalidInput(f"--target-epsilon finds {twice[0]}: leave it out of --mechanism")
+    if settings[name] == ("scale",):
+        return [text]
+    first = "target_epsilon" if name == "scalar" else "epsilon"
+    return [f"{text}{',' if own else ':'}{first}={target!r}"]
 
 
 def default_models(

@@ -17,6 +17,7 @@ from pyhybrid.cli.options import (
     sampler_settings,
     support_of,
     survey_design,
+    with_target,
 )
 from pyhybrid.cli.parameters import (
     AdaptDelta,
@@ -34,6 +35,7 @@ from pyhybrid.cli.parameters import (
 )
 from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.target import check_target, release_within
 from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.mechanism import Mechanism
@@ -100,6 +102,13 @@ def synthesize(
     delta: Annotated[
         float | None,
         typer.Option(help="Delta of Gaussian accounting, below 1 / n. [default: 1e-6]"),
+    ] = None,
+    target_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the whole release: finds the scale (lipschitz, count), weight (scalar) or cap "
+            "(truncated), or sets the epsilon of a draw (censored, perturbed_histogram)."
+        ),
     ] = None,
     support: Annotated[
         list[str] | None,
@@ -186,8 +195,10 @@ def synthesize(
         "reweighting": reweighting_of(reweight, k, single_step),
     }
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
+    texts = with_target(mechanism or [], target_epsilon)
+    check_target(target_epsilon, formulas, calibration, scale)
     chosen = chosen_mechanism(
-        mechanism or [], model or [], formulas, calibration, options, allow_unlike=allow_unlike
+        texts, model or [], formulas, calibration, options, allow_unlike=allow_unlike
     )
     settings = sampler_settings(chains, warmup, draws, adapt_delta)
     check_output_folder(out, overwrite=overwrite)
@@ -198,23 +209,25 @@ def synthesize(
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
     book = None if ledger is None else _open_ledger(ledger, chosen, allow_unlike=allow_unlike)
     source = read_table(data)
-    named = default_models(mechanism or [], model or [], formulas, source.frame)
+    named = default_models(texts, model or [], formulas, source.frame)
     if named:
         chosen = chosen_mechanism(
-            mechanism or [], named, formulas, calibration, options, allow_unlike=allow_unlike
+            texts, named, formulas, calibration, options, allow_unlike=allow_unlike
         )
     _check_columns(source.frame, chosen, decisions)
     with progress_bars() as progress:
-        release = chosen.release(
+        release = release_within(
+            chosen,
             source.frame,
+            target_epsilon,
             n_synthetic=m,
             n_draws_released=1 if one_draw else None,
+            leave_one_out=check_count(leave_one_out, "--leave-one-out", at_least=0),
             seed=seed,
             engine=engine,
             settings=settings,
             on_not_converged=on_not_converged,
             progress=progress,
-            leave_one_out=check_count(leave_one_out, "--leave-one-out", at_least=0),
         )
     source.marked(source.restore(release)).save(
         out,

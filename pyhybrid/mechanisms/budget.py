@@ -23,7 +23,14 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 
-__all__ = ["Solution", "SolutionStep", "solve_scale", "solve_shift"]
+__all__ = [
+    "Solution",
+    "SolutionStep",
+    "epsilon_of_fit",
+    "largest_within",
+    "solve_scale",
+    "solve_shift",
+]
 
 _SCALES = (0.0, 1.0)
 _SHIFTS = (-1.0, 1.0)
@@ -148,11 +155,11 @@ def _solve(
     steps: list[SolutionStep] = []
 
     def epsilon_at(value: float) -> float:
-        epsilon = _epsilon(_with(mechanism, parameter, value), session, draws)
+        epsilon = epsilon_of_fit(_with(mechanism, parameter, value), session, draws)
         steps.append(SolutionStep(value=value, epsilon=epsilon))
         return epsilon
 
-    value = _search(
+    value = largest_within(
         epsilon_at, parameter, low, high, target, tolerance, check_count(max_fits, "max_fits")
     )
     epsilon = next(step.epsilon for step in reversed(steps) if step.value == value)
@@ -172,7 +179,7 @@ def _with(
     return replace(mechanism, **change)
 
 
-def _epsilon(mechanism: PseudoPosteriorMechanism, session: FitSession, draws: int) -> float:
+def epsilon_of_fit(mechanism: PseudoPosteriorMechanism, session: FitSession, draws: int) -> float:
     """Epsilon of the mechanism's fit; 0 where all weights are 0 and nothing is learnt."""
     if not mechanism.weights(session.by_unit(mechanism.unit)).any():
         return 0.0
@@ -183,7 +190,7 @@ def _epsilon(mechanism: PseudoPosteriorMechanism, session: FitSession, draws: in
     return mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=draws).epsilon
 
 
-def _search(
+def largest_within(
     epsilon_at: Callable[[float], float],
     parameter: str,
     low: float,

@@ -120,7 +120,20 @@ def lipschitz_weights_cases(rng: random.Random) -> list[Case]:
     for scale, shift in ((0.7, 0.0), (0.5, -0.3), (1.0, 0.2), (0.0, 0.5), (-1.0, 1.0)):
         args = {"log_lik": regular, "scale": scale, "shift": shift}
         cases.append({"name": f"scale {scale}, shift {shift}", "args": args})
+    unbounded = [[*row[:-1], -math.inf if s == 2 else row[-1]] for s, row in enumerate(regular)]
+    for risk in ("range", "deviation"):
+        for name, matrix in {"regular": regular, "one -inf": unbounded}.items():
+            for transform in ("linear", "reciprocal", "softmax"):
+                args = {"log_lik": matrix, "risk": risk, "transform": transform, "scale": 0.9}
+                cases.append({"name": f"{risk}, {name}, {transform}", "args": args})
+        args = {"log_lik": regular, "risk": risk, "draw_quantile": 0.7}
+        cases.append({"name": f"{risk}, quantile 0.7", "args": args})
     cases += [
+        bad(
+            "unknown risk",
+            {"log_lik": regular, "risk": "mean"},
+            "risk must be one of size, range, deviation: found 'mean'",
+        ),
         bad(
             "unknown transform",
             {"log_lik": regular, "transform": "cubic"},

@@ -6,6 +6,7 @@ Python numbers and fractions only: nothing of pyhybrid, numpy or R.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -85,9 +86,19 @@ def weights_from_lipschitz(
     return [clip(scale * next(mapped) + shift) if math.isfinite(x) else 0.0 for x in lipschitz]
 
 
-def lipschitz_weights(log_lik: Matrix, draw_quantile: float = 1.0, **how: Any) -> list[float]:
+def lipschitz_weights(
+    log_lik: Matrix, draw_quantile: float = 1.0, risk: str = "size", **how: Any
+) -> list[float]:
     bounds = lipschitz_bounds(log_lik, None, draw_quantile)
-    return weights_from_lipschitz(bounds["by_record"], **how)
+    risks = list(bounds["by_record"])
+    kept = [row for row, keep in zip(log_lik, bounds["kept_draws"], strict=True) if keep]
+    for i, size in enumerate(risks):
+        column = [row[i] for row in kept]
+        if math.isfinite(size) and risk == "range":
+            risks[i] = max(column) - min(column)
+        elif math.isfinite(size) and risk == "deviation":
+            risks[i] = statistics.stdev(column)
+    return weights_from_lipschitz(risks, **how)
 
 
 def ball(y: list[float], i: int, radius: float, kind: str, among: list[int]) -> set[int]:

@@ -1,0 +1,150 @@
+"""Where the Gaussian limit sets in: what is charged against what is true, and against refits.
+
+First conjugate models, whose posteriors with and without a record are known: the epsilon that is
+charged at delta 1e-6 from 4,000 draws beside the exact one. Then four data sets, refitted without
+each of the three records that most is told about. The table of a run is `benchmarks/limits.csv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import gamma, norm
+from statsmodels.datasets import randhie
+
+import pyhybrid as ph
+from pyhybrid.fitting.session import open_session
+from pyhybrid.privacy.local_account import local_account
+from pyhybrid.privacy.log_lik import LogLik
+
+_SIZES = (20, 60, 200, 600, 2000, 6000, 20_000)
+_DELTA = 1e-6
+_DRAWS, _POINTS = 4000, 400_000
+_FILE = Path(__file__).with_name("limits.csv")
+
+
+def run(file: Path | None = _FILE) -> None:
+    """Print both tables; the first goes to `file`, if given."""
+    exact = pd.DataFrame([row for n in _SIZES for row in exact_rows(n)])
+    print(exact.to_string(index=False, float_format="{:.4g}".format))
+    if file is not None:
+        exact.round(6).to_csv(file, index=False)
+    rows = [row for name, (model, df) in data_sets().items() for row in refit_rows(name, model, df)]
+    print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
+
+
+def exact_rows(n: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Charged and exact epsilon for the largest record of n, in two conjugate models."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for z in (15.0, 60.0):
+        y = rng.poisson(5, n).astype(float)
+        y[0] = z
+        a, b = 0.5 + y.sum(), 0.1 + n
+        rate = gamma(a, scale=1 / b), gamma(a - z, scale=1 / (b - 1))
+        name = f"Poisson(5) and one of {z:g}"
+        rows.append(_row(name, y, *rate, lambda t, v: v * np.log(t) - t, rng))
+    x = rng.normal(0, 1, n)
+    x[0] = 4.0
+    wide = norm(x.sum() / (n + 0.01), (n + 0.01) ** -0.5)
+    other = norm(x[1:].sum() / (n - 0.99), (n - 0.99) ** -0.5)
+    rows.append(_row("N(0, 1) and one of 4", x, wide, other, lambda t, v: -((v - t) ** 2) / 2, rng))
+    return [{"n": n, **row} for row in rows]
+
+
+def _row(
+    name: str,
+    values: np.ndarray,
+    own: Any,
+    other: Any,
+    term: Callable[[Any, Any], Any],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    draws = own.rvs(_DRAWS, random_state=rng)
+    distinct, place = np.unique(values, return_inverse=True)
+    matrix = term(draws[:, None], distinct)
+    account = local_account(
+        LogLik(make=lambda: (matrix,), row_of=place), np.ones(values.size), n_draws=_DRAWS, chains=4
+    )
+    gaussian = ph.epsilon_of_mu(account.mu, _DELTA)
+    released_only = np.abs(np.diff(matrix[:2], axis=0)).max()
+    return {
+        "model": name,
+        "mu": account.mu,
+        "limit_holds": account.limit_holds,
+        "gaussian": gaussian,
+        "range": account.loss_range,
+        "charged": gaussian if account.limit_holds else account.loss_range,
+        "exact": exact_epsilon(own, other),
+        "two_draws_only": released_only,
+    }
+
+
+def exact_epsilon(own: Any, other: Any, delta: float = _DELTA) -> float:
+    """Epsilon at delta between two distributions with densities, the larger of both directions."""
+
+    def one_way(p: Any, q: Any) -> float:
+        levels = (np.arange(_POINTS) + 0.5) / _POINTS
+        # Equal masses of p, and the tails of it in more detail.
+        deep = np.geomspace(1e-16, 0.5 / _POINTS, 20_000)
+        edges = np.unique(np.concatenate([[0.0], deep, levels]))
+        edges = np.concatenate([p.ppf(edges), p.isf(edges[::-1])])
+        points = np.unique(edges[np.isfinite(edges)])
+        middle = (points[1:] + points[:-1]) / 2
+        mass, loss = np.diff(p.cdf(points)), p.logpdf(middle) - q.logpdf(middle)
+        upper = middle > p.median()
+        mass[upper] = -np.diff(p.sf(points))[upper]
+
+        def delta_at(epsilon: float) -> float:
+            return float((mass * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum())
+
+        return 0.0 if delta_at(0.0) <= delta else float(
+            brentq(lambda e: delta_at(e) - delta, 0.0, float(loss.max()))
+        )  # fmt: skip
+
+    return max(one_way(own, other), one_way(other, own))
+
+
+def data_sets() -> dict[str, tuple[Any, pd.DataFrame]]:
+    """Four data sets, the ones of guarantees, with their models."""
+    rng = np.random.default_rng(7)
+    visits = randhie.load_pandas().data
+    few = visits.sample(4000, random_state=1).reset_index(drop=True)
+    plain = rng.poisson(100, 1000)
+    mixed = np.concatenate([rng.poisson(100, 900), rng.negative_binomial(5, 5 / 105, 100)])
+    formula = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg"
+    return {
+        "RAND visits": (ph.NegativeBinomial("mdvis ~ 1"), visits[["mdvis"]].astype("int64")),
+        "Poisson(100)": (ph.Poisson("y ~ 1"), pd.DataFrame({"y": plain})),
+        "Poisson, NB outliers": (ph.NegativeBinomial("y ~ 1"), pd.DataFrame({"y": mixed})),
+        "RAND, 7 predictors": (ph.NegativeBinomial(formula), few.astype({"mdvis": "int64"})),
+    }
+
+
+def refit_rows(name: str, model: Any, df: pd.DataFrame, k: int = 2) -> list[dict[str, Any]]:
+    """Charged before and found by refits, unweighted and LW."""
+    session = open_session(model.bind(df), engine="embedded", seed=1)
+    rows = []
+    for mechanism in (ph.Unweighted(model), ph.LipschitzWeighted(model)):
+        for each in mechanism.leave_one_out(session, k=k).each:
+            loss = each.loss
+            rows.append(
+                {
+                    "data": name,
+                    "mechanism": mechanism.name,
+                    "mu": each.mu,
+                    "refit mu": loss.mu_without,
+                    "distance": loss.moved,
+                    "delta at 2 mu": loss.delta(2 * each.mu),
+                    "formula": ph.delta_of_mu(each.mu, 2 * each.mu),
+                    "range": each.loss_range,
+                    "largest loss": loss.largest,
+                    "anew": np.nan if each.anew is None else each.anew.moved,
+                }
+            )
+    return rows
