@@ -6,14 +6,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms.possible import quoted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.possible_records import PossibleAccount
+from pyhybrid.privacy.split_draws import share_bound
 
 __all__ = [
     "charge_of_fit",
@@ -287,10 +291,17 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
     if fit.bounds.draw_quantile < 1:
         sentences.append(
             f"Draws above the {fit.bounds.draw_quantile:g} quantile of the largest weighted "
-            "log-likelihood were dropped: the bound may fail with a probability that this does "
-            "not state."
+            "log-likelihood were dropped: the bound may fail, with a probability delta of at most "
+            f"{_delta_of_dropped(fit):.2g} for a draw (95 % confidence, from the share dropped)."
         )
     return tuple(sentences)
+
+
+def _delta_of_dropped(fit: PosteriorFit) -> float:
+    """Upper confidence bound of the probability that a draw is one of those dropped."""
+    dropped = (~fit.bounds.kept_draws).astype(np.float64)
+    known = effective_draws(dropped[:, None], fit.draws.n_chains)[0]
+    return share_bound(float(dropped.mean()), float(known), 0.95)
 
 
 def converged_sentence(fit: PosteriorFit) -> str:

@@ -41,8 +41,8 @@ _CHARGE = {
     "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
     "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
     "largest possible bound, from below.",
-    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with a "
-    "probability that is not stated.",
+    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with the "
+    "probability that the statement gives.",
     "cap": "Largest log-likelihood of a record, M, nats, if it was censored or truncated. Smaller "
     "is safer.",
     "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "

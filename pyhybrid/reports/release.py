@@ -227,7 +227,14 @@ def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
                 "of weight 1, could carry more weight at the same epsilon.",
             )
         )
-    return Section(heading="Record weights", pictures=pictures)
+    below = float((kept.alpha < 1).mean())
+    share = (
+        f"{below:.1%} of the weights are below 1. That the local guarantee becomes one for all "
+        "databases, and that what is estimated stays right, rests on this share vanishing as the "
+        "number of records grows [Savitsky, Williams, Hu (2022), assumption 4]: compare it with "
+        "that of an earlier or smaller database."
+    )
+    return Section(heading="Record weights", paragraphs=[[share]], pictures=pictures)
 
 
 def _reweighting(release: Release) -> list[Section]:

@@ -38,7 +38,7 @@ def _cells(name: str) -> list[dict[str, Any]]:
 
 
 def test_the_papers_notebooks_are_there() -> None:
-    assert [name[:2] for name in NAMES] == [f"{n:02d}" for n in range(1, 9)]
+    assert [name[:2] for name in NAMES] == [f"{n:02d}" for n in range(1, 10)]
     assert find_notebook("2") == find_notebook("02_reweighting")
     with pytest.raises(InvalidInput, match="notebook must be one of 01_quick_start"):
         find_notebook("nothing")
