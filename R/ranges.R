@@ -124,12 +124,15 @@ check_delta <- function(value) {
 #' most a + b for any data and any parameter. A weight of 0 gives 0; an infinite f_si gives -a or b;
 #' a missing one -a, as a likelihood of 0 would. `epsilon_of_censoring()` is the strict charge of m
 #' draws: m (a + b), or 2 m (a + b) where a record is replaced; 2 M and 4 M for one cap M.
+#' `frozen_excess()` is what clipping takes from the terms of a reference on average, by draw.
 #'
 #' @param log_lik Matrix, S draws by n records, unweighted, in nats.
 #' @param center c_i in nats, finite, a vector of length n: the record's log-likelihood at a frozen
 #'   or released parameter. 0 if `NULL`, which is [censor()].
 #' @param alpha Weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param cap M in nats, above 0; or `c(a, b)`, none below 0 and one above.
+#' @param excess e in nats, length S: a frozen function of the parameters such as `frozen_excess()`
+#'   of a reference, added to each term before it is clipped; 0 if `NULL`.
 #' @param n_draws_released,relation As in [epsilon_of_range()].
 #' @param discrete_uncentered The outcome is discrete, so that f <= 0, and has no center: terms lie
 #'   in \[-a, 0\], and the range is a.
@@ -139,7 +142,7 @@ check_delta <- function(value) {
 #' center_and_censor(rbind(c(-5, -9)), center = c(-4.8, -6), cap = 0.5)
 #' epsilon_of_censoring(0.25, relation = "replace")
 #' @export
-center_and_censor <- function(log_lik, center = NULL, alpha = NULL, cap) {
+center_and_censor <- function(log_lik, center = NULL, alpha = NULL, cap, excess = NULL) {
   log_lik <- check_log_lik(log_lik)
   n <- ncol(log_lik)
   center <- if (is.null(center)) rep(0, n) else check_vector(center, "center", n)
@@ -153,8 +156,33 @@ center_and_censor <- function(log_lik, center = NULL, alpha = NULL, cap) {
   caps <- check_caps(cap)
   terms <- weighted_terms(log_lik - rep(center, each = nrow(log_lik)), alpha)
   terms[is.na(terms)] <- -Inf
+  if (!is.null(excess)) {
+    excess <- check_vector(excess, "excess", nrow(log_lik))
+    wrong <- which(!is.finite(excess))
+    if (length(wrong) > 0) {
+      invalid_input("excess must be finite: that of draw ", wrong[1], " is not")
+    }
+    used <- if (is.null(alpha)) rep(TRUE, n) else alpha > 0
+    terms[, used] <- terms[, used] + excess
+  }
   terms[] <- clip(terms, -caps[1], caps[2])
   terms
+}
+
+#' @rdname center_and_censor
+#' @export
+frozen_excess <- function(log_lik, center = NULL, alpha = NULL, cap) {
+  clipped <- center_and_censor(log_lik, center, alpha, cap)
+  log_lik <- check_log_lik(log_lik)
+  center <- if (is.null(center)) rep(0, ncol(log_lik)) else center
+  terms <- weighted_terms(log_lik - rep(center, each = nrow(log_lik)), alpha)
+  wrong <- which(colSums(!is.finite(terms)) > 0)
+  if (length(wrong) > 0) {
+    invalid_input(
+      "terms of a reference must be finite: that of record ", wrong[1], " is not in some draw"
+    )
+  }
+  rowMeans(terms - clipped)
 }
 
 #' @rdname center_and_censor

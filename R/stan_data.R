@@ -217,6 +217,6 @@ beta_sums <- function(y, weights) {
 no_cap <- function(n) {
   list(
     emit_log_lik = 1, use_cap = 0, cap_below = 0, cap_above = 0, reference = array(0, n),
-    n_units = 0, unit = array(0L, n)
+    n_units = 0, unit = array(0L, n), n_frozen = 0, farthest = 0, steep = 0
   )
 }

@@ -137,6 +137,7 @@ _HOME = {
     "epsilon_of_rho": "privacy.range_epsilon",
     "estimates": "measures.arrays.estimates",
     "exponential_mechanism": "primitives",
+    "frozen_excess": "privacy.centering",
     "gaussian_limit": "privacy.gaussian_limit",
     "gaussian_mask_log_density": "masking",
     "gaussian_mu": "privacy.gaussian_mu",

@@ -30,6 +30,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -51,8 +54,8 @@ model {
     // log p(y | eta) = -log(1 + exp(-eta)) for y = 1, -log(1 + exp(eta)) for y = 0.
     vector[n] f = -log1p_exp(-sign .* (offsets + X * beta));
     if (use_cap == 1) {
-      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                               use_cap, cap_below, cap_above);
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                               farthest, steep, use_cap, cap_below, cap_above);
     } else {
       target += dot_product(weight, f);
     }

@@ -27,6 +27,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -50,8 +53,8 @@ model {
   lambda ~ pareto(0.1, 1.5);
   if (use_cap == 1) {
     vector[n] f = (beta1 - 1) * log_y + (beta2 - 1) * log1m_y - lbeta(beta1, beta2);
-    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                             use_cap, cap_below, cap_above);
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                             farthest, steep, use_cap, cap_below, cap_above);
   } else {
     target += (beta1 - 1) * sum_log + (beta2 - 1) * sum_log1m - total_weight * lbeta(beta1, beta2);
   }

@@ -33,6 +33,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -66,8 +69,8 @@ model {
     vector[n] log_gammas = lgamma(beta1) + lgamma(lambda - beta1);
     if (use_cap == 1) {
       vector[n] f = (beta1 - 1) .* logit_y + (lambda - 2) * log1m_y + lgamma(lambda) - log_gammas;
-      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                               use_cap, cap_below, cap_above);
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                               farthest, steep, use_cap, cap_below, cap_above);
     } else {
       target += dot_product(weighted_logit, beta1) + lambda * sum_log1m - sum_log_y - sum_log1m
                 + sum_weight * lgamma(lambda) - dot_product(weight, log_gammas);

@@ -59,6 +59,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -93,8 +96,8 @@ model {
     if (use_cap == 1) {
       vector[n] f = constant + (shape - 1) * log_y - shape * (eta + y .* exp(-eta))
                     - gamma_log_mass(eta, shape, has_lower, lower_end, has_upper, upper_end);
-      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                               use_cap, cap_below, cap_above);
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                               farthest, steep, use_cap, cap_below, cap_above);
     } else {
       target += sum_weight * constant + (shape - 1) * sum_log_y
                 - shape * (weight_X * beta + weight_offset + dot_product(weighted_y, exp(-eta)));

@@ -30,6 +30,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -81,8 +84,8 @@ model {
     vector[n_levels] log_gap = log_share - append_row(log_below, 0) - append_row(0, log_above);
     vector[n] f = log_gap[y] - has_above .* log1p_exp(eta - threshold[above])
                   - has_below .* log1p_exp(threshold[below] - eta);
-    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                             use_cap, cap_below, cap_above);
+    target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                             farthest, steep, use_cap, cap_below, cap_above);
   }
 }
 generated quantities {

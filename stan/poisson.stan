@@ -30,6 +30,9 @@ data {
   vector[n] reference;                         // f_i at a frozen theta; 0 without a center
   int<lower=0> n_units;                        // 0: every row on its own
   array[n] int<lower=0> unit;                  // unit of each row, 1 to n_units
+  int<lower=0> n_frozen;                       // the last rows, of a frozen reference
+  real<lower=0> farthest;                      // where its region ends, nats
+  real<lower=0> steep;                         // how fast the density falls beyond
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
@@ -56,8 +59,8 @@ model {
     vector[n] eta = offsets + X * beta;
     if (use_cap == 1) {
       vector[n] f = count .* eta - exp(eta) - log_factorial;
-      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units,
-                               use_cap, cap_below, cap_above);
+      target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
+                               farthest, steep, use_cap, cap_below, cap_above);
     } else {
       target += count_X * beta + count_offset - dot_product(weight, exp(eta))
                 - sum_log_factorial;

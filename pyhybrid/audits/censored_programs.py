@@ -40,7 +40,9 @@ _EPSILON = 1.0
 _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
-_CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit"}
+_REGION = 3.0
+_CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit", "n_frozen", "farthest",
+        "steep"}  # fmt: skip
 _RECORDS = {
     "n",
     "K",
@@ -110,7 +112,7 @@ def _audit(
             losses[times] = max(losses[times], _range(pair, relation, times, centered=centered))
     name = f"Censored, stan/{model.program_name}.stan, {model.name}"
     return AuditFinding(
-        mechanism=f"{name}, centered, unequal ends" if centered else name,
+        mechanism=f"{name}, centered, excess, unequal ends" if centered else name,
         relation=relation,
         method=EXACT,
         epsilon=_EPSILON,
@@ -121,22 +123,35 @@ def _audit(
 
 
 def _cap(
-    model: RegressionModel, table: pd.DataFrame, relation: str, times: float, *, centered: bool
+    pair: _Neighbors, table: pd.DataFrame, relation: str, times: float, *, centered: bool
 ) -> float | Cap:
-    """What costs `times` epsilon: M, or unequal ends about a center made of each own record."""
+    """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
+    by the excess of frozen rows."""
     if not centered:
-        signs = model.density_above_one
+        signs = pair.model.density_above_one
         return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
     span = times * _EPSILON / (2 if relation == "replace" else 1)
+    reference = pair.table  # of any records, the same for every neighbor
+    frozen = pair.model.bind(reference).frozen_rows(np.ones(len(reference)), _center_of(reference))
+    return Cap(
+        below=_BELOW * span,
+        above=(1 - _BELOW) * span,
+        reference=_center_of(table),
+        frozen=frozen,
+        region=_REGION,
+    )
+
+
+def _center_of(table: pd.DataFrame) -> FloatArray:
+    """A center that is a function of each record alone."""
     y, x = (table[name].to_numpy(dtype=np.float64) for name in ("y", "x"))
-    own = -0.5 - np.abs(y) / 4 + x / 10
-    return Cap(below=_BELOW * span, above=(1 - _BELOW) * span, reference=own)
+    return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
 
 
 def _range(pair: _Neighbors, relation: str, times: float, *, centered: bool) -> float:
     """Range over random points of the difference of the two log densities, nats."""
     own, other = (
-        _data(pair.model, table, _cap(pair.model, table, relation, times, centered=centered))
+        _data(pair.model, table, _cap(pair, table, relation, times, centered=centered))
         for table in (pair.table, pair.neighbor)
     )
     # The same map from unconstrained points to parameters for both.

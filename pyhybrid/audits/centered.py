@@ -1,9 +1,11 @@
 """Exact audit of centered censoring: the posteriors that a calibration draws from, enumerated.
 
 A small calibration is made, its mechanism fits every database of three records, and the posteriors
-of neighbors are compared over the whole grid, with the excess that each record adds. Two controls
-are broken: a center that is computed from the records themselves, and a cap that is charged by half
-of its interval, as one without a center may be for discrete outcomes.
+of neighbors are compared over the whole grid, with the excess that moves every center. Four
+mechanisms are broken on purpose, and each must be caught: a center that is computed from the
+records themselves, an excess of the records themselves, ten times one that is added after clipping
+(where it goes with the number of records), and a cap that is charged by half of its interval, as
+one without a center may be for discrete outcomes.
 """
 
 from __future__ import annotations
@@ -21,11 +23,10 @@ from pyhybrid.audits.finding import EXACT, AuditFinding
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.calibration import Calibration, calibrate
-from pyhybrid.mechanisms.center import Center, log_lik_at
+from pyhybrid.mechanisms.center import Center
 from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
-from pyhybrid.models.grid import ParameterGrid
+from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.regression import RegressionModel
-from pyhybrid.privacy.cap import Cap
 
 __all__ = ["centered_audits"]
 
@@ -33,6 +34,15 @@ _EPSILON = 1.0
 _RECORDS = 150
 _POINTS = {1: 200, 2: 24}  # of an axis, by the number of axes
 _COUNTS = (0.0, 1.0, 4.0, 30.0)
+OWN_CENTER = "a center from all records"
+OWN_EXCESS = "an excess of the records released"
+AFTER = "ten excesses added after clipping"
+HALF = "charged M in the place of 2 M"
+_TIMES = 2  # M is charged for a cap of this many
+_BROKEN = {
+    "remove": (OWN_CENTER, OWN_EXCESS, AFTER, HALF),
+    "replace": (OWN_CENTER, OWN_EXCESS, HALF),
+}
 _LogPosterior = Callable[[Sequence[float]], FloatArray]
 
 
@@ -62,29 +72,24 @@ def _audit(
     options: dict[str, Any],
 ) -> AuditFinding:
     frozen = calibrate(model, reference, epsilon=_EPSILON, relation=relation, n_draws=50, **options)
-    double = replace(frozen, cap=2 * frozen.cap)  # of which M was charged in the place of 2 M
-    honest, half = (
-        _largest_loss(frozen, support, relation),
-        _largest_loss(double, support, relation),
-    )
-    moved = _largest_loss(frozen, support, relation, own_center=True)
-    worse = "a center from all records" if moved > half else "charged M in the place of 2 M"
+    losses = {
+        broken: _largest_loss(_posterior(frozen, broken), support, relation)
+        for broken in (None, *_BROKEN[relation])
+    }
+    seen = min(_BROKEN[relation], key=lambda broken: losses[broken])  # all must be caught
     return AuditFinding(
         mechanism=f"Censored from a center, exact, {model.name}",
         relation=relation,
         method=EXACT,
         epsilon=_EPSILON,
-        loss=honest,
-        control=worse,
-        control_loss=max(half, moved),
+        loss=losses[None],
+        control=seen,
+        control_loss=losses[seen],
     )
 
 
-def _largest_loss(
-    frozen: Calibration, support: tuple[float, ...], relation: str, *, own_center: bool = False
-) -> float:
+def _largest_loss(posterior: _LogPosterior, support: tuple[float, ...], relation: str) -> float:
     """Over all databases of three records, two of them unlike, and all of their neighbors."""
-    posterior = _posterior(frozen, own_center=own_center)
     worst = 0.0
     for rest in itertools.combinations(support, 2):
         own = np.array([posterior((*rest, value)) for value in support])
@@ -95,7 +100,7 @@ def _largest_loss(
     return worst
 
 
-def _posterior(frozen: Calibration, *, own_center: bool) -> _LogPosterior:
+def _posterior(frozen: Calibration, broken: str | None) -> _LogPosterior:
     """Normalized log posterior of a database on a coarse grid of the calibration's region."""
     center, model = frozen.center, frozen.model
     assert center is not None
@@ -106,19 +111,34 @@ def _posterior(frozen: Calibration, *, own_center: bool) -> _LogPosterior:
     assert fine is not None
     size = _POINTS[len(fine.axes)]
     grid = ParameterGrid(axes=tuple(replace(axis, size=size) for axis in fine.axes))
-    excess = center.excess_on(form, grid)
+
+    kept: list[FloatArray] = []  # the excess of the calibration is that of every database
 
     def log_posterior(values: Sequence[float]) -> FloatArray:
         bound = model.bind(pd.DataFrame({"y": values}))
-        at = _own_center(center, values) if own_center else center.parameters
-        cap = Cap(below=frozen.cap, above=frozen.cap, reference=log_lik_at(bound, at))
-        found = exact_posterior(bound, form, grid, frozen.weights(bound), cap, excess)
-        return np.asarray(found.log_density - logsumexp(found.log_density))
+        alpha, used = frozen.weights(bound), center
+        if broken == OWN_CENTER:
+            used = replace(center, parameters=_own_center(center, form, values))
+        if broken == OWN_EXCESS:
+            used = replace(center, frozen=bound.frozen_rows(alpha, center.log_lik(bound)))
+        cap = used.cap(bound, _TIMES * frozen.cap if broken == HALF else frozen.cap)
+        if not (kept and used.frozen is center.frozen):
+            excess = used.excess_on(bound, form, grid, cap)
+            assert excess is not None
+            kept[:] = [excess]
+        excess = kept[0]
+        after = broken == AFTER
+        found = exact_posterior(bound, form, grid, alpha, cap, None if after else excess)
+        total = found.log_density + 10 * bound.n * excess if after else found.log_density
+        return np.asarray(total - logsumexp(total))
 
     return log_posterior
 
 
-def _own_center(center: Center, values: Sequence[float]) -> dict[str, FloatArray]:
+def _own_center(center: Center, form: GridForm, values: Sequence[float]) -> dict[str, FloatArray]:
     """The control: theta_ref that follows the mean of the records that are released."""
-    moved = float(np.tanh(np.mean(values))) / 2
-    return {name: own + moved if name == "beta" else own for name, own in center.parameters.items()}
+    at = form.coordinates({name: own[None] for name, own in center.parameters.items()})
+    first = form.axes[0].name
+    wave = np.cos(40 * np.mean(values)) * center.region * center.sd[first] / 2
+    moved = form.parameters({**at, first: at[first] + wave})
+    return {name: own[0] for name, own in moved.items()}

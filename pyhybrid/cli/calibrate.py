@@ -71,8 +71,7 @@ def calibrate(
     made.save(out, overwrite=overwrite)
     how = "without a center"
     if made.center is not None:
-        exact = made.center.excess is not None
-        how = f"centered, releases sampled {'exactly' if exact else 'by chains'}"
+        how = f"centered, releases sampled {'exactly' if made.center.sd else 'by chains'}"
     show(
         f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, {how}, "
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",

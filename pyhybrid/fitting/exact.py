@@ -137,7 +137,7 @@ def exact_posterior(
 ) -> ExactPosterior:
     """Log posterior of every candidate under weights `alpha` (n,) and `cap`.
 
-    With a frozen `excess` (C,), each record adds that to its clipped term; see
+    A frozen `excess` (C,) is added to each term before it is clipped; see
     `pyhybrid.mechanisms.center`.
 
     Raises
@@ -151,7 +151,7 @@ def exact_posterior(
         form=form,
         grid=grid,
         log_density=np.zeros(grid.size),
-        span=cap.span + (0.0 if excess is None else float(np.ptp(excess))),
+        span=cap.span,
         program=bound.program.name,
         program_sha256=bound.program.sha256,
     )
@@ -159,11 +159,10 @@ def exact_posterior(
     for start in range(0, grid.size, _CHUNK):
         places = np.arange(start, min(start + _CHUNK, grid.size))
         log_lik = bound.log_lik(found._draws(places, ""))
-        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference)
+        own = None if excess is None else excess[places]
+        total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, own)
         parts.append(total + form.log_prior(grid.at(places)))
     scores = np.concatenate(parts)
-    if excess is not None:
-        scores += bound.n * excess
     if not np.isfinite(scores).all():
         raise InvalidInput("every candidate of the grid must have a finite posterior density")
     found.log_density[:] = scores - scores.max()

@@ -35,14 +35,17 @@ from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, save_fields
-from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_excess
+from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_frozen_rows
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.running.files import whole_only
 
 __all__ = ["Calibration", "Drift", "calibrate"]
+
+_FEWEST_FOR_VARIANCE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,25 @@ class Drift:
         Share of records whose f lies outside the reference's extremes.
     censored_then, censored_now : float
         Share of records that meet the cap under the frozen draws, in the reference and now.
+    distance : float or None
+        From theta_ref to where the new records' likelihood is largest, roughly, in posterior
+        standard deviations of the reference (a reference of the same population is about
+        sqrt(K) away, K parameters); None without a center. Beyond `region` the truth is outside of
+        where draws are made: calibrate on newer records, or with a larger region.
+    region : float or None
+        The center's.
     """
 
     share_outside: float
     censored_then: float
     censored_now: float
+    distance: float | None = None
+    region: float | None = None
+
+    @property
+    def outside(self) -> bool:
+        """True if the new records' parameters lie beyond the region."""
+        return self.distance is not None and self.region is not None and self.distance > self.region
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,7 +211,23 @@ class Calibration:
             share_outside=float(np.mean((f < self.lowest) | (f > self.highest))),
             censored_then=self.censored,
             censored_now=float(met.mean()),
+            distance=None if self.center is None else self._distance(self.center, bound),
+            region=None if self.center is None else self.center.region,
         )
+
+    def _distance(self, center: Center, bound: BoundModel) -> float | None:
+        """See `Drift`. Over draws u ~ N(0, 1) about theta_ref, in whitened coordinates, the new
+        log-likelihood is b'u - r u'u / 2, r = n / n_0, largest at b / r; its variance is |b|^2 more
+        than r^2 times that of the reference's own, which is largest at 0."""
+        frozen = center.frozen
+        if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
+            return None
+        assert isinstance(bound, BoundRegression)
+        ratio = bound.n / frozen.n
+        new = bound.log_lik(self.draws).total(np.ones(bound.n))
+        own = bound.log_lik_of(frozen, self.draws).total(np.ones(frozen.n))
+        spare = float(np.var(new)) - ratio**2 * float(np.var(own))
+        return float(np.sqrt(max(spare, 0.0)) / ratio)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
@@ -219,8 +252,8 @@ class Calibration:
         """
         kept = load_fields(folder, model)
         with whole_only(folder, "calibration"):
-            excess, center = kept.pop("excess"), kept.pop("center")
-            own = None if center is None else Center.from_dict(center, excess)
+            frozen, center = kept.pop("frozen"), kept.pop("center")
+            own = None if center is None else Center.from_dict(center, frozen)
         return Calibration(**kept, center=own)
 
 
@@ -262,9 +295,9 @@ def calibrate(
         epsilon at a fraction of the cost to the data. If omitted, where the model's program takes
         a center (all built-in ones); False is [C25]'s censoring.
     region : float, default 10
-        Where the posterior is sampled exactly, its grid reaches so many posterior standard
-        deviations of the reference to either side of theta_ref; fewer for a small epsilon (see
-        `pyhybrid.mechanisms.center`). A truth outside costs accuracy, not privacy.
+        Half width, in posterior standard deviations of the reference, of the region about
+        theta_ref that parameters stay in, on a grid or in chains; see
+        `pyhybrid.mechanisms.center`. A truth outside costs accuracy, not privacy.
     public : bool, default False
         True if the reference is public; then the statement shows theta_ref.
     **options
@@ -325,11 +358,8 @@ def calibrate(
         epsilon=epsilon,
     )
     if made.center is not None:
-        # Leaving a record out takes its share of the excess along: 2 M and the range of that.
-        limit = epsilon if relation == "remove" else None
-        weights = made.weights(bound)
-        own, size = with_excess(made.center, bound, weights, cap=made.cap, epsilon=limit)
-        made = replace(made, center=own, cap=size)
+        rng = session.streams.generator("frozen rows of the reference")
+        made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
     return replace(made, censored=made.drift(bound).censored_now)
 
 

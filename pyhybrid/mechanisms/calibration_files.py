@@ -4,7 +4,7 @@
 calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
                   provenance
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
-excess.csv        what clipping takes from the reference's terms, where there is a grid
+frozen.csv        rows of the reference, of which the excess and the region are made
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from pyhybrid.mechanisms.reference_records import ReferenceRecords
 from pyhybrid.models import Model
 from pyhybrid.models.described import described_model
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.frozen_rows import FrozenRows
 from pyhybrid.releases.parts import read_names
 from pyhybrid.running.files import folder_aside, whole_only
 
@@ -36,6 +37,7 @@ __all__ = ["frozen_draws", "load_fields", "save_fields"]
 
 _VERSION = 1
 _KEY_BYTES = 16
+_FROZEN = ("y", "offset", "alpha", "count", "center")
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
@@ -68,9 +70,11 @@ def save_fields(
         text = json.dumps(content, indent=2) + "\n"
         (aside / "calibration.json").write_text(text, encoding="utf-8")
         pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
-        if center is not None and center.excess is not None:
-            excess = pd.DataFrame({"excess": center.excess.ravel()})
-            excess.to_csv(aside / "excess.csv", index=False)
+        if center is not None and center.frozen is not None:
+            own = center.frozen
+            rows = {name: getattr(own, name) for name in _FROZEN}
+            design = {f"X.{place}": column for place, column in enumerate(own.X.T)}
+            pd.DataFrame({**rows, **design}).to_csv(aside / "frozen.csv", index=False)
         if reference is not None:
             digests = {"of_model": reference.of_model, "of_row": reference.of_row}
             pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
@@ -106,18 +110,26 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "levels": {name: list(own) for name, own in content["levels"].items()},
             "columns": read_names(content, "columns"),
             "center": content.get("center"),
-            "excess": _excess(root / "excess.csv", content.get("center")),
+            "frozen": _frozen(root / "frozen.csv", content.get("center"), content["columns"]),
             "epsilon": _epsilon(content.get("epsilon")),
             "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),
         }
 
 
-def _excess(path: Path, center: Mapping[str, Any] | None) -> FloatArray | None:
-    """Values of the excess, where the center has a grid."""
-    if center is None or not center["sd"]:
+def _frozen(
+    path: Path, center: Mapping[str, Any] | None, columns: Sequence[str]
+) -> FrozenRows | None:
+    """The frozen rows of a center."""
+    if center is None:
         return None
-    return np.asarray(pd.read_csv(path, dtype=str)["excess"], dtype=np.float64)
+    table = pd.read_csv(path, dtype=str)  # exact, unlike C parsing
+    design = [f"X.{place}" for place in range(len(columns))]
+    if list(table.columns) != [*_FROZEN, *design]:
+        raise ValueError("frozen")
+    own = {name: table[name].to_numpy(dtype=np.float64) for name in _FROZEN if name != "count"}
+    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
+    return FrozenRows(**own, count=count, X=table[design].to_numpy(dtype=np.float64))
 
 
 def _epsilon(value: Any) -> float | None:

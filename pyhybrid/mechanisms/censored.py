@@ -196,7 +196,8 @@ class Censored(PseudoPosteriorMechanism):
         found = self._grid(session.bound)
         if found is not None:
             form, grid = found
-            excess = self._excess(form, grid)
+            center = self.theta_ref
+            excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
             fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
             return Reweighted(start=fit, fit=fit, steps=())
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
@@ -286,7 +287,6 @@ class Censored(PseudoPosteriorMechanism):
             unit=self.unit,
             shared=shared,
             center=self._where_from(),
-            stated=None if self.calibration is None else self.calibration.epsilon,
         )
 
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
@@ -332,15 +332,7 @@ class Censored(PseudoPosteriorMechanism):
                 density_above_one=bound.density_above_one or center is not None,
                 safety_factor=self.safety_factor,
             )
-        reference = None if center is None else center.log_lik(bound)
-        return Cap(below=size, above=size, reference=reference)
-
-    def _excess(self, form: GridForm, grid: ParameterGrid) -> FloatArray | None:
-        """What the reference knows of what clipping takes away, on its own grid."""
-        center = self.theta_ref
-        if center is None or center.excess is None or self.grid is not None:
-            return None
-        return center.excess_on(form, grid)
+        return Cap.of(size) if center is None else center.cap(bound, size)
 
     def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
         """Form and grid of exact sampling; None for chains."""

@@ -1,26 +1,32 @@
-r"""The frozen center of a censored mechanism: theta_ref, and the region of its grid.
+r"""The frozen center of a censored mechanism: theta_ref, its region, and what clipping takes away.
 
 A record's term is clipped less its value at theta_ref, c_i = log p(x_i | theta_ref): clipping then
 starts where a term has moved by M, and not where it has the size M. theta_ref is public, or comes
 from a reference whose own records no charge of the new release covers.
 
-**The excess.** Clipping takes away what long tails say, and a posterior of clipped terms leans
-towards a likelihood with shorter ones. What is taken away on average is a function of theta that
-the reference knows:
+**The excess.** Clipping takes away what long tails say: a posterior of clipped terms leans towards
+a likelihood with shorter ones, and under a small cap it ends in another mode. What is taken away on
+average is a function of theta that the reference knows:
 
 .. math:: e(\theta) = \frac{1}{n_0} \sum_{j \in reference} g_j(\theta) - clip(g_j(\theta)),
    \quad g_j = \alpha_j (f_j(\theta) - f_j(\theta_{ref}))
 
-It is frozen, and added once for each new record. Where the new records are like those of the
-reference, the clipped sum and n times the excess have the expectation of the sum without clipping;
-under a cap near 0 they say what the reference says. A record then adds clip(g_i) + e, which moves
-by at most 2 M and the range of e over the region: both are charged when a record is left out.
-Replacing one changes no n, and costs 4 M.
+It is frozen, and moves the center of every new term: :math:`h_i = clip(g_i + e)`. Where the new
+records are like those of the reference, their sum has nearly the expectation of the sum without
+clipping. What is subtracted from f_i is still a function of the own record and of frozen
+quantities, so that h_i ranges over 2 M whatever e is: leaving a record out costs 2 M and replacing
+it 4 M, as without the excess. (Added after clipping, it would move with the number of records.)
+
+**The region.** Far away, where nearly every term is clipped, the records say nothing and a mode may
+be anything. Chains stay where the log-likelihood of the reference falls by at most half the square
+of `region`, the ellipsoid of so many posterior standard deviations about theta_ref: beyond, the
+log density falls by ten nats for each that the reference's own falls, a frozen prior that costs
+nothing. A grid ends there. A truth outside costs accuracy, not privacy, and `Calibration.drift`
+says how far it is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,14 +40,18 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
+from pyhybrid.models.regression import BoundRegression
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["REGION", "Center", "center_of_draws", "given_center", "log_lik_at", "with_excess"]
+__all__ = ["REGION", "Center", "center_of_draws", "given_center", "log_lik_at", "with_frozen_rows"]
 
 REGION = 10.0
 """Half width of the default region, in posterior standard deviations of the reference."""
 _SIZES = {1: 20_000, 2: 500}  # points of an axis, by the number of axes
 _NODES = {1: 401, 2: 81}  # of the excess, which is smooth
-_LARGEST_SHARE, _NARROWER = 0.25, 0.8  # of epsilon for the excess; region of the next try
+_MOST_FROZEN = 10_000  # records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,15 +69,15 @@ class Center:
         The grid reaches so many of them to either side of theta_ref.
     public : bool
         True if the reference is public.
-    excess : ndarray, shape (k,) or (k, k), or None
-        e at evenly spaced nodes of the region, nats; None without a grid.
+    frozen : FrozenRows or None
+        The reference's rows, of which the excess and the region of chains are made.
     """
 
     parameters: Mapping[str, FloatArray]
     sd: Mapping[str, float]
     region: float
     public: bool
-    excess: FloatArray | None = field(default=None, repr=False)
+    frozen: FrozenRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_positive(self.region, "region")
@@ -77,10 +87,6 @@ class Center:
                 raise InvalidInput(f"center must be finite: {name!r} is not")
         for name, sd in self.sd.items():
             check_positive(sd, f"standard deviation of {name!r}")
-        if self.excess is not None:
-            shape = (_NODES.get(len(self.sd), 0),) * len(self.sd)
-            if self.excess.shape != shape or not np.isfinite(self.excess).all():
-                raise InvalidInput(f"excess must be finite, of shape {shape}")
 
     def __repr__(self) -> str:
         return f"<Center of {', '.join(self.parameters)}, region {self.region:g}>"
@@ -101,14 +107,35 @@ class Center:
             )
         )
 
-    def excess_on(self, form: GridForm, grid: ParameterGrid) -> FloatArray:
-        """e at the candidates of a grid within the region, shape (C,), nats."""
-        assert self.excess is not None
-        nodes = self._nodes(form)
+    def excess_on(
+        self, bound: BoundModel, form: GridForm, grid: ParameterGrid, cap: Cap
+    ) -> FloatArray | None:
+        """e at the candidates of a grid, shape (C,), nats, from nodes; None without frozen rows."""
+        if self.frozen is None:
+            return None
+        assert isinstance(bound, BoundRegression)
+        k = _NODES[len(grid.axes)]
+        nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
+        mesh = np.meshgrid(*nodes, indexing="ij")
+        at = {axis.name: own.ravel() for axis, own in zip(form.axes, mesh, strict=True)}
+        provenance: Any = None  # points, which no engine made
+        draws = frozen_draws(form.parameters(at), provenance)
+        terms = bound.log_lik_of(self.frozen, draws)
+        lost = _excess(terms, self.frozen, cap).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
-            return np.asarray(CubicSpline(nodes[0], self.excess)(points[0]))
-        return np.asarray(RectBivariateSpline(*nodes, self.excess)(*points).ravel())
+            return np.asarray(CubicSpline(nodes[0], lost)(points[0]))
+        return np.asarray(RectBivariateSpline(*nodes, lost)(*points).ravel())
+
+    def cap(self, bound: BoundModel, size: float) -> Cap:
+        """The clip of the records of `bound` to [-size, size] about this center."""
+        return Cap(
+            below=size,
+            above=size,
+            reference=self.log_lik(bound),
+            frozen=self.frozen,
+            region=self.region,
+        )
 
     def _ends(self, form: GridForm) -> dict[str, tuple[float, float]]:
         at = form.coordinates({name: own[None] for name, own in self.parameters.items()})
@@ -121,12 +148,8 @@ class Center:
             for axis in form.axes
         }
 
-    def _nodes(self, form: GridForm) -> list[FloatArray]:
-        k = _NODES[len(form.axes)]
-        return [np.linspace(*ends, k) for ends in self._ends(form).values()]
-
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the excess."""
+        """Plain JSON types, without the frozen rows."""
         return {
             "parameters": {name: np.asarray(v).tolist() for name, v in self.parameters.items()},
             "sd": dict(self.sd),
@@ -135,16 +158,15 @@ class Center:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], excess: Any = None) -> Center:
-        """Inverse of `as_dict`, with the values (k^d,) of the excess."""
-        shape = (_NODES.get(len(fields["sd"]), 0),) * len(fields["sd"])
+    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenRows | None = None) -> Center:
+        """Inverse of `as_dict`, with the frozen rows."""
         return cls(
             parameters={name: np.array(own, dtype=np.float64)
                         for name, own in fields["parameters"].items()},
             sd={str(name): float(sd) for name, sd in fields["sd"].items()},
             region=fields["region"],
             public=fields["public"],
-            excess=None if excess is None else np.asarray(excess, dtype=np.float64).reshape(shape),
+            frozen=frozen,
         )  # fmt: skip
 
 
@@ -201,47 +223,31 @@ def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: b
     return Center(parameters=middle, sd={}, region=region, public=public)
 
 
-def with_excess(
-    center: Center, bound: BoundModel, alpha: FloatArray, *, cap: float, epsilon: float | None
-) -> tuple[Center, float]:
-    """The center with the excess of the reference `bound` under weights `alpha` (n,), and the cap.
+def with_frozen_rows(
+    center: Center, bound: BoundModel, alpha: FloatArray, rng: np.random.Generator
+) -> Center:
+    """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows.
 
-    With an `epsilon`, a cap at which 2 M and the range of the excess are at most that, and the
-    largest region, up to the center's, in which the excess takes no more than a quarter.
+    Of more than 10,000 records a random part. Models of several steps, and of more than two levels,
+    are centered without.
     """
-    form = bound.grid_form
-    if form is None or center.grid(form) is None:
-        return center, cap
-    if epsilon is None:
-        return _excess_at(center, bound, form, alpha, cap)[0], cap
-    least = (1 - _LARGEST_SHARE) * epsilon / 2
-    while True:
-        made, moves = _excess_at(center, bound, form, alpha, least)
-        if moves <= _LARGEST_SHARE * epsilon:
-            break
-        center = replace(center, region=_NARROWER * center.region)
-    # The excess falls as the cap grows. Rounded down, as the cap is published and the reference is
-    # not: 200 steps up to epsilon.
-    more = math.floor(100 * (epsilon - moves) / epsilon) * epsilon / 200
-    better, moves = _excess_at(center, bound, form, alpha, more)
-    return (better, more) if 2 * more + moves <= epsilon else (made, least)
+    if not isinstance(bound, BoundRegression) or not bound.takes_frozen:
+        return center
+    own = center.log_lik(bound)
+    usable = np.flatnonzero(np.isfinite(own))
+    if not usable.size:
+        raise InvalidInput("the reference must have records with a finite log-likelihood")
+    if usable.size > _MOST_FROZEN:
+        usable = np.sort(rng.choice(usable, _MOST_FROZEN, replace=False))
+    return replace(center, frozen=bound.frozen_rows(alpha, own, usable))
 
 
-def _excess_at(
-    center: Center, bound: BoundModel, form: GridForm, alpha: FloatArray, cap: float
-) -> tuple[Center, float]:
-    """The center with its excess at a cap, and the range of that over the candidates."""
-    nodes, grid = center._nodes(form), center.grid(form)
-    assert grid is not None
-    mesh = np.meshgrid(*nodes, indexing="ij")
-    at = {axis.name: own.ravel() for axis, own in zip(form.axes, mesh, strict=True)}
-    provenance: Any = None  # points, which no engine made
-    terms = bound.log_lik(frozen_draws(form.parameters(at), provenance))
-    reference = center.log_lik(bound)
-    whole = terms.clipped_total(alpha, np.inf, np.inf, reference)
-    lost = (whole - terms.clipped_total(alpha, cap, cap, reference)) / bound.n
-    made = replace(center, excess=lost.reshape([own.size for own in nodes]))
-    return made, float(np.ptp(made.excess_on(form, grid)))
+def _excess(terms: LogLik, frozen: FrozenRows, cap: Cap) -> FloatArray:
+    """What clipping takes from a frozen term on average, shape (S,), nats."""
+    alpha = np.repeat(frozen.alpha, frozen.count)
+    center = np.repeat(frozen.center, frozen.count)
+    whole = terms.clipped_total(alpha, np.inf, np.inf, center)
+    return np.asarray((whole - terms.clipped_total(alpha, cap.below, cap.above, center)) / frozen.n)
 
 
 def given_center(values: Mapping[str, float | Sequence[float]]) -> Center:

@@ -41,6 +41,10 @@ _DISCRETE = (
     "The outcome is discrete, so that terms lie between -M and 0, and leaving a record out moves "
     "the log posterior by at most M; 2 M are charged for a draw."
 )
+_EXCESS = (
+    "What clipping takes away on average was read from frozen rows and added to each term before "
+    "it was clipped: a term still ranges over no more than the cap's interval."
+)
 CENTERS = {
     "given": "a public center, given by hand",
     "public": "a center made from a public reference",
@@ -63,7 +67,6 @@ def charge_of_censored_fit(
     unit: str | None = None,
     shared: bool | None = False,
     center: str | None = None,
-    stated: float | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
 
@@ -80,9 +83,6 @@ def charge_of_censored_fit(
         were computed from the same database; None if that cannot be told.
     center : {"given", "public", "reference"}, optional
         Where the center came from, if there is one.
-    stated : float, optional
-        Epsilon of a draw that the cap was made for; charged where it is more than the cap costs,
-        and the fit is exact with an excess.
     """
     assert fit.cap is not None
     by_record = record_indexed and released_by_record(bound) and shared is False
@@ -92,7 +92,7 @@ def charge_of_censored_fit(
         bound,
         mechanism=mechanism,
         kind=STRICT if strict else ASYMPTOTIC_LOCAL,
-        lipschitz_bound=_bound(fit, relation, stated),
+        lipschitz_bound=fit.cap.span / 2,
         assumes=(
             *_of_clipping(fit, bound, center, relation),
             *_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
@@ -108,16 +108,6 @@ def charge_of_censored_fit(
         safety_factor=safety_factor,
         unit=unit,
     )
-
-
-def _bound(fit: PosteriorFit, relation: str, stated: float | None) -> float:
-    """Half of what leaving a record out can move the log posterior by, nats."""
-    assert fit.cap is not None
-    span = fit.cap.span
-    if fit.exact is None or relation == "replace" or fit.exact.span == span:
-        return span / 2  # a record that is replaced leaves its share of the excess
-    due = fit.exact.span  # clipped term and excess
-    return (stated if stated is not None and stated >= due else due) / 2
 
 
 def _of_clipping(
@@ -143,11 +133,8 @@ def _of_clipping(
             f"{fit.exact.grid.size} candidates: OpenDP's exponential mechanism draws from it, "
             "without chains and without a seed. The guarantee is that of the posterior on the grid."
         )
-        if fit.cap is not None and fit.exact.span > fit.cap.span:
-            sentences.append(
-                "What clipping takes away on average was taken from the reference, frozen, and "
-                "added for each record; how far that moves is included in epsilon."
-            )
+    if fit.cap is not None and fit.cap.frozen is not None:
+        sentences.append(_EXCESS)
     return tuple(sentences)
 
 

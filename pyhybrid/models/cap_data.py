@@ -1,4 +1,4 @@
-"""What the Stan programs read of a cap."""
+"""What the Stan programs read of a cap, and of its frozen rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyhybrid.checks import FloatArray
+from pyhybrid.models.collapse import distinct_rows
+from pyhybrid.models.design import Design
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenRows
 
-__all__ = ["cap_data"]
+__all__ = ["cap_data", "frozen_rows", "with_frozen"]
 
 
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
@@ -24,4 +28,45 @@ def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
         "reference": reference,
         "n_units": 0 if cap is None else cap.n_units,
         "unit": unit,
+        "n_frozen": 0,  # until they are appended
+        "farthest": 0.0 if cap is None else cap.farthest,
+        "steep": 0.0 if cap is None else cap.steep,
     }
+
+
+def with_frozen(
+    data: dict[str, Any], frozen: FrozenRows, outcome: npt.NDArray[Any]
+) -> dict[str, Any]:
+    """Entries of a data block with the frozen rows after the records'; `outcome` is theirs (d,)."""
+    after = {
+        "y": outcome,
+        "X": frozen.X,
+        "offsets": frozen.offset,
+        "frequency": frozen.share,
+        "weights": frozen.alpha,
+        "reference": frozen.center,
+        "unit": np.zeros(frozen.y.size, dtype=np.int64),
+    }
+    longer = {name: np.concatenate([data[name], own]) for name, own in after.items()}
+    return {**longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
+
+
+def frozen_rows(
+    design: Design,
+    alpha: FloatArray,
+    center: FloatArray,
+    chosen: npt.NDArray[np.intp] | None = None,
+) -> FrozenRows:
+    """Distinct rows of the records of a design, or of those `chosen`, with weights and center."""
+    places = np.arange(design.y.size) if chosen is None else chosen
+    table = np.column_stack([design.y, design.X, design.offset, alpha])[places]
+    rows = distinct_rows(table)
+    first = places[rows.first]
+    return FrozenRows(
+        y=design.y[first],
+        X=design.X[first],
+        offset=design.offset[first],
+        alpha=alpha[first],
+        count=rows.frequency.astype(np.int64),
+        center=center[first],
+    )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.frozen_rows import STEEP, FrozenRows
 
 __all__ = ["Cap"]
 
@@ -24,8 +25,8 @@ __all__ = ["Cap"]
 class Cap:
     r"""The interval [-below, above] that the terms of a censored likelihood are clipped to.
 
-    A record's term is :math:`\alpha_i (f_i(\theta) - c_i)`; with units the clip acts on the sum of
-    a unit's terms.
+    A record's term is :math:`\alpha_i (f_i(\theta) - c_i)`, and :math:`e(\theta)` more with frozen
+    rows; with units the clip acts on the sum of a unit's terms.
 
     Attributes
     ----------
@@ -35,16 +36,25 @@ class Cap:
         c_i = f_i(theta_ref), nats; 0 if None.
     unit : ndarray of int, shape (n,), or None
         Unit of each record, from 0 to the number of units less 1; None if each is its own.
+    frozen : FrozenRows or None
+        Of a reference: what clipping takes from them on average, e, is added to every term before
+        it is clipped, and they decide where the region of the parameters ends.
+    region : float
+        Half width of that region, in posterior standard deviations of the reference.
     """
 
     below: float
     above: float
     reference: FloatArray | None = None
     unit: npt.NDArray[np.intp] | None = None
+    frozen: FrozenRows | None = None
+    region: float = np.inf
 
     def __post_init__(self) -> None:
         check_positive(self.below, "below")
         check_positive(self.above, "above")
+        if self.frozen is not None and self.unit is not None:
+            raise InvalidInput("frozen rows must go with single records: found units")
         if self.reference is not None and not np.isfinite(self.reference).all():
             record = int(np.flatnonzero(~np.isfinite(self.reference))[0])
             raise InvalidInput(
@@ -66,7 +76,24 @@ class Cap:
     def key(self) -> tuple[object, ...]:
         """What tells two caps apart, for fits that are kept."""
         arrays = (None if a is None else a.tobytes() for a in (self.reference, self.unit))
-        return (self.below, self.above, *arrays)
+        frozen = () if self.frozen is None else (*self.frozen.key, self.region)
+        return (self.below, self.above, *arrays, *frozen)
+
+    @property
+    def farthest(self) -> float:
+        """How far the mean term of the frozen rows falls to the end of the region, nats; 0 if there
+        is none.
+
+        About theta_ref their sum falls by half the squared distance in posterior deviations.
+        """
+        if self.frozen is None or not np.isfinite(self.region):
+            return 0.0
+        return self.region**2 / (2 * self.frozen.n)
+
+    @property
+    def steep(self) -> float:
+        """Nats that the log density falls by, for each that the mean term falls beyond."""
+        return STEEP * self.frozen.n if self.frozen is not None and self.farthest else 0.0
 
     @property
     def n_units(self) -> int:
@@ -76,9 +103,11 @@ class Cap:
     @property
     def is_plain(self) -> bool:
         """True if it is one number M and nothing else: [C25]'s."""
-        return self.below == self.above and self.reference is None and self.unit is None
+        more = (self.reference, self.unit, self.frozen)
+        return self.below == self.above and all(own is None for own in more)
 
     def __repr__(self) -> str:
         centered = "" if self.reference is None else ", centered"
         units = "" if self.unit is None else f", {self.n_units} units"
-        return f"<Cap [{-self.below:g}, {self.above:g}]{centered}{units}>"
+        frozen = "" if self.frozen is None else f", {self.frozen!r}"
+        return f"<Cap [{-self.below:g}, {self.above:g}]{centered}{units}{frozen}>"

@@ -33,13 +33,19 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS, STRICT, shown
 from pyhybrid.privacy.range_epsilon import at_least, epsilon_of_range
 
-__all__ = ["cap_of_epsilon", "center_and_censor", "epsilon_of_censoring", "range_of_censoring"]
+__all__ = [
+    "cap_of_epsilon",
+    "center_and_censor",
+    "epsilon_of_censoring",
+    "frozen_excess",
+    "range_of_censoring",
+]
 
 
 def center_and_censor(
-    log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any
+    log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any, excess: Any = None
 ) -> FloatArray:
-    """Re-centered censored terms max(-a, min(b, alpha_i (f_si - c_i))), shape (S, n).
+    """Re-centered censored terms max(-a, min(b, alpha_i (f_si - c_i) + e_s)), shape (S, n).
 
     A weight of 0 gives 0; an infinite f_si gives -a or b; NaN (a density that cannot be evaluated)
     gives -a, as a likelihood of 0 would. Whatever comes in, terms stay within [-a, b].
@@ -55,11 +61,15 @@ def center_and_censor(
         Weights in [0, 1]; all 1 if omitted.
     cap : float or pair of float
         M in nats, above 0; or (a, b), each >= 0 and one of them above 0.
+    excess : array_like, shape (S,), optional
+        e in nats, a frozen function of the parameters such as `frozen_excess`; 0 if omitted. It is
+        clipped with the rest, so that the range stays a + b.
 
     Raises
     ------
     InvalidInput
-        For a wrong shape, a center that is not finite, weights outside [0, 1] or wrong caps.
+        For a wrong shape, a center or an excess that is not finite, weights outside [0, 1] or
+        wrong caps.
 
     References
     ----------
@@ -81,11 +91,60 @@ def center_and_censor(
         )
     weights = np.ones(n) if alpha is None else check_alpha(alpha, n)
     below, above = _caps(cap)
+    moved = _moved(matrix, middle, weights)
+    if excess is not None:
+        added = check_vector(excess, "excess", length=matrix.shape[0])
+        wrong = np.flatnonzero(~np.isfinite(added))
+        if wrong.size:
+            raise InvalidInput(f"excess must be finite: that of draw {wrong[0]} is not")
+        np.add(moved, added[:, None], out=moved, where=weights > 0)
+    return np.asarray(np.clip(moved, -below, above))
+
+
+def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any) -> FloatArray:
+    r"""What clipping takes from the terms of a reference on average, shape (S,), nats.
+
+    .. math:: e_s = \frac{1}{n} \sum_j g_{sj} - \max(-a, \min(b, g_{sj})),
+       \quad g_{sj} = \alpha_j (f_{sj} - c_j)
+
+    Of a reference that is frozen; added to each term of other records before it is clipped
+    (`center_and_censor`), it keeps a posterior of clipped terms near the one without clipping.
+
+    Parameters
+    ----------
+    log_lik, center, alpha, cap
+        As in `center_and_censor`, of the reference's records.
+
+    Raises
+    ------
+    InvalidInput
+        As `center_and_censor`; and for a term that is not finite.
+
+    Examples
+    --------
+    >>> frozen_excess([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5)
+    array([-1.25])
+    """
+    clipped = center_and_censor(log_lik, center, alpha, cap=cap)
+    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
+    n = matrix.shape[1]
+    middle = np.zeros(n) if center is None else check_vector(center, "center", length=n)
+    moved = _moved(matrix, middle, np.ones(n) if alpha is None else check_alpha(alpha, n))
+    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=0))
+    if wrong.size:
+        raise InvalidInput(
+            f"terms of a reference must be finite: that of record {wrong[0]} is not in some draw"
+        )
+    return np.asarray((moved - clipped).mean(axis=1))
+
+
+def _moved(matrix: FloatArray, middle: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted terms less their center (S, n); 0 for a weight of 0, -inf for NaN."""
     moved = np.zeros_like(matrix)
     with np.errstate(over="ignore"):
         np.subtract(matrix, middle, out=moved, where=weights > 0)
         np.multiply(moved, weights, out=moved, where=weights > 0)
-    return np.clip(np.nan_to_num(moved, nan=-np.inf, posinf=np.inf, neginf=-np.inf), -below, above)
+    return np.nan_to_num(moved, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
 def range_of_censoring(cap: Any, *, discrete_uncentered: bool = False) -> float:

@@ -113,9 +113,14 @@ class LogLik:
         return np.asarray(total)
 
     def clipped_total(
-        self, alpha: FloatArray, below: float, above: float, reference: FloatArray | None = None
+        self,
+        alpha: FloatArray,
+        below: float,
+        above: float,
+        reference: FloatArray | None = None,
+        excess: FloatArray | None = None,
     ) -> FloatArray:
-        """sum_i of alpha_i (f_si - reference_i) clipped to [-below, above], shape (S,)."""
+        """sum_i of alpha_i (f_si - reference_i) + excess_s, clipped to [-below, above], (S,)."""
         first = np.full(self.n_rows, self.n, dtype=np.intp)
         np.minimum.at(first, self.row_of, np.arange(self.n))
         center = np.zeros(self.n_rows) if reference is None else reference[first]
@@ -128,6 +133,8 @@ class LogLik:
             here = (own_rows >= rows.start) & (own_rows < rows.stop)
             place = own_rows[here]
             moved = own_alpha[here] * (block[:, place - rows.start] - center[place])
+            if excess is not None:
+                moved += excess[:, None]
             part = np.clip(moved, -below, above) @ count[here]
             total = part if total is None else total + part
         assert total is not None

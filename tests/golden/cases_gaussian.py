@@ -204,12 +204,43 @@ def center_cases(rng: random.Random) -> list[Case]:
         {"name": "one-sided", "args": {"log_lik": matrix, "cap": [0.0, 0.75], "center": center}},
         {"name": "not finite", "args": {"log_lik": odd, "cap": [0.5, 0.25], "center": center}},
         {"name": "not finite, weight 0", "args": {"log_lik": odd, "cap": 1.0, "alpha": [0.0] * 4}},
+        {
+            "name": "excess",
+            "args": {
+                "log_lik": matrix,
+                "cap": [1.0, 0.25],
+                **full,
+                "excess": [0.1, -0.2, 0.0, 3.0, -4.0, 0.05],
+            },
+        },
+        bad(
+            "excess infinite",
+            {"log_lik": matrix, "cap": 1.0, "excess": [0.0, INF, 0, 0, 0, 0]},
+            "excess must be finite: that of draw ",
+        ),
         bad("cap 0", {"log_lik": matrix, "cap": 0}, "cap must be above 0: found 0"),
         bad("caps 0", {"log_lik": matrix, "cap": [0, 0]}, "cap must be one number above 0, or two"),
         bad(
             "center infinite",
             {"log_lik": matrix, "cap": 1.0, "center": [0.0, 0.0, INF, 0.0]},
             "center must be finite: that of {record 2} is not",
+        ),
+    ]
+
+
+def excess_cases(rng: random.Random) -> list[Case]:
+    matrix = draw_matrix(rng, 6, 4)
+    full = {"center": [-1.0, -2.0, -3.0, -0.5], "alpha": [1.0, 0.5, 0.0, 0.25]}
+    infinite = [[0.0, -1.0], [-1.0, -INF]]
+    return [
+        {"name": "centered", "args": {"log_lik": matrix, "cap": 0.5, **full}},
+        {"name": "no center", "args": {"log_lik": matrix, "cap": 2.0}},
+        {"name": "asymmetric", "args": {"log_lik": matrix, "cap": [1.0, 0.25], **full}},
+        {"name": "nothing is clipped", "args": {"log_lik": matrix, "cap": 1000.0, **full}},
+        bad(
+            "not finite",
+            {"log_lik": infinite, "cap": 1.0},
+            "terms of a reference must be finite: that of {record 1} is not",
         ),
     ]
 
@@ -232,6 +263,7 @@ GAUSSIAN_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
     "epsilon_of_mu": epsilon_cases,
     "epsilon_of_range": epsilon_of_range_cases,
     "epsilon_of_rho": epsilon_of_rho_cases,
+    "frozen_excess": excess_cases,
     "gaussian_mu": mu_cases,
     "leave_one_out_loss": loss_cases,
     "loss_ranges": range_cases,

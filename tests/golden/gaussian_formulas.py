@@ -161,20 +161,38 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def center_and_censor(
-    log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None
+    log_lik: Matrix,
+    cap: Any,
+    center: list[float] | None = None,
+    alpha: list[float] | None = None,
+    excess: list[float] | None = None,
 ) -> Matrix:
     n = len(log_lik[0])
     below, above = cap if isinstance(cap, list) else (cap, cap)
     middle = [0.0] * n if center is None else center
     weights = [1.0] * n if alpha is None else alpha
 
-    def one(f: float, c: float, a: float) -> float:
+    added = [0.0] * len(log_lik) if excess is None else excess
+
+    def one(f: float, c: float, a: float, e: float) -> float:
         if a == 0:
             return 0.0
-        return -below if math.isnan(f) else min(max(a * (f - c), -below), above)
+        return -below if math.isnan(f) else min(max(a * (f - c) + e, -below), above)
 
     return [
-        [one(*all_three) for all_three in zip(row, middle, weights, strict=True)] for row in log_lik
+        [one(*own, e) for own in zip(row, middle, weights, strict=True)]
+        for row, e in zip(log_lik, added, strict=True)
+    ]
+
+
+def frozen_excess(
+    log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None
+) -> list[float]:
+    clipped = center_and_censor(log_lik, cap, center, alpha)
+    whole = center_and_censor(log_lik, [1e300, 1e300], center, alpha)
+    return [
+        math.fsum(w - c for w, c in zip(one, two, strict=True)) / len(one)
+        for one, two in zip(whole, clipped, strict=True)
     ]
 
 
@@ -360,6 +378,7 @@ def gaussian_mu(
 
 GAUSSIAN_FORMULAS: dict[str, Callable[..., Any]] = {
     "center_and_censor": center_and_censor,
+    "frozen_excess": frozen_excess,
     "compose_mu": compose_mu,
     "delta_of_mu": delta_of_mu,
     "epsilon_of_censoring": epsilon_of_censoring,

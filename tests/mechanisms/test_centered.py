@@ -14,10 +14,13 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.mechanisms.center import Center
+from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
 from tests.conftest import require
 
@@ -52,6 +55,16 @@ def negative_binomial() -> ph.Calibration:
 # --- Strict: every neighbor of small databases ---------------------------------------------------
 
 SUPPORT = (0, 1, 3, 9, 40)
+AT: dict[str, dict[str, Any]] = {
+    "Poisson": {"beta": np.array([1.1, 0.0])},
+    "NegativeBinomial": {"beta": np.array([1.1]), "phi": np.array(2.0)},
+    "Bernoulli": {"beta": np.array([0.1, 0.0])},
+    "Beta": {"phi": np.array(0.4), "lambda": np.array(5.0)},
+}
+
+
+def matrix_of(terms: Any) -> np.ndarray:
+    return np.hstack(list(terms.make()))[:, terms.row_of]
 
 
 def largest_loss(log_posterior: Any, relation: str) -> float:
@@ -87,7 +100,7 @@ def posterior_of(mechanism: ph.Censored, change: Any = None) -> Any:
 def test_the_mechanism_loses_at_most_its_epsilon(
     relation: str, poisson: ph.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the excess, whose weight changes when a record leaves; near epsilon, too."""
+    """With the excess, which is clipped with each term; near epsilon, too."""
     monkeypatch.setattr("pyhybrid.mechanisms.center._SIZES", {1: 300})  # candidates
     frozen = poisson
     if relation == "replace":
@@ -95,7 +108,7 @@ def test_the_mechanism_loses_at_most_its_epsilon(
         frozen = calibrate(POISSON, table, epsilon=1, relation="replace", n_draws=50, **OPTIONS)
         assert frozen.cap == 0.25
     assert frozen.center is not None
-    assert frozen.center.excess is not None
+    assert frozen.center.frozen is not None
     mechanism = ph.Censored(calibration=frozen, relation=relation)
     assert 0.3 < largest_loss(posterior_of(mechanism), relation) <= 1.0
 
@@ -106,7 +119,7 @@ def test_a_center_from_all_records_is_caught(poisson: ph.Calibration) -> None:
 
     def moved(mechanism: ph.Censored, y: tuple[int, ...]) -> ph.Censored:
         center = replace(poisson.center, parameters={"beta": np.log([np.mean(y) + 0.5])}, sd={},
-                         excess=None)  # fmt: skip
+                         frozen=None)  # fmt: skip
         grid = {"log_mean": (-1.0, 3.5, 400)}
         calibration = replace(mechanism.calibration, center=center)
         return replace(mechanism, calibration=calibration, grid=grid)
@@ -166,7 +179,7 @@ def test_without_the_excess_long_tails_are_lost(negative_binomial: ph.Calibratio
     new = counts(3, 6000)
     center = negative_binomial.center
     assert center is not None
-    bare = replace(negative_binomial, center=replace(center, excess=None))
+    bare = replace(negative_binomial, center=replace(center, frozen=None))
     session = open_session(NB.bind(new), **OPTIONS)
     phi = {
         name: ph.Censored(calibration=c).fit(session).fit.draws.flat("phi").mean()
@@ -177,28 +190,81 @@ def test_without_the_excess_long_tails_are_lost(negative_binomial: ph.Calibratio
 
 
 def test_the_excess_is_what_clipping_took(poisson: ph.Calibration) -> None:
-    """Against scipy, at every candidate: splines included."""
+    """Against scipy, at every candidate: splines included; and against the array function."""
     center = poisson.center
     assert center is not None
-    form = POISSON.grid_form(("Intercept",))
+    form, bound = POISSON.grid_form(("Intercept",)), POISSON.bind(counts(3, 60))
     assert form is not None
     grid = center.grid(form)
     assert grid is not None
     y = np.random.default_rng(2).poisson(3.0, 400)
     rate = np.exp(grid.axes[0].points[::100])
     at = float(np.exp(center.parameters["beta"][0]))
-    moved = stats.poisson.logpmf(y, rate[:, None]) - stats.poisson.logpmf(y, at)
+    f, c = stats.poisson.logpmf(y, rate[:, None]), stats.poisson.logpmf(y, at)
+    moved = f - c
     expected = (moved - np.clip(moved, -poisson.cap, poisson.cap)).mean(axis=1)
-    np.testing.assert_allclose(center.excess_on(form, grid)[::100], expected, atol=2e-4)
-    assert 2 * poisson.cap + np.ptp(center.excess_on(form, grid)) <= 1
+    found = center.excess_on(bound, form, grid, center.cap(bound, poisson.cap))
+    assert found is not None
+    np.testing.assert_allclose(found[::100], expected, atol=2e-4)
+    np.testing.assert_allclose(
+        ph.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9, atol=1e-12
+    )
 
 
-def test_a_small_epsilon_has_a_narrower_region() -> None:
-    table = counts(2, 400)
-    made = [calibrate(NB, table, epsilon=e, n_draws=20, **OPTIONS).center for e in (2, 0.05)]
-    assert made[0] is not None
-    assert made[1] is not None
-    assert made[1].region < made[0].region <= 10
+@pytest.mark.parametrize(
+    "model", [ph.Poisson("y ~ x"), NB, ph.Bernoulli("y ~ x", levels=(0, 1)), ph.Beta("y ~ 1")]
+)
+def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
+    """Excess and region: Stan's log density under one cap less that under another."""
+    rng = np.random.default_rng(5)
+    special = {"Beta": rng.beta(2, 3, 60), "Bernoulli": rng.integers(0, 2, 60)}
+    table = pd.DataFrame(
+        {"x": rng.normal(size=60), "y": special.get(model.name, rng.poisson(3, 60))}
+    )
+    new, old = (
+        model.bind(table[part].reset_index(drop=True)) for part in (slice(40), slice(40, 60))
+    )
+    middle = frozen_draws({name: own[None] for name, own in AT[model.name].items()}, None)  # type: ignore[arg-type]
+    center, before = (bound.log_lik(middle).highest for bound in (new, old))
+    rows = old.frozen_rows(np.ones(20), before)
+    ones = np.ones(40)
+    caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=rows, region=1.0 * k)
+            for k in (1, 2)]  # fmt: skip
+    programs = [ProgramAtPoints(new.program, new.stan_data(ones, cap=cap)) for cap in caps]
+    points = 1.5 * rng.normal(size=(40, programs[0].n_unconstrained))
+    found = programs[0].log_density(points) - programs[1].log_density(points)
+    at = programs[0].quantities(points)
+    draws = frozen_draws({name: at[name] for name in new.likelihood_parameters}, None)  # type: ignore[arg-type]
+    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), new.log_lik_of(rows, draws)))
+    theirs = np.repeat(rows.center, rows.count)
+    expected, beyond = [], []
+    for cap in caps:
+        both = (cap.below, cap.above)
+        excess = ph.frozen_excess(g, theirs, cap=both)
+        terms = ph.center_and_censor(f, center, cap=both, excess=excess)
+        assert terms.min() >= -cap.below
+        assert terms.max() <= cap.above
+        beyond.append(np.maximum((theirs - g).mean(axis=1) - cap.farthest, 0))
+        expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])
+        clipped = new.log_lik(draws).clipped_total(ones, *both, center, excess)
+        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found, expected[0] - expected[1], rtol=1e-8, atol=1e-8)
+    assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
+
+
+def test_drift_says_how_far_the_truth_is() -> None:
+    """Against a fit of the new records, for a truth near the center and one outside the region."""
+    table = counts(2, 1500)
+    frozen = calibrate(NB, table, epsilon=1, n_draws=400, region=6, **OPTIONS)
+    assert frozen.center is not None
+    for mean, outside in ((3.0, False), (4.5, True)):
+        new = NB.bind(counts(3, 3000, mean=mean))
+        drift = frozen.drift(new)
+        own = open_session(new, **OPTIONS).unweighted().draws.flat("beta").mean()
+        away = abs(own - frozen.center.parameters["beta"][0]) / frozen.center.sd["log_mean"]
+        assert drift.distance is not None
+        assert drift.outside == outside
+        assert 0.5 * away - 1 < drift.distance < 2 * away + 2
 
 
 # --- Exact or chains -----------------------------------------------------------------------------
@@ -253,7 +319,8 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     assert session.n_fits == 1
     assert not one.synthetic[0].equals(two.synthetic[0])
     assert (one.charge.kind, one.charge.epsilon, one.diagnostics) == ("strict", 2.0, None)
-    for words in ("Drawn exactly, without chains", "of 250000 candidates", "included in epsilon",
+    for words in ("Drawn exactly, without chains", "of 250000 candidates",
+                  "than the cap's interval",
                   "own records this charge does not cover"):  # fmt: skip
         assert words in one.statement, words
     for words in ("warm-up", "converged", "theta"):
@@ -278,11 +345,13 @@ def test_a_calibration_keeps_its_center(negative_binomial: ph.Calibration, tmp_p
     assert mine is not None
     assert read is not None
     assert mine.as_dict() == read.as_dict()
-    np.testing.assert_array_equal(mine.excess, read.excess)
+    assert mine.frozen is not None
+    assert read.frozen is not None
+    assert mine.frozen.key == read.frozen.key
     assert (loaded.epsilon, loaded.cap) == (1, negative_binomial.cap)
     again = ph.Censored(calibration=loaded)
     assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
-    (tmp_path / "c" / "excess.csv").write_text("excess\n1.0\n")
+    (tmp_path / "c" / "frozen.csv").write_text("y,offset\n1.0,0\n")
     with pytest.raises(InvalidInput, match="must hold a calibration, whole"):
         ph.Calibration.load(tmp_path / "c")
 
@@ -309,7 +378,7 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
     model = ph.Poisson("y ~ x")
     frozen = calibrate(model, tables[0], epsilon=4, n_draws=50, **OPTIONS)
     assert isinstance(frozen.center, Center)
-    assert (frozen.center.excess, frozen.cap) == (None, 2.0)
+    assert (frozen.center.sd, frozen.cap) == ({}, 2.0)
     release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
     assert (release.charge.epsilon, release.charge.kind) == (4.0, "strict")
     assert release.diagnostics is not None
