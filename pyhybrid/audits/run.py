@@ -10,6 +10,7 @@ from pyhybrid.audits.enumeration import censored_audits, histogram_audit, respon
 from pyhybrid.audits.finding import AuditFinding, AuditReport
 from pyhybrid.audits.marginals import marginals_audits
 from pyhybrid.audits.noise import NOISE, noise_audit
+from pyhybrid.audits.rounds import rounds_audits
 from pyhybrid.checks import check_count
 from pyhybrid.engines import Engine
 from pyhybrid.errors import EngineUnavailable
@@ -83,6 +84,7 @@ def _steps(
     """What needs what, and the audits."""
     yield "an engine", lambda: censored_audits({"engine": engine, "seed": 1})
     yield "an engine", lambda: centered_audits({"engine": engine, "seed": 1})
+    yield "rounds of a private calibration", rounds_audits
     yield "the Stan programs at given points", program_audits
     yield "the perturbed histogram, enumerated", lambda: [histogram_audit()]
     yield "randomized_response, enumerated", lambda: [response_audit()]

@@ -12,8 +12,12 @@ from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model
 from pyhybrid.cli.parameters import Engine, Model, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.calibration import calibrate as frozen
+from pyhybrid.mechanisms.private_calibration import calibrate_privately
 from pyhybrid.models import default_name
+from pyhybrid.privacy.epsilon import epsilon_text
 
 __all__ = ["calibrate"]
 
@@ -39,12 +43,30 @@ def calibrate(
     region: Annotated[
         float,
         typer.Option(
-            help="Half-width of the grid of exact sampling, in the reference's standard deviations."
+            help="Half-width of the region about the center, in the reference's deviations."
         ),
     ] = 10.0,
     public: Annotated[
         bool, typer.Option("--public", help="The reference is public: the statement shows it.")
     ] = False,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="DATA are the records to be released: buy the center from them. --epsilon is then "
+            "that of the center and one released draw together.",
+        ),
+    ] = False,
+    public_predictors: Annotated[
+        bool,
+        typer.Option(
+            "--public-predictors", help="With --private: the predictors of the records are public."
+        ),
+    ] = False,
+    histogram: Annotated[
+        tuple[float, float, int] | None,
+        typer.Option(help="With --private, no predictors: public ends and number of bins."),
+    ] = None,
     engine: Engine = "auto",
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -52,6 +74,26 @@ def calibrate(
     """Freeze weights and cap on reference records, for strict releases of new ones."""
     check_output_folder(out, overwrite=overwrite)
     source = read_table(data)
+    if private:
+        if (scale, shift, center, public) != (None, None, None, False):
+            raise InvalidInput("--private takes no --scale, --shift, --center or --public")
+        with progress_bars() as progress:
+            bought = calibrate_privately(
+                build_model(model or default_name(formula, source.frame), formula),
+                source.frame,
+                epsilon=epsilon,
+                relation=relation,
+                predictors="public" if public_predictors else None,
+                histogram=histogram,
+                region=region,
+                seed=seed,
+                engine=engine,
+                progress=progress,
+            )
+        _save_bought(bought, epsilon, out, overwrite)
+        return
+    if public_predictors or histogram is not None:
+        raise InvalidInput("--public-predictors and --histogram go with --private")
     with progress_bars() as progress:
         made = frozen(
             build_model(model or default_name(formula, source.frame), formula),
@@ -76,4 +118,15 @@ def calibrate(
         f"calibration of {len(source.frame)} reference records: cap {made.cap:g} nats, {how}, "
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
+    )
+
+
+def _save_bought(made: Calibration, epsilon: float, out: Path, overwrite: bool) -> None:
+    """Write a private calibration and say what it cost."""
+    assert made.bought is not None
+    made.save(out, overwrite=overwrite)
+    show(
+        f"center bought at epsilon {epsilon_text(made.bought.epsilon)} of {epsilon_text(epsilon)} "
+        f"({made.bought.kind}): cap {made.cap:g} nats",
+        f"{out}/ is confidential; each release from it states all of epsilon",
     )

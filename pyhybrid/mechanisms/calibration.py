@@ -40,6 +40,7 @@ from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_re
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.running.files import whole_only
 
@@ -111,6 +112,9 @@ class Calibration:
         a calibration of an earlier version.
     epsilon : float or None
         Of one released draw, if it was given.
+    bought : PrivacyCharge or None
+        What the center cost, where it was bought from the records to be released
+        (`pyhybrid.calibrate_privately`); each release states it, too.
     """
 
     model: Model
@@ -128,6 +132,7 @@ class Calibration:
     reference: ReferenceRecords | None = None
     center: Center | None = None
     epsilon: float | None = None
+    bought: PrivacyCharge | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
@@ -140,14 +145,17 @@ class Calibration:
         if self.center is None:
             return shown
         center = self.center.as_dict() if self.center.public else "of the reference"
-        return {**shown, "center": center}
+        bought = {} if self.bought is None else {"bought_at": self.bought.epsilon}
+        return {**shown, "center": center, **bought}
 
     def shared_with(self, bound: BoundModel) -> bool | None:
         """True if more records of `bound` are in the reference than chance explains.
 
         None if the calibration holds no digests, so that it cannot be told. See
-        `pyhybrid.mechanisms.reference_records`.
+        `pyhybrid.mechanisms.reference_records`. False of a center that was bought.
         """
+        if self.bought is not None:
+            return False
         return None if self.reference is None else self.reference.shared_with(bound)
 
     def lipschitz(self, bound: BoundModel) -> FloatArray:

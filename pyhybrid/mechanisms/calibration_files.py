@@ -28,6 +28,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.reference_records import ReferenceRecords
 from pyhybrid.models import Model
 from pyhybrid.models.described import described_model
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.frozen_rows import FrozenRows
 from pyhybrid.releases.parts import read_names
@@ -46,7 +47,7 @@ def save_fields(
 ) -> None:
     """Write the fields of a `Calibration`; see `Calibration.save`."""
     draws, reference = calibration["draws"], calibration["reference"]
-    center = calibration["center"]
+    center, bought = calibration["center"], calibration["bought"]
     content = {
         "format": _VERSION,
         "model": calibration["model"].describe(),
@@ -54,9 +55,10 @@ def save_fields(
         "levels": dict(calibration["levels"]),
         "columns": calibration["columns"],
         "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
-        "provenance": asdict(draws.provenance),
+        "provenance": draws.provenance and asdict(draws.provenance),
         "center": None if center is None else center.as_dict(),
         "epsilon": calibration["epsilon"],
+        "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
         "reference": None
         if reference is None
         else {"key": reference.key, "columns": reference.columns},
@@ -91,7 +93,7 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
                 f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"
             )
         made = content["provenance"]
-        provenance = Provenance(
+        provenance: Any = made and Provenance(
             **{
                 **made,
                 "settings": SamplerSettings(**made["settings"]),
@@ -112,6 +114,7 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "center": content.get("center"),
             "frozen": _frozen(root / "frozen.csv", content.get("center"), content["columns"]),
             "epsilon": _epsilon(content.get("epsilon")),
+            "bought": _bought(content.get("bought")),
             "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),
         }
@@ -130,6 +133,16 @@ def _frozen(
     own = {name: table[name].to_numpy(dtype=np.float64) for name in _FROZEN if name != "count"}
     count = np.array([int(each) for each in table["count"]], dtype=np.int64)
     return FrozenRows(**own, count=count, X=table[design].to_numpy(dtype=np.float64))
+
+
+def _bought(fields: Mapping[str, Any] | None) -> PrivacyCharge | None:
+    """What the center cost, as it was made."""
+    if fields is None:
+        return None
+    charge = PrivacyCharge.from_dict(dict(fields))
+    if not charge.is_sealed:
+        raise ValueError("bought")
+    return charge
 
 
 def _epsilon(value: Any) -> float | None:

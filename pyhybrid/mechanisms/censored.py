@@ -15,7 +15,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.center import Center, given_center
-from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
+from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit, with_bought
 from pyhybrid.mechanisms.charge_of_fit import released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.unweighted import Unweighted
@@ -158,13 +158,14 @@ class Censored(PseudoPosteriorMechanism):
         if self.calibration is None:
             return {}
         drift = self.calibration.drift(bound)
-        return {
-            "Drift from the reference": {
-                "records outside the reference's range": drift.share_outside,
-                "records that meet the cap, reference": drift.censored_then,
-                "records that meet the cap, new data": drift.censored_now,
-            }
+        shares = {
+            "records outside the reference's range": drift.share_outside,
+            "records that meet the cap, reference": drift.censored_then,
+            "records that meet the cap, new data": drift.censored_now,
         }
+        if drift.distance is not None and drift.region is not None:
+            shares["way from the center to the end of its region"] = drift.distance / drift.region
+        return {"Drift from the reference": shares}
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism or of the calibration."""
@@ -274,7 +275,7 @@ class Censored(PseudoPosteriorMechanism):
                 "local, and a strict ledger refuses it; calibrate on other records",
                 stacklevel=2,
             )
-        return charge_of_censored_fit(
+        charge = charge_of_censored_fit(
             self.name,
             fit,
             bound,
@@ -288,6 +289,8 @@ class Censored(PseudoPosteriorMechanism):
             shared=shared,
             center=self._where_from(),
         )
+        bought = None if self.calibration is None else self.calibration.bought
+        return charge if bought is None else with_bought(charge, bought)
 
     def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
         """None: the cap is charged, strict or not."""
@@ -313,6 +316,8 @@ class Censored(PseudoPosteriorMechanism):
         center = self.theta_ref
         if center is None or self.calibration is None:
             return None if center is None else "given"
+        if self.calibration.bought is not None:
+            return "bought"
         return "public" if center.public else "reference"
 
     def _cap(self, bound: BoundModel) -> Cap:

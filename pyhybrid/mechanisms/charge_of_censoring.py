@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms.charge_of_fit import (
     coded_sentence,
@@ -13,9 +15,9 @@ from pyhybrid.mechanisms.charge_of_fit import (
 )
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
 
-__all__ = ["charge_of_censored_fit"]
+__all__ = ["charge_of_censored_fit", "with_bought"]
 
 _AN_ANSWER = (
     "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
@@ -41,6 +43,7 @@ _DISCRETE = (
     "The outcome is discrete, so that terms lie between -M and 0, and leaving a record out moves "
     "the log posterior by at most M; 2 M are charged for a draw."
 )
+_FROZEN_BEFORE = "; the center was frozen before these records were looked at."
 _EXCESS = (
     "What clipping takes away on average was read from frozen rows and added to each term before "
     "it was clipped: a term still ranges over no more than the cap's interval."
@@ -49,6 +52,7 @@ CENTERS = {
     "given": "a public center, given by hand",
     "public": "a center made from a public reference",
     "reference": "a center made from a reference whose own records this charge does not cover",
+    "bought": "a center that was drawn from these records before, at a charge that is part of this",
 }
 """Where a center may have come from, in words."""
 
@@ -81,12 +85,13 @@ def charge_of_censored_fit(
     shared : bool or None
         True if the records are among those that the calibration was made from, whose weights then
         were computed from the same database; None if that cannot be told.
-    center : {"given", "public", "reference"}, optional
+    center : {"given", "public", "reference", "bought"}, optional
         Where the center came from, if there is one.
     """
     assert fit.cap is not None
     by_record = record_indexed and released_by_record(bound) and shared is False
     strict = by_record and fit.converged and not fit.n_elsewhere
+    other = calibrated and center != "bought"
     return made_charge(
         fit,
         bound,
@@ -95,12 +100,12 @@ def charge_of_censored_fit(
         lipschitz_bound=fit.cap.span / 2,
         assumes=(
             *_of_clipping(fit, bound, center, relation),
-            *_assumes_of_censoring(fit, bound, record_indexed, calibrated, shared),
+            *_assumes_of_censoring(fit, bound, record_indexed, other, shared),
         ),
         not_covered=(
             *not_covered_sentences(bound, unit, computed=False),
             _AN_ANSWER if fit.exact is None else _AN_EXACT_ANSWER,
-            *(("The records that the calibration was made from.",) if calibrated else ()),
+            *(("The records that the calibration was made from.",) if other else ()),
         ),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
@@ -117,8 +122,8 @@ def _of_clipping(
     sentences = []
     if center is not None:
         sentences.append(
-            f"Each record's term was clipped less its value at {CENTERS[center]}; the center was "
-            "frozen before these records were looked at."
+            f"Each record's term was clipped less its value at {CENTERS[center]}"
+            + ("." if center == "bought" else _FROZEN_BEFORE)
         )
     elif relation == "remove" and not bound.density_above_one:
         sentences.append(_DISCRETE)
@@ -142,7 +147,7 @@ def _assumes_of_censoring(
     fit: PosteriorFit,
     bound: BoundModel,
     record_indexed: bool,
-    calibrated: bool,
+    other: bool,
     shared: bool | None,
 ) -> tuple[str, ...]:
     sentences = [
@@ -158,7 +163,7 @@ def _assumes_of_censoring(
             "Weights were computed from the same database and are assumed not to change for its "
             "neighbors; a frozen calibration or weights of 1 would make the guarantee strict."
         )
-    if calibrated and shared is False:
+    if other and shared is False:
         sentences.append("The calibration was made from other records, or from public ones.")
     if bound.data_dependent:
         sentences.append(
@@ -173,3 +178,20 @@ def _assumes_of_censoring(
         )
     converged = () if fit.exact is not None else (converged_sentence(fit),)
     return (*sentences, *bound.assumptions, *given_decimals(bound), *converged)
+
+
+def with_bought(charge: PrivacyCharge, bought: PrivacyCharge) -> PrivacyCharge:
+    """The charge of a release with that of its center, which was drawn from the same records."""
+    sides = 2 if charge.relation == "replace" and charge.density_above_one else 1
+    own = charge.bound + bought.epsilon / (2 * sides * charge.n_draws_released)
+    bound = min(own, charge.bound + bought.bound)  # of one draw; rounded up, epsilon is the sum
+    strict = charge.kind == bought.kind == STRICT
+    return replace(
+        charge,
+        kind=STRICT if strict else ASYMPTOTIC_LOCAL,
+        epsilon=add_epsilons([charge.epsilon, bought.epsilon]),
+        bound=bound,
+        n_draws=charge.n_draws if charge.n_draws is not None else bought.n_draws,
+        converged=charge.converged and bought.converged,
+        assumes=tuple(dict.fromkeys((*charge.assumes, *bought.assumes))),
+    ).sealed()

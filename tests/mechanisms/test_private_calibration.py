@@ -1,0 +1,107 @@
+"""A center that is bought from the records themselves: charged, strict and near the data."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.private_calibration import Round, calibrate_privately
+from tests.conftest import require
+
+OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
+POISSON = ph.Poisson("y ~ 1")
+
+
+@pytest.fixture(autouse=True)
+def opendp() -> None:
+    try:
+        import opendp.prelude  # noqa: F401
+    except ImportError:
+        require(False, "OpenDP is not installed")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return pd.DataFrame({"y": np.random.default_rng(3).poisson(3.0, 2500)})
+
+
+def test_rounds_and_release_cost_what_was_given(table: pd.DataFrame, tmp_path: Path) -> None:
+    made = calibrate_privately(POISSON, table, epsilon=1, **OPTIONS)
+    assert made.bought is not None
+    assert (made.bought.epsilon, made.bought.kind, made.cap) == (0.35, "strict", 0.325)
+    assert made.shared_with(POISSON.bind(table)) is False, "they are charged"
+    made.save(tmp_path / "c")
+    loaded = ph.Calibration.load(tmp_path / "c")
+    assert loaded.bought == made.bought
+    for draws, epsilon in ((1, 1.0), (2, 1.65)):
+        release = ph.Censored(calibration=loaded).release(table, n_synthetic=draws, **OPTIONS)
+        charge = release.charge
+        assert (charge.epsilon, charge.kind, charge.relation) == (epsilon, "strict", "remove")
+        assert charge.is_sealed
+    # The draw has a deviation of about 1.5 % of the mean, and n counts 2 %.
+    assert abs(release.synthetic[0]["y"].mean() / table["y"].mean() - 1) < 0.15
+    for words in ("was drawn from these records before", "drawn in 3 rounds", "exactly, on a grid"):
+        assert words in release.statement, words
+    for words in ("before these records were looked at", "records that the calibration was made"):
+        assert words not in release.statement, words
+    ledger = ph.Ledger(tmp_path / "l.json", budget=2, kind="strict", relation="remove")
+    release.save(tmp_path / "r", ledger=ledger)
+    assert ledger.left == pytest.approx(0.35)
+
+
+def test_a_histogram_is_a_reference(table: pd.DataFrame) -> None:
+    for relation, cap in (("remove", 0.75), ("replace", 0.375)):
+        made = calibrate_privately(
+            POISSON, table, epsilon=2, relation=relation, histogram=(0, 30, 31), **OPTIONS
+        )
+        assert made.bought is not None
+        assert (made.bought.epsilon, made.bought.relation, made.cap) == (0.5, relation, cap)
+        assert made.center is not None
+        # 31 noisy counts: the mean of 10,000 values from them, within a tenth.
+        assert abs(np.exp(made.center.parameters["beta"][0]) / 3.0 - 1) < 0.1
+        release = ph.Censored(calibration=made, relation=relation).release(table, **OPTIONS)
+        assert (release.charge.epsilon, release.charge.kind) == (2.0, "strict")
+
+
+def test_a_regression_is_bought_at_public_predictors() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=400)
+    table = pd.DataFrame({"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))})
+    model = ph.Poisson("y ~ x", prior="normal")
+    with pytest.raises(InvalidInput, match="predictors='public' must be given"):
+        calibrate_privately(model, table, epsilon=1, **OPTIONS)
+    few = ph.SamplerSettings(chains=2, warmup=200, draws=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # short chains: a charge that is local then
+        made = calibrate_privately(
+            model, table, epsilon=10, predictors="public", rounds=[Round(share=0.2, records=100)],
+            settings=few, on_not_converged="warn", **OPTIONS,
+        )  # fmt: skip
+    assert made.bought is not None
+    assert made.bought.epsilon == 2.0
+    assert made.center is not None
+    # The draw takes 100 records: deviations of about 0.1; 5 of them.
+    assert np.abs(made.center.parameters["beta"] - [0.5, 0.4]).max() < 0.5
+    assert "Predictors of all records and their order are public" in made.bought.assumes[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rounds": []}, "rounds must be given"),
+        ({"rounds": [Round(share=0.6, records=9), Round(share=0.4, records=9)]}, "less than 1"),
+        ({"start": {"phi": 1.0}}, "start must be given for this model"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"histogram": (0, 30, 1)}, "n_bins must be"),
+    ],
+)
+def test_what_is_refused(options: Any, words: str, table: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        calibrate_privately(POISSON, table, **{"epsilon": 1, **options, **OPTIONS})
