@@ -213,8 +213,8 @@ def _from_histogram(
         noisy.charge,
         mechanism=_MECHANISM,
         assumes=(
-            "Range and number of the histogram's bins were fixed without the data, and the number of "
-            "records is public.",
+            "Range and number of the histogram's bins were fixed without the data, and the number "
+            "of records is public.",
         ),
     )
     return replace(made, reference=None, bought=bought.sealed())
