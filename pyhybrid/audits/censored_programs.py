@@ -30,6 +30,7 @@ from pyhybrid.models import (
     Ordinal,
     Poisson,
 )
+from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.models.regression import RegressionModel
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
@@ -132,7 +133,8 @@ def _cap(
         return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
     span = times * _EPSILON / (2 if relation == "replace" else 1)
     reference = pair.table  # of any records, the same for every neighbor
-    frozen = pair.model.bind(reference).frozen_rows(np.ones(len(reference)), _center_of(reference))
+    design = pair.model.bind(reference).design
+    frozen = frozen_rows(design, np.ones(len(reference)), _center_of(reference))
     return Cap(
         below=_BELOW * span,
         above=(1 - _BELOW) * span,

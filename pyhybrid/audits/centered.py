@@ -25,6 +25,7 @@ from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.center import Center
 from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
+from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.regression import RegressionModel
 
@@ -120,7 +121,7 @@ def _posterior(frozen: Calibration, broken: str | None) -> _LogPosterior:
         if broken == OWN_CENTER:
             used = replace(center, parameters=_own_center(center, form, values))
         if broken == OWN_EXCESS:
-            used = replace(center, frozen=bound.frozen_rows(alpha, center.log_lik(bound)))
+            used = replace(center, frozen=frozen_rows(bound.design, alpha, center.log_lik(bound)))
         cap = used.cap(bound, _TIMES * frozen.cap if broken == HALF else frozen.cap)
         if not (kept and used.frozen is center.frozen):
             excess = used.excess_on(bound, form, grid, cap)

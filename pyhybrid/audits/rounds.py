@@ -18,7 +18,7 @@ from pyhybrid.audits.finding import EXACT, AuditFinding
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.center import Center
-from pyhybrid.mechanisms.private_calibration import center_of_model
+from pyhybrid.mechanisms.model_center import center_of_model
 from pyhybrid.models import Poisson
 from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.regression import BoundRegression

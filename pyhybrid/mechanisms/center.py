@@ -39,6 +39,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.cap_data import frozen_log_lik, frozen_rows
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.cap import Cap
@@ -120,7 +121,7 @@ class Center:
         at = {axis.name: own.ravel() for axis, own in zip(form.axes, mesh, strict=True)}
         provenance: Any = None  # points, which no engine made
         draws = frozen_draws(form.parameters(at), provenance)
-        terms = bound.log_lik_of(self.frozen, draws)
+        terms = frozen_log_lik(bound.model, self.frozen, draws)
         lost = _excess(terms, self.frozen, cap).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
@@ -239,7 +240,7 @@ def with_frozen_rows(
         raise InvalidInput("the reference must have records with a finite log-likelihood")
     if usable.size > _MOST_FROZEN:
         usable = np.sort(rng.choice(usable, _MOST_FROZEN, replace=False))
-    return replace(center, frozen=bound.frozen_rows(alpha, own, usable))
+    return replace(center, frozen=frozen_rows(bound.design, alpha, own, usable))
 
 
 def _excess(terms: LogLik, frozen: FrozenRows, cap: Cap) -> FloatArray:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.engines.base import Draws
 from pyhybrid.models.collapse import distinct_rows
 from pyhybrid.models.design import Design
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["cap_data", "frozen_rows", "with_frozen"]
+__all__ = ["cap_data", "frozen_log_lik", "frozen_rows", "with_frozen"]
+
+_BLOCK_ELEMENTS = 2_000_000
 
 
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
@@ -70,3 +75,18 @@ def frozen_rows(
         count=rows.frequency.astype(np.int64),
         center=center[first],
     )
+
+
+def frozen_log_lik(model: Any, frozen: FrozenRows, draws: Draws) -> LogLik:
+    """Unweighted log-likelihood under a regression model of the records of frozen rows."""
+    parameters = {name: draws.flat(name) for name in model.parameters}
+    size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+    alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
+
+    def blocks() -> Iterator[FloatArray]:
+        for start in range(0, frozen.y.size, size):
+            rows = slice(start, start + size)
+            read = slice(0, 1) if alike else rows
+            yield model.log_lik(parameters, frozen.y[rows], frozen.X[read], frozen.offset[read])
+
+    return LogLik(make=blocks, row_of=np.repeat(np.arange(frozen.y.size), frozen.count))

@@ -20,7 +20,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.cap_data import cap_data, frozen_rows, with_frozen
+from pyhybrid.models.cap_data import cap_data, with_frozen
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
@@ -29,7 +29,6 @@ from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.rough_fit import POWER_OF_DISPERSION
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.running.blas import one_blas_thread
 
@@ -307,29 +306,6 @@ class BoundRegression:
         if clip is not None and clip.frozen is not None:
             data |= with_frozen(data, clip.frozen, self._stan_outcome(clip.frozen.y))
         return self.model.shape_data(data)
-
-    def frozen_rows(
-        self, alpha: FloatArray, center: FloatArray, chosen: npt.NDArray[np.intp] | None = None
-    ) -> FrozenRows:
-        """The records (those `chosen`) as rows to be frozen, with weights and center (n,)."""
-        return frozen_rows(self.design, alpha, center, chosen)
-
-    def log_lik_of(self, frozen: FrozenRows, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood of the records of frozen rows."""
-        parameters = {name: draws.flat(name) for name in self.model.parameters}
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
-
-        def blocks() -> Iterator[FloatArray]:
-            for start in range(0, frozen.y.size, size):
-                rows = slice(start, start + size)
-                read = slice(0, 1) if alike else rows
-                yield self.model.log_lik(
-                    parameters, frozen.y[rows], frozen.X[read], frozen.offset[read]
-                )
-
-        row_of = np.repeat(np.arange(frozen.y.size), frozen.count)
-        return LogLik(make=blocks, row_of=row_of)
 
     def _hints(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray

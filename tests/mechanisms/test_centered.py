@@ -20,6 +20,7 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.mechanisms.center import Center
+from pyhybrid.models.cap_data import frozen_log_lik, frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
 from tests.conftest import require
@@ -226,7 +227,7 @@ def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
     )
     middle = frozen_draws({name: own[None] for name, own in AT[model.name].items()}, None)  # type: ignore[arg-type]
     center, before = (bound.log_lik(middle).highest for bound in (new, old))
-    rows = old.frozen_rows(np.ones(20), before)
+    rows = frozen_rows(old.design, np.ones(20), before)
     ones = np.ones(40)
     caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=rows, region=1.0 * k)
             for k in (1, 2)]  # fmt: skip
@@ -235,7 +236,7 @@ def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
     found = programs[0].log_density(points) - programs[1].log_density(points)
     at = programs[0].quantities(points)
     draws = frozen_draws({name: at[name] for name in new.likelihood_parameters}, None)  # type: ignore[arg-type]
-    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), new.log_lik_of(rows, draws)))
+    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), frozen_log_lik(model, rows, draws)))
     theirs = np.repeat(rows.center, rows.count)
     expected, beyond = [], []
     for cap in caps:
