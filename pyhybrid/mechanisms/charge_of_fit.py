@@ -300,7 +300,7 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
 def _delta_of_dropped(fit: PosteriorFit) -> float:
     """Upper confidence bound of the probability that a draw is one of those dropped."""
     dropped = (~fit.bounds.kept_draws).astype(np.float64)
-    known = effective_draws(dropped[:, None], fit.draws.n_chains)[0]
+    known = effective_draws(dropped[:, None], 1)[0]  # chains that disagree count as one that drifts
     return share_bound(float(dropped.mean()), float(known), 0.95)
 
 
