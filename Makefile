@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[dp]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -59,4 +59,4 @@ r-packages: $(VENV)/.dev
 	@bash tests/install_r.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) pyhybrid-demo build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyhybrid-demo pyhybrid-demo-local build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,53 +1,90 @@
-"""`pyhybrid demo`: a release of real data that comes with the package."""
+"""`pyhybrid demo`: releases of real data that come with the package, strict and local."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
 
 from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.parameters import Engine, Overwrite, Seed
-from pyhybrid.cli.released import show_release
+from pyhybrid.cli.released import first_paragraph, show_release
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms import LipschitzWeighted, Unweighted
+from pyhybrid.mechanisms import Censored, LipschitzWeighted
+from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.models import NegativeBinomial
+from pyhybrid.releases.release import Release
 
 __all__ = ["demo"]
 
+_EPSILON = 1.0
+_N_REFERENCE = 2_000
+
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the release.")] = Path("pyhybrid-demo"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the strict release; OUT-local gets the other.")
+    ] = Path("pyhybrid-demo"),
     engine: Engine = "auto",
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """A release of real data: outpatient visits of the RAND Health Insurance Experiment."""
-    check_output_folder(out, overwrite=overwrite)
-    visits = _rand_visits()
+    """Real data, released twice: strictly at epsilon 1, and locally; outpatient visits (RAND)."""
+    beside = out.with_name(f"{out.name}-local")
+    for folder in (out, beside):
+        check_output_folder(folder, overwrite=overwrite)
+    visits, reference = _rand_visits()
     model = NegativeBinomial("mdvis ~ 1")
     show(
-        f"RAND Health Insurance Experiment: {len(visits)} person-years; 'mdvis', the number of "
-        "outpatient visits, is sensitive and is synthesized by a negative binomial model.",
+        f"RAND Health Insurance Experiment: {len(visits):,} person-years to release, and a "
+        f"reference of {len(reference):,} others; 'mdvis', the number of outpatient visits, is "
+        "sensitive and is synthesized by a negative binomial model.",
         "5,908 persons are in it for up to 5 years each, and the file does not say whose row is "
         "whose: the unit of privacy is a person-year, and a person with k of them has k times "
         "the epsilon. With a column that names persons, unit= (--unit) makes epsilon theirs.\n",
     )
     with progress_bars() as progress:
-        session = open_session(model.bind(visits), seed=seed, engine=engine, progress=progress)
-        beside, release = (
-            mechanism.release_from(session, n_synthetic=3, n_draws_released=3)
-            for mechanism in (Unweighted(model), LipschitzWeighted(model))
-        )
-    release.save(out, overwrite=overwrite)
-    show_release(visits, release, out, beside=beside)
+        asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
+        session = open_session(model.bind(visits), **asked)
+        local = LipschitzWeighted(model).release_from(session, n_synthetic=3, n_draws_released=1)
+        strict = _strict(model, reference, visits, asked)
+    local.save(beside, overwrite=overwrite)
+    if strict is None:
+        show("The strict release is drawn by OpenDP and is left out: pip install 'pyhybrid[dp]'\n")
+        show_release(visits, local, beside)
+        return
+    strict.save(out, overwrite=overwrite)
+    show_release(visits, strict, out, beside=local)
+    show(
+        f"\n{beside}/ holds the other one, in the same two parts:",
+        first_paragraph(local),
+        "\nThe strict epsilon holds for every database; the local one for this one, as estimated "
+        "from draws. Give away one of the two: both together cost the sum.",
+    )
 
 
-def _rand_visits() -> pd.DataFrame:
+def _strict(
+    model: NegativeBinomial, reference: pd.DataFrame, visits: pd.DataFrame, asked: dict[str, Any]
+) -> Release | None:
+    """Censored at epsilon 1 about a center frozen from other records, drawn exactly; None without
+    OpenDP."""
+    if importlib.util.find_spec("opendp") is None:
+        return None
+    calibration = calibrate(model, reference, epsilon=_EPSILON, **asked)
+    mechanism = Censored(calibration=calibration, sampling="exact")
+    return mechanism.release(visits, n_synthetic=3, n_draws_released=1, **asked)
+
+
+def _rand_visits() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The records to release, and a reference of other ones, drawn at random once and for all."""
     from statsmodels.datasets import randhie
 
     frame: pd.DataFrame = randhie.load_pandas().data
-    return frame
+    chosen = np.random.default_rng(1).choice(len(frame), _N_REFERENCE, replace=False)
+    kept = np.isin(np.arange(len(frame)), chosen)
+    return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)

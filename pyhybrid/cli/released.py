@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.checks import FloatArray
@@ -16,10 +17,11 @@ from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.numbers import number_text
 
-__all__ = ["show_release"]
+__all__ = ["first_paragraph", "show_release"]
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -34,16 +36,19 @@ def show_release(
 ) -> None:
     """Charge, convergence, data against synthetic data, and the folder that `release` is in.
 
-    Each step of a sequence has a column; so has another release of the same data, `beside`.
+    Each step of a sequence has a row; another release of the same data, `beside`, has a column.
     """
     shown = {each.charge.mechanism: each for each in (beside, release) if each is not None}
-    show(_release_table({**release.steps, "all columns": release} if release.parts else shown))
+    if release.parts:
+        show(_whole_steps_table(release))
+    show(_release_table({"all columns": release} if release.parts else shown))
     for column in release.synthesized:
         show(_outcome_table(column, data[column], shown))
+    _show_judged(data, shown)
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: weights, bounds, seed and report.html",
-        f"\n{_first_paragraph(release.statement)}",
+        f"\n{first_paragraph(release)}",
     )
     if release.reweighted is not None:
         show(_steps_table(release.reweighted))
@@ -52,9 +57,16 @@ def show_release(
             show(_shares_table(title, shares))
 
 
+def first_paragraph(release: Release) -> str:
+    """The sentence that a statement opens with, as plain text."""
+    return release.statement.split("\n\n")[1].replace("**", "")
+
+
 def _release_table(releases: Mapping[str, Release]) -> Table:
     """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
-    table = Table(title="Privacy and convergence", title_justify="left")
+    table = Table(
+        title="Privacy and convergence (* confidential)", title_justify="left", pad_edge=False
+    )
     table.add_column("")
     for name in releases:
         table.add_column(name, justify="right")
@@ -65,16 +77,61 @@ def _release_table(releases: Mapping[str, Release]) -> Table:
         "neighbor relation": lambda r: f"{r.charge.relation} {r.charge.protected}",
         "synthetic sets m": lambda r: str(r.charge.n_synthetic),
         "posterior draws released": lambda r: str(r.charge.n_draws_released),
-        "Lipschitz bound of a draw (confidential)": lambda r: number_text(r.charge.bound),
+        "Lipschitz bound of a draw *": lambda r: number_text(r.charge.bound),
     }
     if any(release.diagnostics is not None for release in releases.values()):
         rows = {**rows, **_FIT_ROWS}
     if any(release.confidential.censored is not None for release in releases.values()):
-        rows = {**rows, "censored records (confidential)": _censored}
+        rows = {**rows, "censored records *": _censored}
     rows = {**rows, "engine": _engine}
     for label, cell in rows.items():
         table.add_row(label, *(cell(release) for release in releases.values()))
     return table
+
+
+def _whole_steps_table(release: Release) -> Table:
+    """A sequence: one row for each step, then the whole, whose seconds are the steps' sum."""
+    table = Table(title="Steps, in their order", title_justify="left", pad_edge=False)
+    table.add_column("column", overflow="fold")
+    for name in ("epsilon", "R-hat", "effective sample", "divergent", "seconds"):
+        table.add_column(name, justify="right")
+    for columns, step in release.steps.items():
+        cells = (_FIT_ROWS[name](step) for name in _STEP_ROWS)
+        table.add_row(escape(columns), epsilon_text(step.charge.epsilon), *cells)
+    cells = (_FIT_ROWS[name](release) for name in _STEP_ROWS)
+    table.add_section()
+    table.add_row("all columns", epsilon_text(release.charge.epsilon), *cells)
+    return table
+
+
+def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
+    """How good the synthetic columns are, in numbers and words. Confidential."""
+    table = Table(
+        title="How good the synthetic data are (confidential)",
+        title_justify="left",
+        pad_edge=False,
+        caption="good: like a second sample; POOR: more than chance explains",
+        caption_justify="left",
+    )
+    table.add_column("", overflow="fold")
+    for name in releases:
+        table.add_column(name, justify="right")
+    for column in next(iter(releases.values())).synthesized:
+        found = [
+            judge_outcome(data[column], [each[column] for each in release.synthetic])
+            for release in releases.values()
+        ]
+        for one in zip(*found, strict=False):
+            table.add_row(f"{escape(column)}: {one[0].label}", *map(_judged_cell, one))
+    if table.row_count:
+        show(table)
+
+
+def _judged_cell(judged: Judged) -> str:
+    return f"{judged.text}  [{_COLORS[judged.word]}]{judged.word}[/]"
+
+
+_COLORS = {GOOD: "green", FAIR: "yellow", POOR: "bold red"}
 
 
 def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
@@ -121,17 +178,29 @@ def _diagnostic(shown: Callable[[Diagnostics], str]) -> Callable[[Release], str]
     return lambda r: "–" if r.diagnostics is None else shown(r.diagnostics)
 
 
+def _seconds_of(release: Release) -> str:
+    """Of a sequence the sum over its steps."""
+    made = [each.provenance for each in release.parts or (release,)]
+    known = [each.seconds for each in made if isinstance(each, Provenance) and each.seconds > 0]
+    return f"{sum(known):.2f}" if known else "–"
+
+
 _FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
-    "mean weight (confidential)": lambda r: (
+    "mean weight *": lambda r: (
         f"{r.confidential.alpha.mean():.3f}" if r.confidential.alpha.size else "–"
     ),
     "R-hat, largest": _diagnostic(lambda d: f"{d.max_rhat:.3f}"),
     "bulk effective sample size, smallest": _diagnostic(lambda d: f"{d.min_ess_bulk:.0f}"),
     "divergent transitions": _diagnostic(lambda d: str(d.n_divergent)),
-    "seconds of the released fit": lambda r: (
-        f"{r.provenance.seconds:.2f}" if isinstance(r.provenance, Provenance) else "–"
-    ),
+    "seconds of fitting": _seconds_of,
 }
+
+_STEP_ROWS = (
+    "R-hat, largest",
+    "bulk effective sample size, smallest",
+    "divergent transitions",
+    "seconds of fitting",
+)
 
 
 def _engine(release: Release) -> str:
@@ -171,7 +240,3 @@ def _shares_table(title: str, shares: Mapping[str, float]) -> Table:
 
 def _floats(column: pd.Series) -> FloatArray:
     return np.asarray(column, dtype=np.float64)
-
-
-def _first_paragraph(statement: str) -> str:
-    return statement.split("\n\n")[1].replace("**", "")

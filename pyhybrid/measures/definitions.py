@@ -119,6 +119,12 @@ MEASURES = {
         "Distance of a coefficient from that of the data, in standard errors of the data.",
         "from 0", _LESS, "0", "2 and more: outside the interval of the data",
     ),
+    "mean_error": _utility(
+        "error of the mean",
+        "Distance of the mean of the synthetic sets from that of the data, as a share of the "
+        "latter.",
+        "from 0", _LESS, "0", "in the order of 1",
+    ),
     "matching_risk": _risk(
         "matching risk I",
         "1/c with c the synthetic records that match a target on the keys, 0 for none, averaged "

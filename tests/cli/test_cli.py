@@ -237,11 +237,15 @@ def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
     assert (code, err) == (0, "")
-    for part in ("Unweighted", "LipschitzWeighted", "20190", "median", "epsilon"):
+    for part in ("Censored", "LipschitzWeighted", "18,190", "median", "epsilon = 1 for 3"):
         assert part in out
-    release = ph.Release.load(tmp_path / "pyhybrid-demo")
-    assert len(release.synthetic) == 3
-    assert len(release.synthetic[0]) == 20190
+    assert (
+        max(map(len, out.split("How good")[1].split("pyhybrid-demo/public")[0].split("\n"))) <= 80
+    )
+    strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
+    assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
+    assert local.charge.kind == "asymptotic local"
+    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [18190] * 6
 
 
 def test_doctor_fits_and_says_so(run: Run) -> None:

@@ -1,0 +1,66 @@
+"""Words for how good synthetic data are: at the limits, for copies, second samples and wrecks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.measures.definitions import MEASURES
+from pyhybrid.reports.judged import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
+
+
+def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
+    for measure, (good, poor) in LIMITS.items():
+        larger_is_better = MEASURES[measure].direction.startswith("larger")
+        assert (good > poor) == larger_is_better
+        assert [word_of(measure, value) for value in (good, (good + poor) / 2, poor)] == [
+            GOOD, FAIR, FAIR,
+        ]  # fmt: skip
+        assert word_of(measure, poor + 0.01 * (poor - good)) == POOR
+
+
+def test_what_has_no_limits_has_no_word() -> None:
+    assert word_of("matching_risk", 1.0) == ""
+    assert word_of("pmse_ratio, cart", np.nan) == ""
+    assert word_of("pmse_ratio, cart", 11.0) == POOR
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_a_copy_is_good_and_a_shifted_one_poor(m: int) -> None:
+    data = pd.Series(np.random.default_rng(1).poisson(3, 2000))
+    copies = judge_outcome(data, [data] * m)
+    assert {each.word for each in copies} == {GOOD}
+    found = {each.measure: each.value for each in copies}
+    assert found == pytest.approx(
+        {"mean_error": 0, "standardised_difference": 0, "interval_overlap": 1, "max_ecdf": 0}
+    )
+    moved = judge_outcome(data, [data + 2] * m)
+    assert {each.word for each in moved} == {POOR}
+    error = data.std() / np.sqrt(len(data))
+    assert {each.measure: each.value for each in moved}["standardised_difference"] == pytest.approx(
+        2 / error
+    )
+
+
+def test_second_samples_are_poor_by_the_mean_in_few_cases() -> None:
+    rng = np.random.default_rng()
+    poor, repeats = 0, 400
+    for _ in range(repeats):
+        data, other = (pd.Series(rng.normal(10, 1, 200)) for _ in range(2))
+        words = {each.measure: each.word for each in judge_outcome(data, [other])}
+        poor += words["standardised_difference"] == POOR
+    expected = 0.034  # beyond 3 / sqrt(2) normal deviations
+    assert abs(poor / repeats - expected) < 5 * np.sqrt(expected / repeats) + 0.005
+
+
+def test_columns_of_levels_are_judged_by_their_shares() -> None:
+    data = pd.Series(["a"] * 50 + ["b"] * 50)
+    (found,) = judge_outcome(data, [pd.Series(["a"] * 80 + ["b"] * 20)])
+    assert (found.measure, found.value, found.word) == ("total_variation", pytest.approx(0.3), POOR)
+
+
+def test_constants_and_missing_values_do_no_harm() -> None:
+    constant = pd.Series([0.0, 0.0, 0.0, np.nan])
+    assert [each.measure for each in judge_outcome(constant, [constant])] == ["max_ecdf"]
+    assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()
