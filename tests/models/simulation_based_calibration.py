@@ -229,7 +229,7 @@ MODELS: dict[str, Calibrated] = {
             "beta": _coefficients(rng, size, 6),
             "lambda": _pareto(rng, size),
         },
-        inside=lambda d: _within(_eta(d), -2, 2) & _within(d["lambda"], 1, 50),
+        inside=lambda d: _within(_eta(d), -4, 4) & _within(d["lambda"], 0.3, 1e4),
         outcome=lambda rng, t: (
             1.0
             + rng.binomial(
