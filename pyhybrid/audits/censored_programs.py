@@ -24,14 +24,17 @@ from pyhybrid.models import (
     BetaBinomial,
     BetaRegression,
     Categorical,
+    Gamma,
+    LogNormal,
     MixtureRegression,
     NegativeBinomial,
     NormalRegression,
     Ordinal,
     Poisson,
+    TwoPart,
+    ZeroInflated,
 )
 from pyhybrid.models.cap_data import frozen_rows
-from pyhybrid.models.regression import RegressionModel
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 
@@ -59,18 +62,20 @@ _SUMS = {"total_weight", "sum_log", "sum_log1m"}
 _ROWS = _RECORDS | _SUMS
 """What a program reads of the records; the rest of its data is location and scale of the
 reparametrization."""
+_OF_JOINT = {"n_terms", "by_term", "at_zero"}
 
 _COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
 _SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
 _REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
 _TWO = pd.DataFrame({"y": [0, 1, 1, 0], "x": [0.0, 1.0, 0.5, 1.0]})
+_AMOUNTS = pd.DataFrame({"y": [0.0, 0.5, 6.0, 0.0], "x": [0.0, 1.0, 0.5, 1.0]})
 _THREE = pd.DataFrame({"y": [0, 1, 2, 0], "x": [0.0, 1.0, 0.5, 1.0]})
 _OTHER = {"two": 1, "counts": 7, "shares": 0.6, "real": 0.25}
 
 
 def program_audits() -> list[AuditFinding]:
     """Every built-in model under both relations; raises EngineUnavailable without stanli."""
-    cases: list[tuple[RegressionModel, pd.DataFrame, float]] = [
+    cases: list[tuple[Any, pd.DataFrame, float]] = [
         (Poisson("y ~ x"), _COUNTS, _OTHER["counts"]),
         (NegativeBinomial("y ~ x"), _COUNTS, _OTHER["counts"]),
         (Beta("y ~ 1"), _SHARES, _OTHER["shares"]),
@@ -81,6 +86,13 @@ def program_audits() -> list[AuditFinding]:
         (Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
         (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
+        (Gamma("y ~ x", upper=9), _AMOUNTS.assign(y=_AMOUNTS["y"] + 0.1), 8.5),
+        (
+            TwoPart(zero=Bernoulli("y ~ x"), positive=LogNormal("y ~ x", upper=9)),
+            _AMOUNTS,
+            8.5,
+        ),
+        (ZeroInflated(Poisson("y ~ x")), _COUNTS, _OTHER["counts"]),
     ]
     return [
         _audit(model, table, other, relation, centered=centered)
@@ -94,13 +106,13 @@ def program_audits() -> list[AuditFinding]:
 class _Neighbors:
     """A model with two tables that differ in one record."""
 
-    model: RegressionModel
+    model: Any
     table: pd.DataFrame
     neighbor: pd.DataFrame
 
 
 def _audit(
-    model: RegressionModel, table: pd.DataFrame, other: float, relation: str, *, centered: bool
+    model: Any, table: pd.DataFrame, other: float, relation: str, *, centered: bool
 ) -> AuditFinding:
     losses = {1.0: 0.0, _TIMES: 0.0}
     for row in range(len(table)):
@@ -111,7 +123,7 @@ def _audit(
         pair = _Neighbors(model=model, table=table, neighbor=neighbor)
         for times in losses:
             losses[times] = max(losses[times], _range(pair, relation, times, centered=centered))
-    name = f"Censored, stan/{model.program_name}.stan, {model.name}"
+    name = f"Censored, stan/{model.bind(table).program.name}.stan, {model.name}"
     return AuditFinding(
         mechanism=f"{name}, centered, excess, unequal ends" if centered else name,
         relation=relation,
@@ -129,12 +141,16 @@ def _cap(
     """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
     by the excess of frozen rows."""
     if not centered:
-        signs = pair.model.density_above_one
+        signs = pair.model.bind(table).density_above_one
         return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
     span = times * _EPSILON / (2 if relation == "replace" else 1)
     reference = pair.table  # of any records, the same for every neighbor
-    design = pair.model.bind(reference).design
-    frozen = frozen_rows(design, np.ones(len(reference)), _center_of(reference))
+    design = getattr(pair.model.bind(reference), "design", None)  # joint programs take none
+    frozen = (
+        None
+        if design is None
+        else frozen_rows(design, np.ones(len(reference)), _center_of(reference))
+    )
     return Cap(
         below=_BELOW * span,
         above=(1 - _BELOW) * span,
@@ -157,7 +173,7 @@ def _range(pair: _Neighbors, relation: str, times: float, *, centered: bool) -> 
         for table in (pair.table, pair.neighbor)
     )
     # The same map from unconstrained points to parameters for both.
-    held = {**other, **{name: value for name, value in own.items() if name not in _ROWS}}
+    held = {**other, **{name: value for name, value in own.items() if not _of_records(name, own)}}
     one = ProgramAtPoints(_program(pair), own)
     two = ProgramAtPoints(_program(pair), held)
     points: FloatArray = np.random.default_rng(1).normal(
@@ -167,8 +183,17 @@ def _range(pair: _Neighbors, relation: str, times: float, *, centered: bool) -> 
     return float(np.ptp(difference[np.isfinite(difference)]))
 
 
-def _data(model: RegressionModel, table: pd.DataFrame, cap: float | Cap) -> Mapping[str, Any]:
-    return model.bind(table).stan_data(np.ones(len(table)), cap=cap)
+def _of_records(name: str, data: Mapping[str, Any]) -> bool:
+    """Whether a program, or a part of a joint one, reads that of the records."""
+    parts = [own.removeprefix("row_") for own in data if own.startswith("row_")]
+    ends = [f"_{part}" for part in parts if name.endswith(f"_{part}")]
+    plain = name.removesuffix(ends[0]) if ends else name
+    return name in _OF_JOINT or plain in _ROWS or plain == "row"
+
+
+def _data(model: Any, table: pd.DataFrame, cap: float | Cap) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = model.bind(table).stan_data(np.ones(len(table)), cap=cap)
+    return data
 
 
 def _program(pair: _Neighbors) -> Any:

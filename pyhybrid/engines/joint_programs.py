@@ -16,11 +16,11 @@ from functools import cache
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.programs import block_text, function_texts, load_function, load_program
 
-__all__ = ["SHARED", "joint_program"]
+__all__ = ["DROPPED", "SHARED", "joint_program"]
 
 SHARED = ("use_cap", "cap_below", "cap_above", "emit_log_lik")
 """Data that the parts have in common; they keep their names."""
-DROPPED = ("reference", "unit", "n_units")
+DROPPED = ("reference", "unit", "n_units", "n_frozen", "farthest", "steep")
 """Data of a part that the joint program has for records instead."""
 _TYPE = (
     r"(?:int|real|complex|vector|row_vector|matrix|simplex|unit_vector|ordered|positive_ordered|"
@@ -48,13 +48,16 @@ _DATA = """
   vector<lower=0, upper=1>[n_terms] weights;
   vector[n_terms] reference;                   // a record's term at a frozen theta
   int<lower=0> n_units;
+  int<lower=0> n_frozen;                       // 0: joint programs take no frozen rows
+  real<lower=0> farthest;
+  real<lower=0> steep;
   array[n_terms] int<lower=0> unit;
 """
 _OF_RECORDS = """
   if (by_term == 1) {{
     vector[n_terms] joint = {joined};
-    target += pseudo_log_lik(joint, frequency, weights, reference, unit, n_units,
-                             use_cap, cap_below, cap_above);
+    target += pseudo_log_lik(joint, frequency, weights, reference, unit, n_units, n_frozen,
+                             farthest, steep, use_cap, cap_below, cap_above);
   }}
 """
 _WRITTEN = """

@@ -16,7 +16,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.joint_programs import SHARED, joint_program
+from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
@@ -41,7 +41,6 @@ from pyhybrid.privacy.log_lik import LogLik
 __all__ = ["BoundParts"]
 
 _BLOCK_ELEMENTS = 2_000_000
-_OF_RECORDS = ("n_units", "reference", "unit")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,7 +224,7 @@ class BoundParts:
                 dispersion=dispersion,
                 emit_log_lik=emit_log_lik,
             )
-            left_out = (*SHARED, *_OF_RECORDS)
+            left_out = (*SHARED, *DROPPED)
             data |= {f"{k}_{part.name}": v for k, v in own.items() if k not in left_out}
             place, row_of = part.place_of[first], part.bound.stan_rows(weights).row_of
             data[f"row_{part.name}"] = np.where(place < 0, 1, row_of[place] + 2)

@@ -104,7 +104,7 @@ class Ordinal(LevelModel):
         return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundOrdinal(BoundManyLevels):
     """An Ordinal model joined to a table. Confidential."""
 

@@ -291,3 +291,23 @@ def test_the_joint_text_of_every_program_compiles(other: str) -> None:
     assert program.name == f"bernoulli_and_{other}"
     assert "use_cap_" not in program.text
     assert program.text.count("real pseudo_log_lik(") == 1
+
+
+def test_no_bound_model_shows_its_records() -> None:
+    """The representation is of the model's name and formula alone."""
+    table = pd.DataFrame({
+        "y": np.arange(1, 41) + 0.125, "k": np.arange(1, 41), "g": ["no", "yes"] * 20,
+        "x": np.arange(40) + 0.0625,
+    })  # fmt: skip
+    models = [
+        ph.Bernoulli("g ~ x"), ph.Categorical("g ~ x"), ph.MixtureRegression("y ~ x"),
+        ph.Gamma("y ~ x"), ph.Poisson("k ~ x"), ph.Ordinal("k ~ x"),
+        ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x")),
+        ph.WithMissing(ph.Poisson("k ~ x")), ph.ZeroInflated(ph.Poisson("k ~ x")),
+    ]  # fmt: skip
+    for model in models:
+        shown = repr(model.bind(table))
+        assert len(shown) < 100
+        assert "0625" not in shown
+        assert ".125" not in shown
+        assert model.name in shown
