@@ -23,6 +23,7 @@ from benchmarks import (
     study_e,
     study_f,
     survey,
+    tables,
 )
 
 BENCHMARKS = {
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "study_e": study_e.run,
     "study_f": study_f.run,
     "survey": survey.run,
+    "tables": tables.run,
 }
 
 

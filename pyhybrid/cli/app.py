@@ -18,8 +18,8 @@ from pyhybrid.errors import InvalidInput, PyhybridError
 __all__ = ["COMMANDS", "run"]
 
 COMMANDS = (
-    "synthesize", "compare", "curve", "calibrate", "mask", "utility", "risk", "verify", "ledger",
-    "audit", "validate", "study", "report", "demo", "doctor",
+    "plan", "synthesize", "compare", "curve", "calibrate", "mask", "utility", "risk", "verify",
+    "ledger", "audit", "validate", "study", "report", "demo", "doctor",
 )  # fmt: skip
 """Modules of this room. Each has a function of its own name, the command, or `commands`."""
 

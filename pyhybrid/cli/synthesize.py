@@ -33,6 +33,7 @@ from pyhybrid.cli.parameters import (
     Seed,
     Warmup,
 )
+from pyhybrid.cli.plan import synthesize_by_plan
 from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
 from pyhybrid.cli.target import check_target, release_within
@@ -58,6 +59,16 @@ def synthesize(
         ),
     ] = None,
     model: OptionalModels = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="File of `pyhybrid plan`: the whole table, at --epsilon.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="With --plan: of all columns and sets together.")
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="With --plan: public or historical records for centers of clipping."),
+    ] = None,
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,21 +190,17 @@ def synthesize(
     overwrite: Overwrite = False,
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
+    given = dict(locals())
+    if plan is not None or epsilon is not None or reference is not None:
+        synthesize_by_plan(given)
+        return
     options: dict[str, Any] = {
-        "scale": scale,
-        "shift": shift,
-        "transform": transform,
-        "threshold": threshold,
-        "draw_quantile": draw_quantile,
-        "relation": relation,
-        "safety_factor": safety_factor,
-        "accounting": accounting,
-        "delta": delta,
-        "unit": unit,
-        "support": support_of(support),
+        "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
+        "draw_quantile": draw_quantile, "relation": relation, "safety_factor": safety_factor,
+        "accounting": accounting, "delta": delta, "unit": unit, "support": support_of(support),
         "design": survey_design(survey),
         "reweighting": reweighting_of(reweight, k, single_step),
-    }
+    }  # fmt: skip
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
     texts = with_target(mechanism or [], target_epsilon)
     check_target(target_epsilon, formulas, calibration, scale)

@@ -72,7 +72,7 @@ class ModelRule:
     Attributes
     ----------
     model : str
-        Name in `pyhybrid.models.MODELS`, or "perturbed_histogram".
+        Name in `pyhybrid.models.built.BUILT`, or "perturbed_histogram".
     why : str
     applies : callable
         Of the kind and whether the column has predictors.
@@ -108,9 +108,13 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
-def _logarithms(kind: Amounts) -> dict[str, Any]:
+def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
     center, unit = kind.typical or (0.0, 1.0)
-    return {"transform": "log", "unit": center if center > 0 else unit, **_normal(kind)}
+    return {"unit": center if center > 0 else unit, "decimals": kind.decimals}
+
+
+def _parts(kind: SemiContinuous) -> dict[str, Any]:
+    return {**_logarithms(kind), "negative": kind.lower is None or kind.lower < 0}
 
 
 def _signed(kind: RealKind) -> dict[str, Any]:
@@ -175,15 +179,21 @@ RULES: tuple[ModelRule, ...] = (
         options=_counts,
     ),
     ModelRule(
-        model="normal",
+        model="lognormal",
         why="amounts above 0: their logarithms",
         applies=lambda kind, _: isinstance(kind, Amounts),
         options=_logarithms,
     ),
     ModelRule(
+        model="two_part",
+        why="zeros, and amounts on each side of them",
+        applies=lambda kind, _: isinstance(kind, SemiContinuous),
+        options=_parts,
+    ),
+    ModelRule(
         model="normal",
         why="numbers of any sign",
-        applies=lambda kind, _: isinstance(kind, RealKind | SemiContinuous),
+        applies=lambda kind, _: isinstance(kind, RealKind),
         options=_signed,
     ),
 )

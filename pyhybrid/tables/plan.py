@@ -14,10 +14,11 @@ from pyhybrid.checks import check_choice, check_count, check_positive, did_you_m
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models import MODELS
+from pyhybrid.models.built import BUILT, build_model
 from pyhybrid.models.default import HISTOGRAM, rule_for
-from pyhybrid.models.kinds import Kind, kind_from_dict
+from pyhybrid.models.kinds import Kind, Number, kind_from_dict
 from pyhybrid.models.predictor_terms import formula_of, n_coefficients, unusable
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.described import DescribedTable, KnownKind
 from pyhybrid.tables.order import kept_first, ordered
@@ -41,7 +42,7 @@ class PlannedColumn:
     name : str
     kind : KnownKind
     model : str
-        Name in `pyhybrid.models.MODELS`, or "perturbed_histogram".
+        Name in `pyhybrid.models.built.BUILT`, or "perturbed_histogram".
     options : mapping
         Settings of the model.
     predictors : tuple of str
@@ -67,7 +68,15 @@ class PlannedColumn:
         """The model, or None for a histogram."""
         if self.model == HISTOGRAM:
             return None
-        return MODELS[self.model](self.formula(kinds), **self.options)
+        fill = {
+            name: own.typical[0] if own.typical else 0.0
+            for name in self.predictors
+            if isinstance(own := kinds[name], Number) and own.missing
+        }
+        missing = any(kinds[name].missing for name in (self.name, *self.predictors))
+        return build_model(
+            self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None
+        )
 
     def histogram(self, epsilon: float, relation: str) -> Step:
         """The perturbed histogram at an epsilon."""
@@ -144,6 +153,12 @@ class Plan:
         return {**{name: each.kind for name, each in self.kept.items()}, **own}
 
     @property
+    def decisions(self) -> Decisions:
+        """What is published of columns that are not synthesized."""
+        table = self.table
+        return Decisions.of(table.drop, table.keep, () if table.id is None else (table.id,))
+
+    @property
     def not_declared(self) -> tuple[str, ...]:
         """Sensitive columns whose kind was read from the confidential data."""
         return tuple(column.name for column in self.columns if column.kind.source == "data")
@@ -159,7 +174,7 @@ class Plan:
         """The plan with another model, settings or predictors for one column."""
         own = self[name]
         if model is not None:
-            check_choice(model, "model", [*MODELS, HISTOGRAM])
+            check_choice(model, "model", [*BUILT, HISTOGRAM])
             given = {} if options is None else dict(options)
             own = replace(own, model=model, options=given, why="chosen by hand")
         elif options is not None:
@@ -274,8 +289,6 @@ def plan_of(
     kept: dict[str, KnownKind] = {}
     for name in table.kept:
         why = "of no kind that is read" if name not in known else unusable(known[name].kind)
-        if why is None and known[name].kind.missing:
-            why = "missing values"
         if why is None:
             kept[name] = known[name]
         else:
@@ -349,7 +362,7 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
     return PlannedColumn(
         name=str(given["name"]),
         kind=_known(given),
-        model=check_choice(given["model"], "model", [*MODELS, HISTOGRAM]),
+        model=check_choice(given["model"], "model", [*BUILT, HISTOGRAM]),
         options=options,
         predictors=tuple(str(name) for name in given["predictors"]),
         share=check_positive(given["share"], "share"),

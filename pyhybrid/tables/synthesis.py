@@ -10,7 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.checks import check_choice, check_count, check_draws_released, check_positive
+from pyhybrid.checks import (
+    check_choice,
+    check_count,
+    check_draws_released,
+    check_fraction,
+    check_positive,
+)
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
@@ -24,19 +30,20 @@ from pyhybrid.models.base import Model
 from pyhybrid.models.kinds import Kind
 from pyhybrid.randomness import streams
 from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.decisions import Decisions, check_decided
+from pyhybrid.releases.decisions import check_decided
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.tables.marginals import MarginalsOfPlan, measured, release_of
 from pyhybrid.tables.plan import Plan, PlannedColumn
 from pyhybrid.tables.working import in_form_of_data, working_table
 
 __all__ = ["MECHANISMS", "calibrate_table", "synthesize_table"]
 
-MECHANISMS = ("censored", "scalar", "lipschitz", "unweighted")
+MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
 _STEP = 1e-6  # shares of epsilon are rounded down to it
-_AT_EPSILON = ("censored", "scalar")  # whose epsilon is given
+_AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,8 +99,8 @@ def calibrate_table(
     ----------
     plan : Plan
     reference : DataFrame
-        Historical or public records with the plan's columns; those where one of them is missing
-        are left out. They are not protected by releases of the plan's table.
+        Historical or public records with the plan's columns; those where one is missing that must
+        not be are left out. They are not protected by releases of the plan's table.
     epsilon : float
         Of the whole release.
     n_draws_released : int, default 1
@@ -119,7 +126,9 @@ def calibrate_table(
     missing = [name for name in kinds if name not in reference.columns]
     if missing:
         raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
-    whole = working_table(reference, kinds, list(kinds)).dropna().reset_index(drop=True)
+    present = [name for name, kind in kinds.items() if not kind.missing]
+    whole = working_table(reference, kinds, list(kinds)).dropna(subset=present)
+    whole = whole.reset_index(drop=True)
     if len(whole) < 2:
         raise InvalidInput("reference must have two rows or more without missing values")
     options = {"engine": engine, "settings": settings}
@@ -153,6 +162,7 @@ def synthesize_table(
     calibration: Mapping[str, Calibration] | None = None,
     reference: pd.DataFrame | None = None,
     public: bool = False,
+    center_share: float = 0.25,
     relation: str = "remove",
     n_synthetic: int = 1,
     n_draws_released: int | None = None,
@@ -162,6 +172,7 @@ def synthesize_table(
     rule: ConvergenceRule | None = None,
     on_not_converged: str = "raise",
     check_modes: bool = False,
+    decided: bool = True,
     workers: int = 1,
     executor: Executor | None = None,
     progress: FitProgress | None = None,
@@ -173,24 +184,30 @@ def synthesize_table(
     plan : Plan
     epsilon : float, optional
         Of the whole release, all sets together, nats; each column has its share. Needed by
-        "censored" (strict), "scalar" (a target, by the Lipschitz bound) and histograms; what the
-        other mechanisms cost is found by fitting.
-    mechanism : {"censored", "scalar", "lipschitz", "unweighted"}
-        Of all columns but histograms.
+        "censored" and "marginals" (strict), "scalar" (a target, by the Lipschitz bound) and
+        histograms; what the other mechanisms cost is found by fitting.
+    mechanism : {"censored", "marginals", "scalar", "lipschitz", "unweighted"}
+        Of all columns but histograms. "marginals" takes no models: `pyhybrid.NoisyMarginals` in the
+        plan's order, for any number of sets at one price.
     calibration : mapping of str to Calibration, optional
         Of `calibrate_table`, for this plan and epsilon.
     reference : DataFrame, optional
         In its place: historical or public records that it is made from here. The center of clipping
-        comes from them, and their own records are not protected. One of the two is needed by
-        "censored".
+        comes from them, and their own records are not protected.
     public : bool, default False
         True if the reference is public.
+    center_share : float, default 0.25
+        Of epsilon, in (0, 1): without calibration and reference the centers of "censored" are
+        bought with it, from a table of noisy marginals.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.release`. With m draws released each
         has 1 / m of epsilon; ``n_draws_released=1`` gives all sets one draw, at all of it.
     check_modes : bool, default False
         Look for other modes of each censored posterior; see `pyhybrid.Censored`.
+    decided : bool, default True
+        Columns to drop are left out, and the id is numbers; False leaves that to `Release.save`,
+        where `plan.decisions` says it.
     workers, executor
         Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
 
@@ -213,32 +230,47 @@ def synthesize_table(
     drawn = check_draws_released(n_draws_released, m)
     _check_epsilon(plan, mechanism, epsilon)
     if mechanism == "censored":
-        _check_declared(plan, calibration, reference)
+        _check_declared(plan)
+    if mechanism == "marginals":
+        _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
-    decisions = Decisions.of(table.drop, table.keep, () if table.id is None else (table.id,))
+    decisions = plan.decisions
     exposed = exposed_columns(table.df, own)
+    bought: MarginalsOfPlan | None = None
+    centers: Mapping[str, Calibration] = {}
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
+    if mechanism == "marginals":
+        assert epsilon is not None
+        release = release_of(plan, epsilon, relation, m)
+        return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
-    if mechanism == "censored" and calibration is None and reference is not None:
+    fits: dict[str, Any] = {
+        "seed": seed,
+        "engine": engine,
+        "settings": settings,
+        "workers": workers,
+        "executor": executor,
+    }
+    if mechanism == "censored" and calibration is None:
         assert epsilon is not None
-        calibration = calibrate_table(
-            plan,
-            reference,
-            epsilon=epsilon,
-            n_draws_released=drawn,
-            relation=relation,
-            public=public,
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            workers=workers,
-            executor=executor,
+        at, like = epsilon, reference
+        if like is None:
+            check_fraction(center_share, "center_share")
+            bought = measured(
+                plan, center_share * epsilon, relation, n_synthetic=m, n_draws_released=drawn
+            )
+            at, like = (1 - center_share) * epsilon, bought.table
+            epsilon = at
+        made = calibrate_table(
+            plan, like, epsilon=at, n_draws_released=drawn, relation=relation, public=public, **fits
         )
+        calibration, centers = (made, {}) if bought is None else ({}, made)
     steps = [
         _step(column, plan.kinds, mechanism, relation,
               None if epsilon is None else _epsilon_of(column, epsilon, drawn),
-              (calibration or {}).get(column.name), check_modes=check_modes)
+              (calibration or {}).get(column.name), centers.get(column.name),
+              check_modes=check_modes)
         for column in plan.columns
     ]  # fmt: skip
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=_mixed(steps))
@@ -246,16 +278,13 @@ def synthesize_table(
         working,
         n_synthetic=m,
         n_draws_released=drawn,
-        seed=seed,
-        engine=engine,
-        settings=settings,
         rule=rule,
         on_not_converged=on_not_converged,
         progress=progress,
-        workers=workers,
-        executor=executor,
+        **fits,
     )
-    return _of_table(release, plan, exposed).with_decisions(decisions)
+    whole = _of_table(release, plan, exposed, bought)
+    return whole.with_decisions(decisions) if decided else whole
 
 
 def _epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
@@ -271,6 +300,7 @@ def _step(
     relation: str,
     epsilon: float | None,
     calibration: Calibration | None,
+    center: Calibration | None,
     *,
     check_modes: bool,
 ) -> Step:
@@ -279,6 +309,17 @@ def _step(
     if model is None:
         assert epsilon is not None
         return column.histogram(epsilon, relation)
+    if mechanism == "censored" and center is not None and center.center is not None:
+        at = {name: own.tolist() for name, own in center.center.parameters.items()}
+        inner = Unweighted(model, relation=relation)
+        return Censored(
+            model,
+            epsilon=epsilon,
+            inner=inner,
+            center=at,
+            relation=relation,
+            check_modes=check_modes,
+        )
     if mechanism == "censored":
         if calibration is None:
             raise InvalidInput(f"calibration must have the column {column.name!r}: it has not")
@@ -315,9 +356,7 @@ def _check_epsilon(plan: Plan, mechanism: str, epsilon: float | None) -> None:
         )
 
 
-def _check_declared(
-    plan: Plan, calibration: Mapping[str, Calibration] | None, reference: pd.DataFrame | None
-) -> None:
+def _check_declared(plan: Plan) -> None:
     """A strict charge reads nothing of the confidential columns but through its mechanism."""
     if plan.not_declared:
         raise InvalidInput(
@@ -325,15 +364,11 @@ def _check_declared(
             f"reference: {', '.join(plan.not_declared)} were read from the confidential data; "
             "give ph.Table(..., types={...}) or reference="
         )
-    modeled = [column.name for column in plan.columns if column.model_of(plan.kinds) is not None]
-    if calibration is None and reference is None and modeled:
-        raise InvalidInput(
-            "a censored release needs a calibration or a reference, from which the center of its "
-            f"clipping comes: none is given, and {', '.join(modeled)} have models"
-        )
 
 
-def _of_table(release: Release, plan: Plan, exposed: Mapping[str, str]) -> Release:
+def _of_table(
+    release: Release, plan: Plan, exposed: Mapping[str, str], bought: MarginalsOfPlan | None
+) -> Release:
     """The release of the working table with the columns, order and dtypes of the data's."""
     df = plan.table.df
     tables = []
@@ -344,12 +379,13 @@ def _of_table(release: Release, plan: Plan, exposed: Mapping[str, str]) -> Relea
     record = replace(
         ReleaseRecord(**kept),
         exposed=exposed,
+        charge=release.charge if bought is None else bought.added_to(release.charge),
         confidential=replace(release.confidential, data=data_mark(df)),
     )
     return Release.of(
         record,
         tables,
-        parts=release.parts,
+        parts=release.parts if bought is None else (bought.record, *release.parts),
         identifier=release.identifier,
         origin=Origin(data=df),
     )

@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models import MODELS
+from pyhybrid.models.built import build_model
 from pyhybrid.models.default import HISTOGRAM, rule_for
 from pyhybrid.models.design import read_design
 from pyhybrid.models.kinds import Kind, kind_from_dict, kind_of
@@ -79,7 +79,7 @@ def test_each_kind_has_a_model_that_exists(name: str) -> None:
         if rule.model == HISTOGRAM:
             ph.PerturbedHistogram(column="y", epsilon=1, **rule.options(CASES[name][1]))
         else:
-            MODELS[rule.model]("y ~ 1", **rule.options(CASES[name][1]))
+            build_model(rule.model, "y ~ 1", rule.options(CASES[name][1]))
 
 
 def test_terms_have_public_constants_only_and_as_many_columns_as_counted() -> None:

@@ -131,8 +131,6 @@ def test_a_strict_charge_needs_declared_types_and_a_center(
     declared = ph.Table(
         survey, sensitive=["voted"], id="person", drop=["name"], types={"voted": TYPES["voted"]}
     ).plan()
-    with pytest.raises(InvalidInput, match="needs a calibration or a reference"):
-        ph.synthesize_table(declared, epsilon=1)
     with pytest.raises(InvalidInput, match="epsilon must be given to mechanism 'censored'"):
         ph.synthesize_table(declared)
     with pytest.raises(InvalidInput, match="calibration must have the column 'voted'"):
@@ -145,3 +143,62 @@ def test_columns_that_look_like_names_need_a_decision(survey: pd.DataFrame) -> N
     table = ph.Table(survey, sensitive=["voted"], types={"voted": TYPES["voted"]})
     with pytest.raises(InvalidInput, match="'person': it looks like an identifier"):
         ph.synthesize_table(table.plan(), epsilon=1, mechanism="scalar")
+
+
+# --- Noisy marginals, missing values, centers that are bought -----------------------------------
+
+SMALL = {name: TYPES[name] for name in ("voted", "region")}
+
+
+def small(survey: pd.DataFrame, **changes: Any) -> Any:
+    return ph.Table(survey[["age", "voted", "region"]], sensitive=list(SMALL), types=SMALL,
+                    **changes)  # fmt: skip
+
+
+def test_marginals_go_by_the_plan_at_one_price_for_all_sets(survey: pd.DataFrame) -> None:
+    release = ph.synthesize_table(
+        small(survey).plan(), epsilon=5, mechanism="marginals", n_synthetic=3
+    )
+    assert (release.charge.epsilon, release.charge.kind) == (5, "strict")
+    assert release.charge.relation == "remove"
+    assert len(release.synthetic) == 3
+    assert release.synthesized == ("voted", "region")
+    ruled = small(survey, rules=["region == 'east' -> voted == 'no'"]).plan()
+    with pytest.raises(InvalidInput, match="draw by no rule"):
+        ph.synthesize_table(ruled, epsilon=5, mechanism="marginals")
+    numbers = ph.Table(
+        survey[["age", "wage"]], sensitive=["wage"], types={"wage": ph.Real(unit=10)}
+    )
+    with pytest.raises(InvalidInput, match="'wage' must have a range for noisy marginals"):
+        ph.synthesize_table(numbers.plan(), epsilon=5, mechanism="marginals")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_centers_are_bought_where_there_is_no_reference(survey: pd.DataFrame) -> None:
+    """Epsilon of the whole is split between the noisy tables and the columns, and all is stated."""
+    release = ph.synthesize_table(
+        small(survey).plan(), epsilon=8, center_share=0.25, seed=3, **SHORT
+    )
+    assert (release.charge.epsilon, release.charge.kind) == (8, "strict")
+    assert [part.charge.epsilon for part in release.parts] == [2.0, 3.0, 3.0]
+    assert release.parts[0].charge.mechanism == "NoisyMarginals"
+    assert "centers of clipping come from noisy two-way tables" in release.statement
+    release.check_seal()
+    with pytest.raises(InvalidInput, match="center_share must lie"):
+        ph.synthesize_table(small(survey).plan(), epsilon=8, center_share=1.5, **SHORT)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_missing_values_stay_missing_in_the_type_of_the_data(survey: pd.DataFrame) -> None:
+    """A third of voted is missing, and an outcome given it is synthesized after it."""
+    gone = np.random.default_rng(4).random(300) < 1 / 3
+    own = survey[["age", "voted", "region"]].assign(voted=survey["voted"].mask(gone))
+    types = {**SMALL, "voted": ph.Nominal(levels=("no", "yes"), missing=True)}
+    table = ph.Table(own, sensitive=list(types), types=types)
+    release = ph.synthesize_table(table.plan(), epsilon=40, reference=own.iloc[::-1].reset_index(
+        drop=True), seed=3, public=True, **SHORT)  # fmt: skip
+    made = release.synthetic[0]["voted"]
+    assert made.dtype == own["voted"].dtype
+    assert abs(made.isna().mean() - gone.mean()) < 5 * np.sqrt(2 * 0.22 / 300)
+    assert set(made.dropna()) == {"no", "yes"}
+    assert release.synthetic[0]["region"].notna().all()

@@ -1,0 +1,59 @@
+"""Models of whole tables, built from a name, a formula and settings that JSON can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyhybrid.checks import check_choice
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models import MODELS
+from pyhybrid.models.base import Model
+from pyhybrid.models.bernoulli import Bernoulli
+from pyhybrid.models.log_normal import LogNormal
+from pyhybrid.models.two_part import TwoPart
+from pyhybrid.models.with_missing import WithMissing
+
+__all__ = ["BUILT", "build_model"]
+
+
+def _two_part(
+    formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool = True
+) -> TwoPart:
+    """Zeros, amounts above 0 and, with `negative`, below it, all by one formula."""
+    amounts = LogNormal(formula, unit=unit, decimals=decimals)
+    return TwoPart(
+        zero=Bernoulli(formula), positive=amounts, negative=amounts if negative else None
+    )
+
+
+BUILT: Mapping[str, Callable[..., Any]] = {**MODELS, "two_part": _two_part}
+"""Makers of models by name; each takes a formula and settings."""
+
+
+def build_model(
+    name: str,
+    formula: str,
+    options: Mapping[str, Any],
+    *,
+    missing: bool = False,
+    fill: Mapping[str, float] | None = None,
+) -> Model:
+    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well.
+
+    Raises
+    ------
+    InvalidInput
+        For another name, and settings that the model does not take.
+    """
+    check_choice(name, "model", BUILT)
+    try:
+        model: Model = BUILT[name](formula, **options)
+    except TypeError:
+        raise InvalidInput(
+            f"settings of {name} must be its own: found {', '.join(map(str, options))}"
+        ) from None
+    if not missing and not fill:
+        return model
+    made: Model = WithMissing(model, fill=fill)  # type: ignore[arg-type]
+    return made

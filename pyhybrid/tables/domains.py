@@ -1,0 +1,55 @@
+"""Cells of a column for noisy marginals, from its declared kind alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.models.kinds import Kind, Leveled, Number, Ordered, Real, SemiContinuous
+
+__all__ = ["domain_of"]
+
+_FEW = 20  # whole numbers in a range of so many are cells of their own
+_FAR = np.arange(0.25, 2.01, 0.25)  # edges at center +- unit (exp(t) - 1)
+
+
+def domain_of(name: str, kind: Kind) -> ColumnDomain:
+    """The public domain: levels, or bins that are narrow about the center and wide far from it.
+
+    Raises
+    ------
+    InvalidInput
+        For numbers without a declared range.
+    """
+    if isinstance(kind, Leveled):
+        return ColumnDomain(
+            levels=kind.levels, missing=kind.missing, ordered=isinstance(kind, Ordered)
+        )
+    assert isinstance(kind, Number)
+    if kind.lower is None or kind.upper is None:
+        raise InvalidInput(
+            f"column {name!r} must have a range for noisy marginals: give lower= and upper= in its "
+            "type"
+        )
+    zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
+    step = 10.0**-kind.decimals if isinstance(kind, Real) else 1.0
+    return ColumnDomain(
+        levels=(0,) if zero else (),
+        bins=_edges(kind, zero=zero),
+        step=step,
+        missing=kind.missing,
+    )
+
+
+def _edges(kind: Number, *, zero: bool) -> tuple[float, ...]:
+    low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
+    if kind.whole and high - low < _FEW:
+        return tuple(np.arange(low, high + 1)) if high - low > 1 else (low, high)
+    center, unit = kind.typical or ((low + high) / 2, (high - low) / 4)
+    far = unit * np.expm1(_FAR)
+    inner = np.concatenate([center - far, [center], center + far, [0.0] if zero else []])
+    if kind.whole:
+        inner = np.round(inner)
+    inside = np.unique(inner[(inner > low) & (inner < high)])
+    return tuple(float(edge) for edge in (low, *inside, high))

@@ -1,0 +1,128 @@
+"""`pyhybrid plan`, and `pyhybrid synthesize --plan`: two commands from a file to a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.tables.conftest import TYPES, survey_of
+
+Run = Callable[..., tuple[int, str, str]]
+NAMES = ("voted", "region")
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "survey.csv"
+    survey_of(200, 1).to_csv(path, index=False)
+    types = {name: TYPES[name].as_dict() for name in NAMES}
+    (tmp_path / "types.json").write_text(json.dumps(types))
+    return path
+
+
+def planned(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
+    out = csv.parent / "plan.json"
+    return run(
+        "plan", str(csv), "--sensitive", "voted, region", "--id", "person", "--drop", "name",
+        "--types", str(csv.parent / "types.json"), "--out", str(out), *more,
+    )  # fmt: skip
+
+
+def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path: Path) -> None:
+    code, shown, error = planned(run, csv)
+    assert (code, error) == (0, "")
+    assert "1. voted: bernoulli given age, sex, visits, wage, income" in " ".join(shown.split())
+    plan = tmp_path / "plan.json"
+    given = json.loads(plan.read_text())
+    for column in given["columns"]:  # by hand: both from noisy counts
+        levels = column["type"]["levels"]
+        column |= {"model": "perturbed_histogram", "options": {"levels": levels}, "predictors": []}
+    plan.write_text(json.dumps(given))
+    out = tmp_path / "out"
+    code, shown, _ = run(
+        "synthesize", str(csv), "--plan", str(plan), "--epsilon", "8", "--out", str(out)
+    )
+    assert code == 0
+    made = pd.read_csv(next((out / "public").glob("synthetic*.csv")))
+    own = pd.read_csv(csv)
+    assert list(made.columns) == [name for name in own.columns if name != "name"]
+    assert sorted(made["person"]) == list(range(1, 201)), "numbers in place of the id"
+    assert set(made["voted"]) <= {"no", "yes"}
+    pd.testing.assert_series_equal(made["wage"], own["wage"])
+    statement = (out / "public" / "privacy_statement.md").read_text()
+    assert "epsilon = 8" in statement
+    assert "strict" in statement
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--keep", "voted"), "must not be sensitive and kept"),
+        (("--rule", "wage <= incme"), "'incme' is none"),
+        (("--rule", "wage > income"), "none meets it"),
+        (("--split", "best"), "split must be one of"),
+    ],
+)
+def test_bad_plans_are_one_line_and_nothing_is_written(
+    run: Run, csv: Path, more: tuple[str, ...], message: str
+) -> None:
+    code, shown, error = planned(run, csv, *more)
+    assert (code, shown) == (2, "")
+    assert error.count("\n") == 1
+    assert message in error
+    assert not (csv.parent / "plan.json").exists()
+
+
+def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
+    plan, out = csv.parent / "plan.json", csv.parent / "out"
+    return run("synthesize", str(csv), "--plan", str(plan), "--out", str(out), *more)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--epsilon", "1", "--formula", "voted ~ 1"), "leave out --formula, or --plan"),
+        ((), "epsilon must be given to mechanism 'censored'"),
+        (("--epsilon", "1", "--mechanism", "count"), "mechanism must be one of censored"),
+        (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
+    ],
+)
+def test_bad_releases_are_one_line_and_nothing_is_written(
+    run: Run, csv: Path, more: tuple[str, ...], message: str
+) -> None:
+    assert planned(run, csv)[0] == 0
+    code, shown, error = _release(run, csv, *more)
+    assert (code, shown) == (2, "")
+    assert error.count("\n") == 1
+    assert message in error
+    assert not (csv.parent / "out").exists()
+
+
+def test_data_that_do_not_fit_the_plan_are_refused(run: Run, csv: Path) -> None:
+    assert planned(run, csv)[0] == 0
+    changed: dict[str, Any] = {"voted": "perhaps"}
+    survey_of(200, 1).assign(**changed).to_csv(csv, index=False)
+    code, _, error = _release(run, csv, "--epsilon", "1")
+    assert code == 2
+    assert "'voted' must vary" in error
+    other = survey_of(200, 1)
+    other.loc[other.index[7], "voted"] = "perhaps"
+    other.to_csv(csv, index=False)
+    code, _, error = _release(run, csv, "--epsilon", "1")
+    assert code == 2
+    assert "'voted' must have declared levels only: row 7" in error
+    assert "perhaps" not in error
+    assert not (csv.parent / "out").exists()
+
+
+def test_epsilon_without_a_plan_is_refused(run: Run, csv: Path) -> None:
+    code, _, error = run(
+        "synthesize", str(csv), "--formula", "visits ~ 1", "--epsilon", "1", "--out", "x"
+    )
+    assert code == 2
+    assert "go with --plan" in error
