@@ -30,7 +30,8 @@ rng = np.random.default_rng(1)
 CODE = {
     "n": """
 table = pd.DataFrame({{"x": rng.integers(0, 5, {0}), "y": rng.negative_binomial(2, 0.4, {0})}})
-ph.LipschitzWeighted(ph.NegativeBinomial("y ~ x")).release(table, seed=1, engine="embedded")
+mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("y ~ x"), delta=1e-7)
+mechanism.release(table, seed=1, engine="embedded")
 """,
     "K": """
 X = rng.normal(size=(1000, {0})).round(2)

@@ -1,6 +1,6 @@
 # Rscript rstan_packages.R PROGRAM FAMILY FORMULA DATA.csv DRAWS.csv CHAINS WARMUP DRAWS
-# Fits with rstanarm or brms on one core, default priors, the seed fixed; writes the draws of the coefficients
-# (chain after chain) and prints "CPU seconds, version". brms: what compiling takes is not counted.
+# Fits with rstanarm on one core, default priors, the seed fixed; writes the draws of the coefficients
+# (chain after chain) and prints "CPU seconds, version".
 given <- commandArgs(trailingOnly = TRUE)
 program <- given[1]
 family <- given[2]
@@ -25,30 +25,13 @@ fit_rstanarm <- function() {
   )
 }
 
-fit_brms <- function() {
-  families <- list(
-    negative_binomial = brms::negbinomial(), poisson = poisson(), bernoulli = brms::bernoulli(),
-    beta_regression = brms::Beta(), normal = gaussian()
-  )
-  compiled <- brms::brm(
-    formula, data = data, family = families[[family]], chains = 0, silent = 2, refresh = 0
-  )
-  started <<- cpu()
-  update(
-    compiled, chains = chains, warmup = warmup, iter = iterations, cores = 1, seed = 1,
-    refresh = 0, silent = 2, recompile = FALSE
-  )
-}
-
 suppressPackageStartupMessages(suppressWarnings(library(program, character.only = TRUE)))
 started <- cpu()
-fit <- suppressMessages(suppressWarnings(switch(program, rstanarm = fit_rstanarm(), brms = fit_brms())))
+fit <- suppressMessages(suppressWarnings(fit_rstanarm()))
 spent <- cpu() - started
-own <- if (program == "brms") fit$fit else fit$stanfit
-own <- rstan::extract(own, permuted = FALSE)  # iterations, chains, parameters
-internal <- "^(mean_PPD|log-posterior|lp__|lprior|b_Intercept$|z_|.*_z$)"
+own <- rstan::extract(fit$stanfit, permuted = FALSE)  # iterations, chains, parameters
+internal <- "^(mean_PPD|log-posterior)"
 kept <- !grepl(internal, dimnames(own)[[3]])
-if (program == "brms") kept <- kept | dimnames(own)[[3]] == "b_Intercept"
 own <- own[, , kept, drop = FALSE]
 flat <- matrix(own, ncol = dim(own)[3], dimnames = list(NULL, dimnames(own)[[3]]))
 write.csv(flat, given[5], row.names = FALSE)

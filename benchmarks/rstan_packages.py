@@ -1,8 +1,8 @@
-"""(m) Ours beside rstanarm and brms of R, on the same records: effective draws per CPU second.
+"""(m) Ours beside rstanarm of R, on the same records: effective draws per CPU second.
 
 The survey of `benchmarks.regressions`, default priors on either side (ours: the papers', and the
 normal one), 2 chains x (300 + 300) on one core, embedded engine. R's packages are not tested
-against: where they are missing their rows are left out. What R's compiling takes is not counted.
+against: where they are missing their rows are left out.
 Results are written to rstan_packages.csv.
 
     python -m benchmarks.rstan_packages [PROGRAM ...] [MODEL ...]
@@ -34,7 +34,7 @@ MODELS: dict[str, tuple[Any, str]] = {
     "beta_regression": (ph.BetaRegression, "share"),
     "normal": (ph.NormalRegression, "score"),
 }
-PROGRAMS = ("pyhybrid-published", "pyhybrid-normal", "rstanarm", "brms")
+PROGRAMS = ("pyhybrid-published", "pyhybrid-normal", "rstanarm")
 
 
 def run(programs: tuple[str, ...] = PROGRAMS, models: tuple[str, ...] = tuple(MODELS)) -> None:
@@ -56,7 +56,7 @@ def run(programs: tuple[str, ...] = PROGRAMS, models: tuple[str, ...] = tuple(MO
 
 
 def _measured(program: str, model: str, table: pd.DataFrame) -> dict[str, Any] | None:
-    if program in ("rstanarm", "brms"):
+    if program == "rstanarm":
         return _in_r(program, model, table)
     make, outcome = MODELS[model]
     bound = make(f"{outcome} ~ {RIGHT}", prior=program.removeprefix("pyhybrid-")).bind(table)

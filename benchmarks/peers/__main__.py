@@ -50,6 +50,10 @@ date only.
   pure and strict, and its reference (2,000 or 1,000 records of the same survey) is not covered.
   The local charges of the others hold for these data.
 - SDV's copula and synthpop have no guarantee.
+- SmartNoise's MST (1.0.8 with mbi 1.1.0) keeps single columns and loses pairs at any epsilon,
+  where dpmm's MST does not: a fault of that combination, or of how it is called here, rather than
+  of the method. Its rows are not to be quoted before that is found.
+- Rows that are missing have not been run yet.
 """
 _KEY = ["data", "program", "asked", "form"]
 
