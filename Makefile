@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage check bench notebooks reproduction format r-packages clean
+.PHONY: demo test coverage check bench docs notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -15,7 +15,7 @@ $(VENV)/.core: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable ".[dev,report,dp,cluster]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp,cluster]"
 	touch $@
 
 demo: $(VENV)/.core
@@ -40,6 +40,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(NAMES)
+
+# The documentation, into build/site; it can be read offline.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q -f docs/mkdocs.yml
 
 # The notebooks at quick size, as HTML beside them.
 notebooks: $(VENV)/.dev r-packages
