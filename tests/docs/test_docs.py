@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.conftest import require
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 TEXTS = [*PAGES, ROOT / "README.md"]
-_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SHELL = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^pyhybrid ([a-z]+)", re.MULTILINE)
 
@@ -26,7 +27,8 @@ def _name(path: Path) -> str:
 
 
 def _snippets(path: Path) -> list[str]:
-    return _PYTHON.findall(path.read_text(encoding="utf-8"))
+    found = _PYTHON.findall(path.read_text(encoding="utf-8"))
+    return [textwrap.dedent(text) for _, text in found]
 
 
 # A page whose first snippet imports what it needs is run from the top; others show forms of a call.
