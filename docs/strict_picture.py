@@ -1,6 +1,6 @@
 """The picture of README and the front page: strict releases of the RAND visits against the data.
 
-`python docs/strict_picture.py` draws it anew into docs/pages/images/strict.png; releases are sampled
+`python docs/strict_picture.py` draws it anew (docs/pages/images/strict.png); releases are sampled
 exactly and without a seed, so that bars move a little.
 """
 
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
+from statsmodels.datasets import randhie
 
 import pyhybrid as ph
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from statsmodels.datasets import randhie
 
 MOST = 12
 
@@ -32,7 +29,8 @@ def main() -> None:
         release = ph.Censored(calibration=calibration).release(rest)
         assert release.charge.kind == "strict"
         shown[f"strict, epsilon {epsilon}"] = release.synthetic[0]["mdvis"]
-    figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    axes = figure.subplots()
     width = 0.8 / len(shown)
     for place, (name, values) in enumerate(shown.items()):
         share = np.bincount(np.minimum(values, MOST), minlength=MOST + 1) / len(values)
