@@ -17,6 +17,7 @@ from pyhybrid.cli.measures import (
     finish,
     read_versions,
 )
+from pyhybrid.cli.options import survey_design
 from pyhybrid.measures import utility_summary
 from pyhybrid.measures.as_json import utility_as_dict
 
@@ -54,6 +55,13 @@ def utility(
     permutations: Annotated[
         int, typer.Option(help="Permutations for the null expectation of CART.")
     ] = 20,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of design weights, or a survey as in synthesize --survey: "
+            "weights=COLUMN,clusters=COLUMN,..."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of resamples and permutations.")] = 1,
     json_out: Json = None,
     html: Html = None,
@@ -61,6 +69,7 @@ def utility(
 ) -> None:
     """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential."""
     check_outputs(json_out, html, overwrite)
+    design = survey_design(weights) if weights and "=" in weights else None
     data, versions = read_versions(real, synthetic, versus or ())
     found = {
         name: utility_summary(
@@ -73,6 +82,7 @@ def utility(
             rule=rule,
             interactions=interactions,
             n_permutations=permutations,
+            weights=design if weights and "=" in weights else weights,
             rng=seed,
         )
         for name, sets in versions.items()

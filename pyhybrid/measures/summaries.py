@@ -25,6 +25,7 @@ from pyhybrid.measures.tables.matching import (
 )
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
+from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.randomness import generator_of
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
@@ -134,14 +135,15 @@ def utility_summary(
     rule: str | None = None,
     interactions: bool = False,
     n_permutations: int = 20,
+    weights: Weights = None,
     rng: np.random.Generator | int | None = None,
 ) -> UtilitySummary:
     """Every utility measure of m synthetic sets from anywhere.
 
     Parameters
     ----------
-    real, synthetic, columns, categorical, interactions, n_permutations, rng
-        As in `pyhybrid.propensity_utility`.
+    real, synthetic, columns, categorical, interactions, n_permutations, weights, rng
+        As in `pyhybrid.propensity_utility`; a SurveyDesign gives models design-based intervals.
     formulas : sequence of str
         Analyst's models, each fitted to data and sets; see `pyhybrid.model_utility`.
     model : str, default "ols"
@@ -149,7 +151,9 @@ def utility_summary(
     rule : str, optional
         As in `pyhybrid.model_utility`; if omitted "partially_synthetic", and "single" for m = 1.
     """
-    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    tables = reconcile_tables(
+        real, synthetic, columns=columns, categorical=categorical, weights=weights
+    )
     return summary_of_tables(
         tables,
         formulas=formulas,
@@ -215,6 +219,11 @@ def risk_summary(
         As in `pyhybrid.attribute_risk`.
     rows_correspond : bool, optional
         As in `pyhybrid.matching_risk`.
+
+    Notes
+    -----
+    Risk takes no design weights: it is that of the records in the file, one each. Who stands for
+    many is in the file no less.
 
     Raises
     ------

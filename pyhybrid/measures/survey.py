@@ -13,7 +13,7 @@ from scipy import stats
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "survey_mean"]
+__all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "design_weights", "survey_mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class SurveyDesign:
         for name in self.columns:
             if name not in table.columns:
                 raise InvalidInput(f"survey column {name!r} must be a column of the data")
-        weight = _weights(table[self.weights], self.weights)
+        weight = design_weights(table[self.weights], self.weights)
         stratum = _codes(table, self.strata)
         clusters = self.clusters or self.unit
         cluster = np.arange(len(table)) if clusters is None else _codes(table, clusters)
@@ -112,7 +112,7 @@ class SurveyDesign:
 
     def normalized(self, table: pd.DataFrame) -> FloatArray:
         """Weights that average about 1, shape (n,): n w / population, no larger than `largest`."""
-        weight = _weights(table[self.weights], self.weights)
+        weight = design_weights(table[self.weights], self.weights)
         total = float(weight.sum()) if self.population is None else self.population
         scaled = weight * (weight.size / total)
         return scaled if self.largest is None else np.minimum(scaled, self.largest)
@@ -226,7 +226,14 @@ def survey_mean(values: Any, records: SurveyRecords, *, level: float = 0.95) -> 
     )
 
 
-def _weights(column: pd.Series, name: str) -> FloatArray:
+def design_weights(column: pd.Series, name: str) -> FloatArray:
+    """A column of design weights, shape (n,), above 0 and not missing.
+
+    Raises
+    ------
+    InvalidInput
+        For weights that are missing, not numbers, or not above 0.
+    """
     try:
         weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):

@@ -160,6 +160,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
             "--model": ["ols", "poisson"],
             "--rule": ["single"],
             "--permutations": ["2", "1"],
+            "--weights": ["x", "weights=y", "g", "weights=", ""],
             "--interactions": [],
             "--json": ["-", "OUT.json"],
             "--versus": ["DATA", "FULL"],

@@ -20,6 +20,7 @@ import numpy as np
 
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
 from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays import weighted
 from pyhybrid.randomness import generator_of
 
 __all__ = ["STATISTICS", "Estimates", "avg_ecdf", "estimates", "max_ecdf", "summaries"]
@@ -70,6 +71,7 @@ def estimates(
     statistics: Sequence[str] = STATISTICS,
     n_resamples: int = 1000,
     level: float = 0.95,
+    weights: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Estimates:
     r"""Estimates with percentile intervals by resampling, of a vector or of m synthetic sets.
@@ -89,6 +91,9 @@ def estimates(
         B, at least 100.
     level : float, default 0.95
         Of the intervals, in (0, 1).
+    weights : array_like, shape (n,), or sequence of m such or None, optional
+        Design weights above 0, of each set: a record of weight w counts as w records. Resamples
+        are of records, each with its weight; a survey's clusters are not seen.
     rng : Generator or int, optional
         Source of the resamples, or its seed.
 
@@ -117,7 +122,7 @@ def estimates(
     >>> estimates([1.0, 2.0, 6.0], rng=1).estimate
     array([3. , 2. , 1.3, 5.2])
     """
-    sets = _checked_sets(values)
+    sets = _weighted_sets(values, weights)
     probabilities = [_probability(name) for name in statistics]
     n_resamples = check_count(n_resamples, "n_resamples", at_least=_FEWEST_RESAMPLES)
     if not 0 < check_finite(level, "level") < 1:
@@ -126,10 +131,12 @@ def estimates(
     generator = generator_of(rng)
     estimate = np.zeros(len(probabilities))
     resampled = np.zeros((len(probabilities), n_resamples))
-    for ordered in sets:
+    for ordered, weight in sets:
         for place, p in enumerate(probabilities):
-            estimate[place] += _statistic(ordered, p) / len(sets)
-            resampled[place] += np.sort(_resampled(ordered, p, n_resamples, generator)) / len(sets)
+            estimate[place] += _statistic(ordered, p, weight) / len(sets)
+        resampled += np.sort(
+            _resampled(ordered, weight, probabilities, n_resamples, generator), axis=1
+        ) / len(sets)
     lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=1)
     return Estimates(
         statistics=tuple(statistics),
@@ -142,23 +149,36 @@ def estimates(
     )
 
 
-def summaries(values: Any, *, statistics: Sequence[str] = STATISTICS) -> FloatArray:
+def summaries(
+    values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
+) -> FloatArray:
     """The statistics of one vector or their averages over m sets, shape (k,).
 
     The point estimates of `estimates`, without intervals.
+
+    Examples
+    --------
+    >>> summaries([1.0, 2.0, 6.0], weights=[2, 1, 1], statistics=["mean", "median"])
+    array([2.5, 1.5])
     """
-    sets = _checked_sets(values)
-    rows = [[_statistic(ordered, _probability(name)) for name in statistics] for ordered in sets]
+    rows = [
+        [_statistic(ordered, _probability(name), weight) for name in statistics]
+        for ordered, weight in _weighted_sets(values, weights)
+    ]
     return np.asarray(np.mean(rows, axis=0))
 
 
-def max_ecdf(data: Any, synthetic: Any) -> float:
+def max_ecdf(
+    data: Any, synthetic: Any, *, weights: Any = None, synthetic_weights: Any = None
+) -> float:
     """Largest absolute difference of two empirical distribution functions, in [0, 1].
 
     Parameters
     ----------
     data, synthetic : array_like, shape (n,) and (n_syn,)
         Finite values.
+    weights, synthetic_weights : array_like, shape (n,) and (n_syn,), optional
+        Design weights above 0.
 
     References
     ----------
@@ -169,32 +189,57 @@ def max_ecdf(data: Any, synthetic: Any) -> float:
     >>> max_ecdf([1, 2, 3, 4], [1, 2, 3, 9])
     0.25
     """
-    return float(np.abs(_ecdf_differences(data, synthetic)).max())
+    return float(np.abs(_ecdf_differences(data, synthetic, weights, synthetic_weights)[0]).max())
 
 
-def avg_ecdf(data: Any, synthetic: Any) -> float:
+def avg_ecdf(
+    data: Any, synthetic: Any, *, weights: Any = None, synthetic_weights: Any = None
+) -> float:
     """Mean squared difference of two empirical distribution functions, in [0, 1].
 
-    The mean is over all values of both vectors pooled, each as often as it occurs. Parameters and
-    reference as in `max_ecdf`.
+    The mean is over all values of both vectors pooled, each as often as it occurs, or as its weight
+    says. Parameters and reference as in `max_ecdf`.
     """
-    return float(np.mean(_ecdf_differences(data, synthetic) ** 2))
-
-
-def _ecdf_differences(data: Any, synthetic: Any) -> FloatArray:
-    """F_data - F_syn at every pooled value, shape (n + n_syn,)."""
-    first, second = (
-        np.sort(_finite(values, name))
-        for values, name in ((data, "data"), (synthetic, "synthetic"))
+    difference, weight = _ecdf_differences(data, synthetic, weights, synthetic_weights)
+    return float(
+        np.mean(difference**2) if weight is None else np.average(difference**2, weights=weight)
     )
-    pooled = np.concatenate([first, second])
-    pooled.sort()
-    heights = [np.searchsorted(v, pooled, side="right") / v.size for v in (first, second)]
-    return np.asarray(heights[0] - heights[1])
 
 
-def _statistic(ordered: FloatArray, p: float | None) -> float:
+def _ecdf_differences(
+    data: Any, synthetic: Any, weights: Any, synthetic_weights: Any
+) -> tuple[FloatArray, FloatArray | None]:
+    """F_data - F_syn at every pooled value, shape (n + n_syn,), and the values' weights."""
+    first, second = (
+        _ordered(_finite(values, name), given, f"weights of {name}")
+        for values, name, given in (
+            (data, "data", weights),
+            (synthetic, "synthetic", synthetic_weights),
+        )
+    )
+    pooled = np.concatenate([first[0], second[0]])
+    order = np.argsort(pooled, kind="stable")
+    pooled = pooled[order]
+    heights = _heights(*first, pooled) - _heights(*second, pooled)
+    if first[1] is None and second[1] is None:
+        return heights, None
+    ones = [np.ones(values.size) if own is None else own for values, own in (first, second)]
+    return heights, np.concatenate(ones)[order]
+
+
+def _heights(ordered: FloatArray, weight: FloatArray | None, at: FloatArray) -> FloatArray:
+    """The distribution function of values in rising order at other values."""
+    below = np.searchsorted(ordered, at, side="right")
+    if weight is None:
+        return np.asarray(below / ordered.size)
+    through = np.concatenate([[0.0], np.cumsum(weight)])
+    return np.asarray(through[below] / through[-1])
+
+
+def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None = None) -> float:
     """Mean (p is None) or quantile of values in rising order."""
+    if weight is not None:
+        return weighted.statistic(ordered, weight, p)
     if p is None:
         return float(ordered.mean())
     place = (ordered.size - 1) * p
@@ -204,6 +249,20 @@ def _statistic(ordered: FloatArray, p: float | None) -> float:
 
 
 def _resampled(
+    ordered: FloatArray,
+    weight: FloatArray | None,
+    probabilities: Sequence[float | None],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Statistics of resamples of values in rising order, shape (k, n_resamples)."""
+    if weight is not None:
+        return weighted.resampled(ordered, weight, probabilities, n_resamples, rng)
+    rows = [_resampled_alike(ordered, p, n_resamples, rng) for p in probabilities]
+    return np.array(rows).reshape(len(rows), n_resamples)
+
+
+def _resampled_alike(
     ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
     """Statistic of `n_resamples` resamples of values in rising order, shape (n_resamples,)."""
@@ -244,14 +303,29 @@ def _mean_blocks(
             yield ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
 
 
-def _checked_sets(values: Any) -> list[FloatArray]:
-    """Sets of finite values, each in rising order; one vector is one set."""
+def _weighted_sets(values: Any, weights: Any) -> list[tuple[FloatArray, FloatArray | None]]:
+    """Sets of finite values in rising order, each with its weights; one vector is one set."""
     nested = isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)
     if isinstance(values, (list, tuple)) and not values:
         raise InvalidInput("values must be a vector or at least one set: found none")
     if not nested:
-        return [np.sort(_finite(values, "values"))]
-    return [np.sort(_finite(each, f"set {place}")) for place, each in enumerate(values, start=1)]
+        return [_ordered(_finite(values, "values"), weights, "weights")]
+    given = [None] * len(values) if weights is None else weights
+    if not isinstance(given, (list, tuple)) or len(given) != len(values):
+        raise InvalidInput(f"weights of {len(values)} sets must be as many vectors, or None each")
+    return [
+        _ordered(_finite(each, f"set {place}"), own, f"weights of set {place}")
+        for place, (each, own) in enumerate(zip(values, given, strict=True), start=1)
+    ]
+
+
+def _ordered(values: FloatArray, weights: Any, name: str) -> tuple[FloatArray, FloatArray | None]:
+    """Values in rising order and their weights; None for weights of 1."""
+    weight = weighted.check_weights(weights, values.size, name)
+    if weight is None:
+        return np.sort(values), None
+    order = np.argsort(values, kind="stable")
+    return values[order], weight[order]
 
 
 def _finite(values: Any, name: str) -> FloatArray:

@@ -26,6 +26,8 @@ from scipy import linalg
 
 from pyhybrid.checks import FloatArray, check_choice, check_numeric, check_vector
 from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.estimates import max_ecdf
+from pyhybrid.measures.arrays.weighted import check_weights
 
 __all__ = [
     "NULLS",
@@ -51,7 +53,7 @@ class NullPmse:
     sd: float
 
 
-def pmse(propensities: Any, is_synthetic: Any) -> float:
+def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     """Mean squared distance of propensities from the share of synthetic rows; in [0, 1].
 
     Parameters
@@ -59,6 +61,8 @@ def pmse(propensities: Any, is_synthetic: Any) -> float:
     propensities : array_like, shape (N,)
         Probability of being synthetic, in [0, 1].
     is_synthetic : array_like of bool, shape (N,)
+    weights : array_like, shape (N,), optional
+        Design weights above 0: means are weighted, and c is the share of weight that is synthetic.
 
     References
     ----------
@@ -70,24 +74,26 @@ def pmse(propensities: Any, is_synthetic: Any) -> float:
     0.25
     """
     p, label = _checked(propensities, is_synthetic)
-    return float(np.mean((p - label.mean()) ** 2))
+    weight = check_weights(weights, p.size)
+    if weight is None:
+        return float(np.mean((p - label.mean()) ** 2))
+    return float(np.average((p - np.average(label, weights=weight)) ** 2, weights=weight))
 
 
-def specks(propensities: Any, is_synthetic: Any) -> float:
+def specks(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     """Kolmogorov-Smirnov distance of the propensities of data and synthetic rows, in [0, 1].
 
     Parameters as in `pmse`. 0 if the two have one distribution, 1 if a threshold parts them.
     """
     p, label = _checked(propensities, is_synthetic)
-    grid = np.unique(p)
-    heights = [
-        np.searchsorted(np.sort(part), grid, side="right") / part.size
-        for part in (p[label], p[~label])
-    ]
-    return float(np.abs(heights[0] - heights[1]).max())
+    weight = check_weights(weights, p.size)
+    own = (None, None) if weight is None else (weight[label], weight[~label])
+    return max_ecdf(p[label], p[~label], weights=own[0], synthetic_weights=own[1])
 
 
-def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatArray:
+def logistic_propensities(
+    basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
+) -> FloatArray:
     """Fitted probabilities of an unpenalized logistic regression, shape (N,).
 
     Parameters
@@ -95,6 +101,8 @@ def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatAr
     basis : ndarray, shape (N, k)
         Orthonormal columns that span the design; see `orthonormal_design`.
     is_synthetic : ndarray of bool, shape (N,)
+    weights : ndarray, shape (N,), optional
+        By which the terms of the log-likelihood are multiplied.
 
     Notes
     -----
@@ -104,19 +112,20 @@ def logistic_propensities(basis: FloatArray, is_synthetic: BoolArray) -> FloatAr
     maximum; linear predictors are then held at 35, and propensities are 0 or 1 to 15 digits.
     """
     y = is_synthetic.astype(np.float64)
+    own = np.ones(y.size) if weights is None else weights
     linear = np.zeros(y.size)
-    loss = _deviance(linear, y)
+    loss = _deviance(linear, y, own)
     for _ in range(_MOST_STEPS):
         p = 1 / (1 + np.exp(-linear))
-        weights = np.maximum(p * (1 - p), 1e-12)
-        information = basis.T @ (basis * weights[:, None])
+        curved = own * np.maximum(p * (1 - p), 1e-12)
+        information = basis.T @ (basis * curved[:, None])
         step = basis @ linalg.solve(
-            information + 1e-12 * np.eye(basis.shape[1]), basis.T @ (y - p), assume_a="pos"
+            information + 1e-12 * np.eye(basis.shape[1]), basis.T @ (own * (y - p)), assume_a="pos"
         )
         new, lower = linear, loss
         for half in range(30):
             new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
-            lower = _deviance(new, y)
+            lower = _deviance(new, y, own)
             if lower < loss:
                 break
         if lower > loss - 1e-10 * (1 + loss):
@@ -144,7 +153,13 @@ def orthonormal_design(columns: FloatArray) -> FloatArray:
     return np.hstack([intercept, basis[:, :rank]])
 
 
-def null_pmse(basis: FloatArray, is_synthetic: BoolArray, *, null: str = "population") -> NullPmse:
+def null_pmse(
+    basis: FloatArray,
+    is_synthetic: BoolArray,
+    *,
+    null: str = "population",
+    weights: FloatArray | None = None,
+) -> NullPmse:
     r"""Mean and sd of the pMSE of a logistic regression if the synthesis is right.
 
     pMSE is close to S'(B'B)^{-1}S / N with S the score at equal propensities, a quadratic form
@@ -161,6 +176,9 @@ def null_pmse(basis: FloatArray, is_synthetic: BoolArray, *, null: str = "popula
         a model fitted to the data, or of the data themselves, c (1-c)^2 (k-1) / N, the published
         form [SN18 sec. 3]. "paired": synthetic row i replaces row i and keeps some of its columns
         (rows n + i and i); the two may be exchanged.
+    weights : ndarray, shape (N,), optional
+        Design weights of rows that are sampled with them: S has terms w_i (y_i - c) b_i, whose
+        spread is estimated from the rows, pMSE near S'(B'WB)^{-1}S over the sum of weights.
 
     Returns
     -------
@@ -168,6 +186,8 @@ def null_pmse(basis: FloatArray, is_synthetic: BoolArray, *, null: str = "popula
     """
     check_choice(null, "null", NULLS)
     total, k = basis.shape
+    if weights is not None:
+        return _weighted_null(basis, is_synthetic, null, weights)
     if null == "paired":
         difference = basis[is_synthetic] - basis[~is_synthetic]
         spread = difference.T @ difference / (4 * total)
@@ -177,8 +197,25 @@ def null_pmse(basis: FloatArray, is_synthetic: BoolArray, *, null: str = "popula
     return NullPmse(mean=size * (k - 1), sd=size * float(np.sqrt(2 * (k - 1))))
 
 
-def _deviance(linear: FloatArray, y: FloatArray) -> float:
-    return float(np.sum(np.logaddexp(0, linear) - y * linear))
+def _weighted_null(
+    basis: FloatArray, is_synthetic: BoolArray, null: str, weights: FloatArray
+) -> NullPmse:
+    c = float(weights[is_synthetic].sum() / weights.sum())
+    middle = weights @ basis / weights.sum()
+    term = (basis - middle) * (weights * np.where(is_synthetic, 1 - c, -c))[:, None]
+    if null == "paired":
+        term = term[is_synthetic] + term[~is_synthetic]
+    elif null == "data":
+        term = term[is_synthetic]
+    information = basis.T @ (basis * weights[:, None])
+    spread = linalg.solve(information, term.T @ term, assume_a="pos") / weights.sum()
+    # spread is similar to a symmetric matrix, the trace of whose square is that of spread.
+    variance = 2 * float(np.trace(spread @ spread))
+    return NullPmse(mean=float(np.trace(spread)), sd=max(variance, 0.0) ** 0.5)
+
+
+def _deviance(linear: FloatArray, y: FloatArray, weights: FloatArray) -> float:
+    return float(np.sum(weights * (np.logaddexp(0, linear) - y * linear)))
 
 
 def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArray]:

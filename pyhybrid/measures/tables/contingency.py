@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import check_choice, check_count
+from pyhybrid.checks import FloatArray, check_choice, check_count
 from pyhybrid.measures.arrays.contingency import STATISTICS, TableDistance, table_distance
+from pyhybrid.measures.arrays.weighted import effective_size
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.tables.sampled import Weights
 
 __all__ = ["TableUtility", "table_utility", "tables_of_tables"]
 
@@ -58,12 +60,13 @@ def table_utility(
     categorical: Sequence[str] = (),
     statistic: str = "voas_williamson",
     n_bins: int = 5,
+    weights: Weights = None,
 ) -> TableUtility:
     """Compare the tables of every column and every pair of columns.
 
     Parameters
     ----------
-    real, synthetic, columns, categorical
+    real, synthetic, columns, categorical, weights
         As in `pyhybrid.propensity_utility`.
     statistic : {"voas_williamson", "freeman_tukey"}
         See `pyhybrid.measures.arrays.contingency`.
@@ -71,8 +74,15 @@ def table_utility(
         Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
         records share keep a cell of their own. Missing values are a cell, too; of categories the
         49 most frequent keep theirs and the others share one.
+
+    Notes
+    -----
+    Under weights a cell holds its share of the weight times the effective number of records, so
+    that ratios stay near 1 for two samples of one population.
     """
-    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    tables = reconcile_tables(
+        real, synthetic, columns=columns, categorical=categorical, weights=weights
+    )
     return tables_of_tables(tables, statistic=statistic, n_bins=n_bins)
 
 
@@ -84,9 +94,13 @@ def tables_of_tables(
     bins = check_count(n_bins, "n_bins", at_least=2)
     names = list(tables.real.columns)
     cells = {name: _cells(tables, name, bins) for name in names}
-    one = [{"column": a, **_distance([cells[a]], statistic)} for a in names]
+    counted = [
+        None if weight is None else weight * (effective_size(weight) / weight.sum())
+        for weight in tables.weights()
+    ]
+    one = [{"column": a, **_distance([cells[a]], counted, statistic)} for a in names]
     two = [
-        {"first": a, "second": b, **_distance([cells[a], cells[b]], statistic)}
+        {"first": a, "second": b, **_distance([cells[a], cells[b]], counted, statistic)}
         for a, b in combinations(names, 2)
     ]
     shown = ["first", "second", "statistic", "ratio", "total_variation", "n_cells"]
@@ -98,12 +112,17 @@ def tables_of_tables(
     )
 
 
-def _distance(parts: Sequence[Sequence[IntArray]], statistic: str) -> dict[str, float]:
-    """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables."""
+def _distance(
+    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None], statistic: str
+) -> dict[str, float]:
+    """Averages over the sets for the table that crosses `parts`, each the cells of 1 + m tables.
+
+    `counted` says as how many each record of a table counts, None for one each.
+    """
     sizes = [1 + max(int(each.max()) for each in part) for part in parts]
     crossed = [
-        np.bincount(np.ravel_multi_index(own, sizes), minlength=int(np.prod(sizes)))
-        for own in zip(*parts, strict=True)
+        np.bincount(np.ravel_multi_index(own, sizes), weights, minlength=int(np.prod(sizes)))
+        for own, weights in zip(zip(*parts, strict=True), counted, strict=True)
     ]
     found: list[TableDistance] = [
         table_distance(crossed[0], counts, statistic=statistic) for counts in crossed[1:]

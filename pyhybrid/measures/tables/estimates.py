@@ -12,6 +12,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.measures.arrays.estimates import STATISTICS, Estimates, avg_ecdf, estimates, max_ecdf
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.randomness import generator_of
 
 __all__ = ["DATA", "SYNTHETIC", "ColumnUtility", "column_utility", "columns_of_tables"]
@@ -48,18 +49,21 @@ def column_utility(
     categorical: Sequence[str] = (),
     statistics: Sequence[str] = STATISTICS,
     n_resamples: int = 1000,
+    weights: Weights = None,
     rng: np.random.Generator | int | None = None,
 ) -> ColumnUtility:
     """Compare the columns of numbers one by one; missing values are left out and counted.
 
     Parameters
     ----------
-    real, synthetic, columns, categorical
+    real, synthetic, columns, categorical, weights
         As in `pyhybrid.propensity_utility`.
     statistics, n_resamples, rng
         As in `pyhybrid.estimates`.
     """
-    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    tables = reconcile_tables(
+        real, synthetic, columns=columns, categorical=categorical, weights=weights
+    )
     return columns_of_tables(tables, statistics=statistics, n_resamples=n_resamples, rng=rng)
 
 
@@ -81,19 +85,30 @@ def columns_of_tables(
     found: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
         truth, *sets = (_present(table[column]) for table in (tables.real, *tables.synthetic))
+        own, *others = _present_weights(tables, column, averaged=False)
+        even, *evens = _present_weights(tables, column, averaged=True)
+        gaps = [
+            (
+                max_ecdf(truth, each, weights=even, synthetic_weights=w),
+                avg_ecdf(truth, each, weights=even, synthetic_weights=w),
+            )
+            for each, w in zip(sets, evens, strict=True)
+        ]
+        missing, *absent = _missing_shares(tables, column)
         distances.append(
             {
                 "column": column,
-                "max_ecdf": float(np.mean([max_ecdf(truth, each) for each in sets])),
-                "avg_ecdf": float(np.mean([avg_ecdf(truth, each) for each in sets])),
-                "missing_data": float(tables.real[column].isna().mean()),
-                "missing_synthetic": float(
-                    np.mean([table[column].isna().mean() for table in tables.synthetic])
-                ),
+                "max_ecdf": float(np.mean([gap[0] for gap in gaps])),
+                "avg_ecdf": float(np.mean([gap[1] for gap in gaps])),
+                "missing_data": missing,
+                "missing_synthetic": float(np.mean(absent)),
             }
         )
-        for source, values in ((DATA, truth), (SYNTHETIC, sets)):
-            summary = estimates(values, statistics=statistics, n_resamples=resamples, rng=generator)
+        sources: list[tuple[str, Any, Any]] = [(DATA, truth, own), (SYNTHETIC, sets, others)]
+        for source, values, weight in sources:
+            summary = estimates(
+                values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
+            )
             found.append(_rows(column, source, summary))
     named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
     tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
@@ -101,6 +116,28 @@ def columns_of_tables(
         distances=pd.DataFrame(distances, columns=named),
         estimates=pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=tidy),
     )
+
+
+def _present_weights(tables: Tables, column: str, *, averaged: bool) -> list[FloatArray | None]:
+    """Weights of the records with a value, of the data and of each set."""
+    return [
+        None if weight is None else weight[table[column].notna().to_numpy()]
+        for weight, table in zip(
+            tables.weights(averaged=averaged), (tables.real, *tables.synthetic), strict=True
+        )
+    ]
+
+
+def _missing_shares(tables: Tables, column: str) -> list[float]:
+    """Shares of missing values in the data and in each set."""
+    return [
+        float(gone.mean() if weight is None else np.average(gone, weights=weight))
+        for weight, gone in zip(
+            tables.weights(),
+            (table[column].isna() for table in (tables.real, *tables.synthetic)),
+            strict=True,
+        )
+    ]
 
 
 def _present(values: pd.Series) -> FloatArray:

@@ -14,8 +14,10 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
+from pyhybrid.measures.arrays.weighted import average_one
 from pyhybrid.measures.tables.combining import NESTED, RULES, Pooled, pool
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
+from pyhybrid.measures.tables.sampled import Sampled, Weights
 
 __all__ = ["MODEL_RULES", "SINGLE", "ModelUtility", "model_of_tables", "model_utility"]
 
@@ -26,6 +28,7 @@ MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
+_WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
 _ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
 
@@ -78,6 +81,7 @@ def model_utility(
     rule: str = "partially_synthetic",
     n_imputations: int | None = None,
     level: float = 0.95,
+    weights: Weights = None,
 ) -> ModelUtility:
     """Fit a model of statsmodels to the data and to each synthetic set, combine and compare.
 
@@ -101,6 +105,12 @@ def model_utility(
         For the nested rule: imputations that the sets belong to, as many sets each, in order.
     level : float, default 0.95
         Of the intervals, in (0, 1).
+    weights : str or SurveyDesign, optional
+        Column of design weights, as in `pyhybrid.propensity_utility`, for "ols" and "glm", and for
+        "logit", "probit" and "poisson", which are then fitted as generalized linear models.
+        Weights are divided by their mean. With a SurveyDesign standard errors are design-based
+        (sandwich by clusters; strata, which make them smaller, are left out); with a column they
+        are those of a model with unequal variances.
 
     Returns
     -------
@@ -117,7 +127,7 @@ def model_utility(
     [R03] and the others of `pyhybrid.measures.arrays.combining`, and
     `pyhybrid.measures.arrays.intervals`.
     """
-    tables = reconcile_tables(real, synthetic, categorical=categorical)
+    tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     return model_of_tables(
         tables, formula, model=model, options=options, rule=rule, n_imputations=n_imputations,
         level=level,
@@ -148,9 +158,10 @@ def model_of_tables(
             else f"rule='single' takes one synthetic set: found {m}"
         )
     names = ["the data", *tables.names]
+    sampled = tables.sampled or [None] * len(names)
     fits = [
-        fit_model(table, formula, model, options or {}, name)
-        for table, name in zip((tables.real, *tables.synthetic), names, strict=True)
+        fit_model(table, formula, model, options or {}, name, own)
+        for table, name, own in zip((tables.real, *tables.synthetic), names, sampled, strict=True)
     ]
     for fit, name in zip(fits[1:], tables.names, strict=True):
         _check_terms(fits[0], fit, name)
@@ -209,20 +220,39 @@ def _table(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArra
 
 
 def fit_model(
-    table: pd.DataFrame, formula: str, model: str, options: Mapping[str, Any], name: str
+    table: pd.DataFrame,
+    formula: str,
+    model: str,
+    options: Mapping[str, Any],
+    name: str,
+    sampled: Sampled | None = None,
 ) -> Any:
+    """Fit of a model of statsmodels to one table, under design weights where it has some.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that is unknown, takes no weights, cannot be fitted or does not converge.
+    """
     import statsmodels.formula.api as smf
 
     build = getattr(smf, model, None) if isinstance(model, str) else None
     if not callable(build) or str(model).startswith("_"):
         raise InvalidInput(f"model must be one of statsmodels.formula.api: found {model!r}")
+    if sampled is not None and model not in _WITH_WEIGHTS:
+        raise InvalidInput(
+            f"a model with weights must be one of {', '.join(_WITH_WEIGHTS)}: found {model!r}"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
             built = build(formula, table, **options)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
-            fit = built.fit(**quiet)
+            if sampled is None or (sampled.weights is None and sampled.clusters is None):
+                fit = built.fit(**quiet)
+            else:
+                fit = _survey_fit(built, formula, table, model, options, sampled)
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
@@ -242,6 +272,40 @@ def fit_model(
             "0 but for rounding, as where an outcome is constant or a function of its predictors"
         )
     return fit
+
+
+def _survey_fit(
+    built: Any,
+    formula: str,
+    table: pd.DataFrame,
+    model: str,
+    options: Mapping[str, Any],
+    sampled: Sampled,
+) -> Any:
+    """The fit by weights that average 1 over the records without missing values."""
+    import statsmodels.api as sm
+    import statsmodels.formula.api as smf
+    from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+
+    rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables are numbered from 0
+    weight = np.ones(len(table)) if sampled.weights is None else sampled.weights
+    own, used = average_one(weight[rows]), table.iloc[rows]
+    families = {
+        "logit": sm.families.Binomial,
+        "probit": lambda: sm.families.Binomial(sm.families.links.Probit()),
+        "poisson": sm.families.Poisson,
+    }
+    if model == "ols":
+        weighted = smf.wls(formula, used, weights=own, **options)
+    else:
+        family = {"family": families[model]()} if model in families else {}
+        weighted = smf.glm(formula, used, var_weights=own, **family, **options)
+    robust: dict[str, Any] = {}
+    if sampled.clusters is not None:
+        groups = {"groups": sampled.clusters[rows]}
+        robust = {"cov_type": "cluster", "cov_kwds": groups, "use_t": True}
+    warnings.simplefilter("error", PerfectSeparationWarning)
+    return weighted.fit(**robust)
 
 
 def _without_data(reason: str, formula: str) -> str:
@@ -265,6 +329,7 @@ def _t_interval(fit: Any, level: float) -> FloatArray:
     """Interval of each coefficient, shape (2, p): t for linear models, normal for the others."""
     from scipy import stats  # slow to import
 
-    degrees = fit.df_resid if getattr(fit, "use_t", False) else np.inf
+    resid = getattr(fit, "df_resid_inference", None) or fit.df_resid  # clusters less 1
+    degrees = resid if getattr(fit, "use_t", False) else np.inf
     half = stats.t.ppf((1 + level) / 2, degrees) * np.asarray(fit.bse)
     return np.stack([fit.params - half, fit.params + half])

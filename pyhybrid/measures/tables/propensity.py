@@ -24,6 +24,7 @@ from pyhybrid.measures.arrays.propensity import (
     specks,
 )
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
+from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.randomness import generator_of
 
 __all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
@@ -82,6 +83,7 @@ def propensity_utility(
     interactions: bool = False,
     null: str = "auto",
     n_permutations: int = 20,
+    weights: Weights = None,
     rng: np.random.Generator | int | None = None,
 ) -> PropensityUtility:
     """Let a classifier tell synthetic records from the data; each set by itself.
@@ -106,6 +108,10 @@ def propensity_utility(
     n_permutations : int, default 20
         Refits that give the null mean and sd of CART, at least 2: labels are permuted, within
         pairs of rows if paired.
+    weights : str or SurveyDesign, optional
+        Column of design weights of the data, which is then not compared itself. A set that has it,
+        too, is weighted by its own column; one that has not stands for the population as it is.
+        Weights of a table are divided by their mean.
     rng : Generator or int, optional
         Of the permutations, or its seed.
 
@@ -129,7 +135,9 @@ def propensity_utility(
     Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688; SPECKS:
     Bowen, Liu, Su (2021), Statistical Journal of the IAOS 37:231-248.
     """
-    tables = reconcile_tables(real, synthetic, columns=columns, categorical=categorical)
+    tables = reconcile_tables(
+        real, synthetic, columns=columns, categorical=categorical, weights=weights
+    )
     return propensity_of_tables(
         tables,
         classifier=classifier,
@@ -159,16 +167,18 @@ def propensity_of_tables(
         raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
     generator = generator_of(rng)
     rows, shown = [], None
-    for table, name in zip(tables.synthetic, tables.names, strict=True):
+    given, *others = tables.weights(averaged=True)
+    for table, name, other in zip(tables.synthetic, tables.names, others, strict=True):
         own = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
+        weight = _stacked_weights(label, given, other)
         if classifier == "cart":
-            p, expected = _by_cart(stacked, label, own, n_permutations, generator)
+            p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight)
         else:
-            p, expected = _by_logistic(stacked, label, own, interactions)
+            p, expected = _by_logistic(stacked, label, own, interactions, weight)
         shown = shown or (p[~label], p[label])
-        rows.append({**_compared(p, label, expected), "null": own})
+        rows.append({**_compared(p, label, expected, weight), "null": own})
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     assert shown is not None
     return PropensityUtility(
@@ -184,6 +194,19 @@ def propensity_of_tables(
     )
 
 
+def _stacked_weights(
+    label: BoolArray, data: FloatArray | None, synthetic: FloatArray | None
+) -> FloatArray | None:
+    """Weights of data and synthetic rows; 1 for those of a table without, None for two such."""
+    if data is None and synthetic is None:
+        return None
+    weight = np.ones(label.size)
+    for rows, own in ((~label, data), (label, synthetic)):
+        if own is not None:
+            weight[rows] = own
+    return weight
+
+
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
     if null == "auto":
         return "paired" if keeps_rows(real, table) else "population"
@@ -192,8 +215,10 @@ def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> s
     return null
 
 
-def _compared(p: FloatArray, label: BoolArray, expected: NullPmse) -> dict[str, float]:
-    found = pmse(p, label)
+def _compared(
+    p: FloatArray, label: BoolArray, expected: NullPmse, weight: FloatArray | None
+) -> dict[str, float]:
+    found = pmse(p, label, weights=weight)
     apart = found - expected.mean
     return {
         "pmse": found,
@@ -201,12 +226,16 @@ def _compared(p: FloatArray, label: BoolArray, expected: NullPmse) -> dict[str, 
         "null_sd": expected.sd,
         "ratio": found / expected.mean if expected.mean > 1e-15 else 0.0,
         "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
-        "specks": specks(p, label),
+        "specks": specks(p, label, weights=weight),
     }
 
 
 def _by_logistic(
-    stacked: pd.DataFrame, label: BoolArray, null: str, interactions: bool
+    stacked: pd.DataFrame,
+    label: BoolArray,
+    null: str,
+    interactions: bool,
+    weight: FloatArray | None,
 ) -> tuple[FloatArray, NullPmse]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
@@ -217,7 +246,8 @@ def _by_logistic(
             "columns do not; leave out columns or interactions, or use classifier='cart'"
         )
     basis = orthonormal_design(np.hstack([*parts, *(_products(parts) if interactions else [])]))
-    return logistic_propensities(basis, label), null_pmse(basis, label, null=null)
+    expected = null_pmse(basis, label, null=null, weights=weight)
+    return logistic_propensities(basis, label, weight), expected
 
 
 def _main_effects(column: pd.Series) -> FloatArray:
@@ -249,15 +279,20 @@ def _by_cart(
     null: str,
     n_permutations: int,
     rng: np.random.Generator,
+    weight: FloatArray | None,
 ) -> tuple[FloatArray, NullPmse]:
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
     permuted = _within_pairs if null == "paired" else _anywhere
     shuffled = [permuted(label, rng) for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
-        chance = list(threads.map(lambda own: pmse(_cart(inputs, own, seed), own), shuffled))
+        chance = list(
+            threads.map(
+                lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
+            )
+        )
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
-    return _cart(inputs, label, seed), expected
+    return _cart(inputs, label, seed, weight), expected
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
@@ -269,12 +304,15 @@ def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
     return np.where(np.isnan(values), np.float32(np.nan), rank)
 
 
-def _cart(inputs: npt.NDArray[np.float32], label: BoolArray, seed: int) -> FloatArray:
+def _cart(
+    inputs: npt.NDArray[np.float32], label: BoolArray, seed: int, weight: FloatArray | None
+) -> FloatArray:
     from sklearn.tree import DecisionTreeClassifier
 
     leaf = max(_SMALLEST_LEAF, label.size // _MOST_LEAVES)
     tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=seed)
-    return np.asarray(tree.fit(inputs, label).predict_proba(inputs)[:, 1])
+    fitted = tree.fit(inputs, label, sample_weight=weight)
+    return np.asarray(fitted.predict_proba(inputs)[:, 1])
 
 
 def _anywhere(label: BoolArray, rng: np.random.Generator) -> BoolArray:

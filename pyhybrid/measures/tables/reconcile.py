@@ -16,6 +16,9 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.weighted import average_one
+from pyhybrid.measures.survey import SurveyDesign
+from pyhybrid.measures.tables.sampled import Sampled, Weights, read_sampled
 
 __all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
 
@@ -35,11 +38,22 @@ class Tables:
         The same, with the category levels of `real`.
     names : tuple of str, length m
         How messages call the sets: "synthetic set 1", ...
+    sampled : tuple of Sampled, length 1 + m, or empty
+        Design weights and clusters of the data and of each set, where weights were named.
     """
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
     names: tuple[str, ...]
+    sampled: tuple[Sampled, ...] = ()
+
+    def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
+        """Design weights of the data and of each set, 1 + m; None where all are 1.
+
+        With `averaged` over their mean, so that a set without weights counts as much as one with.
+        """
+        given = [part.weights for part in self.sampled] or [None] * (1 + len(self.synthetic))
+        return [average_one(w) if averaged and w is not None else w for w in given]
 
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
@@ -85,6 +99,7 @@ def reconcile_tables(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
+    weights: Weights = None,
     what: str = "column",
 ) -> Tables:
     """Bring data and synthetic sets to the same columns, kinds and levels.
@@ -99,6 +114,10 @@ def reconcile_tables(
         Columns to keep; if omitted, all, and the sets must have the same ones.
     categorical : sequence of str
         Columns of numbers that are codes.
+    weights : str or SurveyDesign, optional
+        Column of design weights, or a survey's design, whose clusters are read, too. A set that has
+        the column is weighted by its own; in one that has not, each record counts once. The weights
+        and codes of clusters and units are compared only where `columns` names them.
     what : str
         How messages call the columns.
 
@@ -113,7 +132,8 @@ def reconcile_tables(
     names = tuple(f"synthetic set {place}" for place in range(1, len(sets) + 1))
     for table, name in zip([real, *sets], ["the data", *names], strict=True):
         _check_table(table, name)
-    wanted = [str(c) for c in real.columns] if columns is None else list(dict.fromkeys(columns))
+    sampled = read_sampled(real, sets, names, weights)
+    wanted = _wanted(real, columns, weights)
     if columns is None:
         _check_no_surplus(real, sets, names)
     _check_present(wanted, real, sets, names, what)
@@ -128,7 +148,7 @@ def reconcile_tables(
         for part, values in zip(done, read, strict=True):
             part[column] = values
     tables = [pd.DataFrame(part) for part in done]
-    return Tables(real=tables[0], synthetic=tuple(tables[1:]), names=names)
+    return Tables(real=tables[0], synthetic=tuple(tables[1:]), names=names, sampled=sampled)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
@@ -144,6 +164,15 @@ def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
         if (own == other).all() and (own != own[0]).any():
             return True
     return False
+
+
+def _wanted(real: pd.DataFrame, columns: Sequence[str] | None, weights: Weights) -> list[str]:
+    if columns is not None:
+        return list(dict.fromkeys(columns))
+    left = {weights}
+    if isinstance(weights, SurveyDesign):
+        left = {weights.weights, weights.clusters, weights.unit}
+    return [str(column) for column in real.columns if column not in left]
 
 
 def _check_table(table: Any, name: str) -> None:

@@ -1,0 +1,273 @@
+"""Weights of 1 change nothing to the last digit; whole weights are repeated records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import pyhybrid as ph
+from pyhybrid.cli.app import app
+from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
+from pyhybrid.measures.arrays.propensity import pmse, specks
+from pyhybrid.measures.as_json import utility_as_dict
+
+STATISTICS = ["mean", "median", "q15", "q90", "q33.3"]
+PAIRS = st.lists(st.tuples(st.integers(-5, 20), st.integers(1, 6)), min_size=1, max_size=25)
+
+
+def sample(n: int, seed: int) -> pd.DataFrame:
+    """Persons in clusters, with missing values and whole weights."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    table = pd.DataFrame(
+        {
+            "x": x,
+            "y": 1 + x + rng.normal(size=n),
+            "job": rng.choice(["a", "b", "c"], n),
+            "voted": (x + rng.logistic(size=n) > 0).astype(int),
+            "w": rng.permutation(np.resize([1, 2, 3, 6], n)),
+            "c": np.arange(n) // 4,
+        }
+    )
+    table.loc[rng.random(n) < 0.1, "x"] = np.nan
+    return table
+
+
+def repeated(table: pd.DataFrame) -> pd.DataFrame:
+    return table.loc[table.index.repeat(table["w"])].reset_index(drop=True)
+
+
+# --- Arrays -----------------------------------------------------------------------------------
+
+
+@given(PAIRS, PAIRS)
+def test_whole_weights_are_repeated_records(first: Any, second: Any) -> None:
+    (a, w), (b, v) = (np.array(pairs, dtype=float).T for pairs in (first, second))
+    long, other = np.repeat(a, w.astype(int)), np.repeat(b, v.astype(int))
+    found = summaries(a, statistics=STATISTICS, weights=w)
+    np.testing.assert_allclose(found, summaries(long, statistics=STATISTICS), atol=1e-9)
+    given_weights = {"weights": w, "synthetic_weights": v}
+    assert max_ecdf(a, b, **given_weights) == pytest.approx(max_ecdf(long, other), abs=1e-12)
+    assert avg_ecdf(a, b, **given_weights) == pytest.approx(avg_ecdf(long, other), abs=1e-12)
+
+
+def test_weights_of_one_change_nothing() -> None:
+    rng = np.random.default_rng(1)
+    y, other, ones = rng.normal(size=60), rng.normal(size=40), np.ones(60)
+    plain, weighted = estimates(y, rng=3), estimates(y, rng=3, weights=ones)
+    np.testing.assert_array_equal(plain.resampled, weighted.resampled)
+    np.testing.assert_array_equal(plain.estimate, weighted.estimate)
+    assert avg_ecdf(y, other) == avg_ecdf(y, other, weights=ones, synthetic_weights=np.ones(40))
+    label, p = rng.random(60) < 0.5, rng.random(60)
+    assert pmse(p, label) == pmse(p, label, weights=ones)
+    assert specks(p, label) == specks(p, label, weights=ones)
+
+
+def test_equal_weights_have_the_intervals_of_none() -> None:
+    """The resamples are drawn in another way, with the same distribution: 5 standard errors."""
+    y = np.random.default_rng(2).gamma(2, size=80)
+    draws = 4000
+    plain, weighted = (
+        estimates(y, n_resamples=draws, weights=w, statistics=["mean", "median"], rng=5).resampled
+        for w in (None, np.full(80, 1 + 1e-9))
+    )
+    error = plain.std(axis=1) / np.sqrt(draws)
+    assert (np.abs(plain.mean(axis=1) - weighted.mean(axis=1)) < 5 * np.sqrt(2) * error).all()
+    np.testing.assert_allclose(plain.std(axis=1), weighted.std(axis=1), rtol=0.15)
+
+
+def test_weighted_intervals_cover_the_population() -> None:
+    """Large values are sampled more often; weights put it right, and leaving them out does not."""
+    rng = np.random.default_rng(3)
+    inside = {True: 0, False: 0}
+    for _ in range(200):
+        y = rng.gamma(4, size=2000)
+        drawn = rng.random(2000) < 0.02 * y
+        for weighted in inside:
+            w = 1 / (0.02 * y[drawn]) if weighted else None
+            found = estimates(
+                y[drawn], statistics=["mean"], weights=w, n_resamples=200, rng=rng, level=0.95
+            )
+            inside[weighted] += bool(found.lower[0] <= 4 <= found.upper[0])
+    assert inside[True] > 200 * 0.95 - 5 * np.sqrt(200 * 0.95 * 0.05) - 6  # percentile intervals
+    assert inside[False] < 20
+
+
+def test_sets_have_weights_of_their_own() -> None:
+    found = summaries([[1.0, 3.0], [1.0, 3.0]], weights=[[3, 1], None], statistics=["mean"])
+    assert found[0] == pytest.approx((1.5 + 2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 0.0, 1.0], "weights must be finite and above 0: element 1"),
+        ([1.0, np.nan, 1.0], "above 0"),
+        ([1.0, 1.0], "3 elements: found 2"),
+    ],
+)
+def test_bad_weights_are_named(weights: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        summaries([1.0, 2.0, 3.0], weights=weights)
+    with pytest.raises(InvalidInput, match="as many vectors"):
+        summaries([[1.0, 2.0], [1.0, 3.0]], weights=[[1.0, 2.0]])
+
+
+# --- Tables -----------------------------------------------------------------------------------
+
+
+def test_a_column_of_ones_changes_no_number() -> None:
+    real, other = sample(300, 1).assign(w=1), sample(300, 2).assign(w=1)
+    found = [
+        json.dumps(
+            utility_as_dict(
+                {"": ph.utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2,
+                                        rng=1, weights=weights)}
+            )
+        )
+        for tables, weights in (
+            ((real.drop(columns="w"), other.drop(columns="w")), None),
+            ((real, other), "w"),
+            ((real, other.drop(columns="w")), "w"),
+        )
+    ]  # fmt: skip
+    assert found[0] == found[1] == found[2]
+
+
+def test_whole_weights_of_tables_are_repeated_records() -> None:
+    """But for standard errors and what chance explains, which repeated records would understate."""
+    real, other = sample(400, 3), sample(400, 4)
+    weighted = ph.utility_summary(
+        real, other, formulas=["y ~ x + job"], n_permutations=2, rng=1, weights="w"
+    )
+    long = ph.utility_summary(
+        repeated(real).drop(columns="w"), repeated(other).drop(columns="w"),
+        formulas=["y ~ x + job"], n_permutations=2, rng=1,
+    )  # fmt: skip
+    # Missing numbers are set to means of the rows: the span of the design is the same.
+    assert weighted.logistic.pmse == pytest.approx(long.logistic.pmse, rel=1e-6)
+    assert weighted.logistic.specks == pytest.approx(long.logistic.specks, abs=1e-6)
+    assert weighted.logistic.by_set["null_mean"][1] > long.logistic.by_set["null_mean"][1]
+    columns = ["max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
+    np.testing.assert_allclose(
+        weighted.columns.distances[columns], long.columns.distances[columns], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        weighted.columns.estimates["estimate"], long.columns.estimates["estimate"], rtol=1e-9
+    )
+    one = [found.one_and_two_way.one_way.set_index("column") for found in (weighted, long)]
+    assert one[0].loc["job", "total_variation"] == pytest.approx(
+        one[1].loc["job", "total_variation"]
+    )
+    terms = [found.models[0].table for found in (weighted, long)]
+    for name in ("estimate", "synthetic_estimate"):
+        np.testing.assert_allclose(terms[0][name], terms[1][name], rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ratios_under_weights_are_near_one_for_a_second_sample(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pmse_ratios, table_ratios = [], []
+    for _ in range(60):
+        first, second = (
+            pd.DataFrame(
+                {"a": rng.normal(size=200), "b": rng.choice(list("pqr"), 200),
+                 "w": rng.gamma(1.5, size=200) + 0.1}
+            )
+            for _ in range(2)
+        )  # fmt: skip
+        pmse_ratios.append(ph.propensity_utility(first, second, weights="w").ratio)
+        found = ph.table_utility(first[["b", "w"]], second[["b", "w"]], weights="w")
+        table_ratios.append(found.one_way["ratio"][0])
+    for ratios in (pmse_ratios, table_ratios):
+        error = np.std(ratios) / np.sqrt(len(ratios))
+        assert abs(np.mean(ratios) - 1) < 5 * error + 0.02
+
+
+def test_a_set_without_weights_stands_for_the_population() -> None:
+    """The data over-sample large y; the set is a sample of the population, without weights."""
+    rng = np.random.default_rng(6)
+    y = rng.gamma(4, size=20_000)
+    drawn = rng.random(y.size) < 0.02 * y
+    real = pd.DataFrame({"y": y[drawn], "w": 50 / y[drawn]})
+    synthetic = pd.DataFrame({"y": rng.gamma(4, size=2000)})
+    with_weights = ph.propensity_utility(real, synthetic, weights="w")
+    without = ph.propensity_utility(real[["y"]], synthetic)
+    assert with_weights.ratio < 12 < 30 < without.ratio
+
+
+# --- Models -----------------------------------------------------------------------------------
+
+
+def test_design_based_intervals_are_those_of_the_survey_mean() -> None:
+    real = sample(200, 7)
+    design = ph.SurveyDesign(weights="w", clusters="c")
+    found = ph.model_utility(real, real, "y ~ 1", rule="single", weights=design).table.iloc[0]
+    mean = ph.survey_mean(real["y"], design.read(real))
+    assert found["estimate"] == pytest.approx(mean.estimate, rel=1e-12)
+    assert found["lower"] == pytest.approx(mean.lower, rel=1e-9)
+    assert found["upper"] == pytest.approx(mean.upper, rel=1e-9)
+
+
+def test_models_are_statsmodels_by_the_weights() -> None:
+    real = sample(400, 8)
+    present = real.dropna()
+    own = (present["w"] / present["w"].mean()).to_numpy()
+    found = ph.model_utility(real, real, "voted ~ x", model="logit", rule="single", weights="w")
+    fit = smf.glm("voted ~ x", present, family=sm.families.Binomial(), var_weights=own).fit()
+    np.testing.assert_allclose(found.table["estimate"], fit.params, rtol=1e-9)
+    np.testing.assert_allclose(found.table["lower"], fit.conf_int()[0], rtol=1e-9)
+    assert found.n_used == (len(present), len(present))
+    design = ph.SurveyDesign(weights="w", clusters="c")
+    robust = ph.model_utility(real, real, "voted ~ x", model="logit", rule="single", weights=design)
+    np.testing.assert_allclose(robust.table["estimate"], fit.params, rtol=1e-9)
+    assert not np.allclose(robust.table["lower"], found.table["lower"], rtol=1e-3)
+
+
+def test_models_without_weights_and_bad_columns_are_named() -> None:
+    real = sample(80, 9)
+
+    def fitted(table: pd.DataFrame, weights: Any, model: str = "ols") -> Any:
+        return ph.model_utility(table, real, "y ~ job", model=model, rule="single", weights=weights)
+
+    with pytest.raises(InvalidInput, match="with weights must be one of ols"):
+        fitted(real, "w", "quantreg")
+    with pytest.raises(InvalidInput, match="'v' is not one"):
+        fitted(real, "v")
+    with pytest.raises(InvalidInput, match="must name a column or be a SurveyDesign"):
+        fitted(real, real["w"])
+    with pytest.raises(InvalidInput, match=r"above 0 and not missing: 1 of 80 .*in the data"):
+        fitted(real.assign(w=[0.0, *real["w"][1:]]), "w")
+    with pytest.raises(InvalidInput, match=r"must be numbers \(in the data\)"):
+        fitted(real, "job")
+
+
+def test_the_command_line_takes_weights(tmp_path: Path) -> None:
+    for name, seed in (("real", 1), ("set", 2)):
+        sample(120, seed)[["y", "job", "w", "c"]].to_csv(tmp_path / f"{name}.csv", index=False)
+    shown = {
+        weights: CliRunner().invoke(
+            app,
+            ["utility", str(tmp_path / "real.csv"), str(tmp_path / "set.csv"), "--formula", "y ~ 1",
+             "--permutations", "2", "--json", "-", "--weights", weights],
+        )
+        for weights in ("w", "weights=w,clusters=c")
+    }  # fmt: skip
+    lower = []
+    for result in shown.values():
+        assert result.exit_code == 0, result.output
+        plain, _ = json.JSONDecoder().raw_decode(result.stdout)
+        assert "w" not in {row["column"] for row in plain["versions"]["synthetic"]["columns"]}
+        lower.append(plain["versions"]["synthetic"]["models"][0]["terms"][0]["lower"])
+    assert lower[0] != lower[1]
