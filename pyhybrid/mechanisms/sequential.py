@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
@@ -29,6 +30,7 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
 from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
+from pyhybrid.models.columns import kind_of
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import Streams, streams
@@ -188,6 +190,7 @@ class SequentialSynthesis:
         _check_order(bounds)
         for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
             _check_reads(mechanism, bound, bounds)
+            _check_levels_declared(mechanism, bound, bounds, df)
         rules = read_rules(self.rules, df.columns)
         rules_met_by(df, rules)
         if not self.allow_unlike:
@@ -217,7 +220,9 @@ class SequentialSynthesis:
             parts.append(made.record)
             tables = made.tables
         own = [column for bound in bounds for column in bound.synthesized]
-        return self._joined(parts, [joined(df, table[own]) for table in tables], opened.random, df)
+        read = [column for each in rules for column in each.columns]
+        whole = [joined(df, table[own]) for table in tables]
+        return self._joined(parts, whole, opened.random, df, read)
 
     def _joined(
         self,
@@ -225,11 +230,12 @@ class SequentialSynthesis:
         tables: list[pd.DataFrame],
         random: Streams,
         df: pd.DataFrame,
+        of_rules: Sequence[str],
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
-        read = dict.fromkeys(column for part in parts for column in part.predictors)
+        read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
         charge = compose_charges(
             [part.charge for part in parts], mechanism=self.name, allow_unlike=self.allow_unlike
         )
@@ -329,6 +335,36 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
                     f"step {place} must not take {column!r} as {what}, which is synthesized in "
                     f"step {owner}: its true values would shape what is released"
                 )
+
+
+def _check_levels_declared(
+    mechanism: Step, bound: Joined, bounds: Sequence[Joined], df: pd.DataFrame
+) -> None:
+    """Levels of a predictor that is itself synthesized must be declared under a strict charge: read
+    from its true values they would be a function of all records that no step's epsilon covers."""
+    if isinstance(mechanism, PerturbedHistogram) or not is_strict(mechanism, bound):
+        return
+    if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
+        return
+    place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
+    before = {column for each in bounds[: place - 1] for column in each.synthesized}
+    for name in bound.predictors:
+        if name in before and _levels_read(
+            df[name], name, str(mechanism.describe().get("formula"))
+        ):
+            raise InvalidInput(
+                f"levels of {name!r} must be declared: step {place} is strict and reads it, and it "
+                "is synthesized before; make it categorical with all levels that it can have"
+            )
+
+
+def _levels_read(column: pd.Series, name: str, formula: str) -> bool:
+    """Whether a formula that reads the column takes its levels from the records."""
+    if isinstance(column.dtype, pd.CategoricalDtype):  # factor() leaves out those that none has
+        return re.search(rf"\bfactor\(\s*`?{re.escape(name)}\b(?![^)]*levels)", formula) is not None
+    if kind_of(column, as_levels=True) == "levels":
+        return True
+    return re.search(rf"\b(factor|C)\(\s*`?{re.escape(name)}\b(?![^)]*levels)", formula) is not None
 
 
 def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:

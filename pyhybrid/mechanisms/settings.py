@@ -43,8 +43,7 @@ class MechanismSettings:
     def __post_init__(self) -> None:
         if not hasattr(self.model, "bind"):
             raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
-        if self.design is not None:
-            self._take_design(self.design)
+        self._take_design()
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)
         check_choice(self.accounting, "accounting", ACCOUNTINGS)
@@ -65,12 +64,23 @@ class MechanismSettings:
                 "would be is not declared"
             )
 
-    def _take_design(self, design: SurveyDesign) -> None:
-        """The model under survey weights, and the survey's unit where no other one is given."""
-        if not isinstance(self.model, SurveyWeighted):
-            object.__setattr__(self, "model", SurveyWeighted(self.model, design))
-        if self.unit is None:
-            object.__setattr__(self, "unit", design.unit)
+    def _take_design(self) -> None:
+        """The model under survey weights, and the survey's unit where no other one is given.
+
+        A model that has survey weights already brings its design: the unit is that of the survey,
+        whichever of the two was given.
+        """
+        if isinstance(self.model, SurveyWeighted):
+            if self.design not in (None, self.model.design):
+                raise InvalidInput(
+                    "design must be the one that the model has its survey weights from: found "
+                    "another; give it once, to the mechanism or to SurveyWeighted"
+                )
+            object.__setattr__(self, "design", self.model.design)
+        elif self.design is not None:
+            object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
+        if self.design is not None and self.unit is None:
+            object.__setattr__(self, "unit", self.design.unit)
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""

@@ -30,7 +30,9 @@ class Completion:
     Attributes
     ----------
     levels : mapping of str to list
-        Levels of the predictors with levels that have missing values, the missing one last.
+        Levels of the predictors with levels that have missing values, the missing one last: all
+        categories, as without missing values, for which of them some record has would be read from
+        the data.
     numbers : mapping of str to float
         What stands in the place of missing numbers.
     indicators : mapping of str to str
@@ -109,7 +111,7 @@ def completion_of(
             if name in fill:
                 raise InvalidInput(f"fill must name columns of numbers: {name!r} has levels")
             if gone.any():
-                levels[name] = [*map(str, levels_of(table[name], used=True)), MISSING_LEVEL]
+                levels[name] = [*map(str, levels_of(table[name])), MISSING_LEVEL]
             continue
         if not gone.any():
             continue

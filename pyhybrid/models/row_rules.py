@@ -144,9 +144,8 @@ def meeting(
     worst = next(rule for rule in rules if not rule.holds(whole).all())
     raise SamplingError(
         f"rule {worst.text!r} cannot be met: the model of {', '.join(map(str, made))} has next to "
-        f"no probability where it holds, in {int((~worst.holds(whole)).sum())} of {len(made)} "
-        "synthetic rows; give the columns another order, another type, or the rule as a structural "
-        "zero (condition -> column == value)"
+        "no probability where it holds, in some synthetic row; give the columns another order, "
+        "another type, or the rule as a structural zero (condition -> column == value)"
     )
 
 
@@ -164,7 +163,10 @@ def _fixed(rules: Sequence[RowRule], made: pd.DataFrame, known: pd.DataFrame) ->
         if rule.fixes is not None and rule.fixes[0] in made:
             column, value = rule.fixes
             own = made[column]
-            made = made.assign(**{column: own.mask(rule.where(known), value).astype(own.dtype)})
+            whole = known.assign(
+                **{str(c): made[c] for c in made}
+            )  # its condition is of drawn ones
+            made = made.assign(**{column: own.mask(rule.where(whole), value).astype(own.dtype)})
     return made
 
 

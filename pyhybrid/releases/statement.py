@@ -6,6 +6,7 @@ for, as those that ran may depend on the data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ def privacy_statement(
         "## Assumed",
         _bullets(charge.assumes),
         "## Not covered",
-        _bullets(charge.not_covered),
+        _bullets([*charge.not_covered, *_read_and_hidden(release, parts)]),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
         *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
@@ -82,6 +83,30 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
         f"The {replaced[0]} of {n_records} records {replaced[1]} replaced by values "
         f"drawn from {drawn_from}. {source}"
     )
+
+
+def _read_and_hidden(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> list[str]:
+    """Columns whose true values shaped the synthetic ones, and that the reader does not have."""
+    steps = parts or (release,)
+    of_models = {name for step in steps for name in step.predictors}
+    shaped = {name for step in steps for name in step.predictors if not _of_survey(step, name)}
+    shaped |= set(release.predictors) - of_models  # those of rules
+    hidden = (*release.decisions.drop, *release.decisions.ids)
+    columns = " ".join(", ".join(name for name in hidden if name in shaped).split())
+    if not columns:
+        return []
+    return [
+        f"True values of {columns}: synthetic values were drawn given them, and may tell of them, "
+        "although they are not in the released table as they are. No epsilon covers that."
+    ]
+
+
+def _of_survey(step: ReleaseRecord, name: str) -> bool:
+    """True for a column of a survey's design that no formula reads: it weights terms alone."""
+    design = step.settings.get("design")
+    if not isinstance(design, Mapping) or name not in design.values():
+        return False
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(step.settings.get("formula"))) is None
 
 
 def _source_of_tables(release: ReleaseRecord) -> str:

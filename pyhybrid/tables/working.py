@@ -34,11 +34,20 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
 
 
 def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
-    """A synthetic working column with the dtype, index and name of the data's."""
+    """A synthetic working column with the dtype, index and name of the data's.
+
+    Categories that lack a declared level are those that some record has: the levels declared take
+    their place, or a drawn value would be missing just where no record has it.
+    """
     if made.dtype == like.dtype:
         return made
     if isinstance(like.dtype, pd.CategoricalDtype):
-        own = pd.Categorical(made.astype(object), dtype=like.dtype)
+        dtype: pd.CategoricalDtype = like.dtype
+        if isinstance(made.dtype, pd.CategoricalDtype):
+            levels = made.dtype.categories
+            if not levels.isin(dtype.categories).all():
+                dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
+        own = pd.Categorical(made.astype(object), dtype=dtype)
         column: pd.Series = pd.Series(own, index=like.index, name=like.name)
         return column
     plain = made.astype(object)

@@ -26,6 +26,7 @@ Annals of Applied Statistics 12:1124-1156.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -222,6 +223,7 @@ def verify(
 
 
 def _charge(epsilon: float, relation: str, unit: str | None) -> PrivacyCharge:
+    whose = "" if unit is None else f", and which of them belong to one {' '.join(unit.split())}"
     return PrivacyCharge.strict(
         mechanism="verify",
         epsilon=epsilon,
@@ -231,7 +233,7 @@ def _charge(epsilon: float, relation: str, unit: str | None) -> PrivacyCharge:
             "Query, tolerance, reach and the number of blocks were fixed without looking at the "
             "data.",
         ),
-        not_covered=("The number of records.", "How long the answer took."),
+        not_covered=(f"The number of records{whose}.", "How long the answer took."),
     )
 
 
@@ -295,5 +297,16 @@ def _by_block(
     for place in range(count):
         own = data[block == place]
         if len(own):
-            found[place] = query.of(own)
+            found[place] = _number_of(query, own)
     return found
+
+
+def _number_of(query: Query, table: pd.DataFrame) -> float:
+    """The number; NaN for one that fails. An error, or a warning, would tell of the block's values,
+    without noise; what is wrong with the query itself the synthetic sets have shown before."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(query.of(table))
+    except Exception:
+        return math.nan

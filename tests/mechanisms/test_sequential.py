@@ -17,6 +17,7 @@ from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import streams
+from pyhybrid.releases.decisions import Decisions
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
 FIRST, SECOND = ph.Poisson("a ~ x"), ph.Poisson("b ~ a + x")
@@ -355,3 +356,32 @@ def test_the_error_of_a_column_fitted_apart_comes_back(table: pd.DataFrame) -> N
     steps = [ph.Unweighted(FIRST, delta=0.5), ph.Unweighted(SECOND, delta=0.5)]
     with pytest.raises(InvalidInput, match="delta must"):
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT, workers=2)
+
+
+def _levels(dtype: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {"g": pd.Series(rng.choice(["a", "b"], 60)).astype(dtype), "y": rng.poisson(2, 60)}
+    )
+
+
+@pytest.mark.parametrize("formula", ["y ~ g", "y ~ factor(g)", "y ~ C(g)"])
+def test_levels_of_a_synthesized_predictor_are_declared_under_a_strict_charge(formula: str) -> None:
+    """Read from its true values they depend on all records, and no step pays for them."""
+    first = ph.PerturbedHistogram(column="g", levels=("a", "b", "c"), epsilon=1, relation="remove")
+    own = ph.Poisson(formula)
+    steps = [first, ph.Censored(own, epsilon=1, inner=ph.Unweighted(own))]
+    with pytest.raises(InvalidInput, match="levels of 'g' must be declared: step 2 is strict"):
+        ph.SequentialSynthesis(steps).release(_levels("object"))
+
+
+def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.DataFrame) -> None:
+    """A rule or a predictor reads true values: the statement says so where they are not shown."""
+    steps = [ph.Unweighted(ph.Poisson("a ~ x")), ph.Unweighted(ph.Poisson("b ~ 1"))]
+    release = ph.SequentialSynthesis(steps, rules=["keep > 1 -> b == 0"]).release(
+        table, seed=1, engine="embedded", settings=SHORT
+    )
+    assert release.predictors == ("x", "keep")
+    assert "and may tell of them" not in release.statement
+    hidden = release.with_decisions(Decisions.of(drop=["keep", "x"]))
+    assert "True values of keep, x: synthetic values were drawn given them" in hidden.statement

@@ -126,6 +126,18 @@ def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
     )
 
 
+def test_a_model_with_survey_weights_brings_the_unit_of_its_survey() -> None:
+    """However the design is given: a household's rows are never charged as one person's."""
+    design = ph.SurveyDesign(weights="w", unit="home", population=120.0)
+    model = SurveyWeighted(ph.Poisson("y ~ 1", prior="normal"), design)
+    assert ph.Unweighted(model).unit == "home"
+    assert ph.Censored(model, epsilon=1).unit == "home"
+    with pytest.raises(InvalidInput, match="found another"):
+        ph.Unweighted(model, design=DESIGN)
+    with pytest.raises(InvalidInput, match="support= and design="):
+        ph.Unweighted(model, support={"y": (0, 9)})
+
+
 def test_no_record_counts_for_more_than_the_public_bound() -> None:
     design = ph.SurveyDesign(weights="w", population=120.0, largest=1.25)
     assert design.normalized(_table()).max() == 1.25

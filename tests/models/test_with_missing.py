@@ -226,3 +226,14 @@ def test_descriptions_and_command_line() -> None:
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         make()
+
+
+def test_levels_of_a_completed_predictor_are_those_declared() -> None:
+    """Those that some record has would be read from the data, and of a column that is synthesized
+    before from its true values: a level that is drawn and was not there must be coded."""
+    levels = pd.CategoricalDtype(["a", "b", "c"])
+    own = pd.DataFrame({"y": COUNT, "g": pd.Series(np.where(X > 0, "a", "b")).astype(levels)})
+    own.loc[:9, "g"] = np.nan
+    bound = ph.WithMissing(ph.Poisson("y ~ g", prior="normal")).bind(own)
+    one = [name for name in bound.design_columns if name.startswith("value: ")]
+    assert len(one) == 4  # intercept, b, c, missing

@@ -13,6 +13,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.tables.working import in_form_of_data
 from tests.conftest import require
 from tests.tables.conftest import TYPES
 
@@ -202,3 +203,13 @@ def test_missing_values_stay_missing_in_the_type_of_the_data(survey: pd.DataFram
     assert abs(made.isna().mean() - gone.mean()) < 5 * np.sqrt(2 * 0.22 / 300)
     assert set(made.dropna()) == {"no", "yes"}
     assert release.synthetic[0]["region"].notna().all()
+
+
+def test_a_declared_level_that_no_record_has_can_be_drawn() -> None:
+    """Categories read from the data lack it: it must not come back as a missing value."""
+    like = pd.Series(pd.Categorical(["a", "b", "a"]), name="g")
+    made = pd.Series(pd.Categorical(["c", "a", "b"], categories=["a", "b", "c"]), name="g")
+    column = in_form_of_data(made, like)
+    assert column.tolist() == ["c", "a", "b"]
+    known = pd.Series(pd.Categorical(["a", "b", "a"], categories=["c", "b", "a"]), name="g")
+    assert in_form_of_data(made, known).dtype == known.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,41 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
 
 def test_the_function_of_the_package_is_the_rooms() -> None:
     assert ph.verify is verify_module_function
+
+
+class _Brittle:
+    """Fails, or warns, where a block holds the record that it looks for."""
+
+    text, columns, smallest = "the mean of y", ("y",), 1
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def of(self, table: pd.DataFrame) -> float:
+        if (table["y"] > 1e6).any():
+            if self.how == "raises":
+                raise ZeroDivisionError("1e9 is in this block")
+            warnings.warn("1e9 is in this block", RuntimeWarning, stacklevel=1)
+        return float(table["y"].mean())
+
+
+@pytest.mark.parametrize("how", ["raises", "warns"])
+def test_no_error_and_no_warning_depends_on_a_value(how: str) -> None:
+    """An error in a block is an answer without noise: it counts as a block without an estimate."""
+    data = _data()
+    data.loc[7, "y"] = 1e9
+    answer = ph.verify(_data(), data, _Brittle(how), tolerance=0.1, epsilon=1)
+    assert abs(answer.value) < 100
+    with pytest.raises((ZeroDivisionError, RuntimeWarning)):  # the control: asked without blocks
+        _Brittle(how).of(data)
+
+
+def test_a_sum_past_the_largest_number_says_nothing() -> None:
+    data = _data()
+    data.loc[:400, "y"] = 1e308
+    ph.verify(_data(), data, "mean:y", tolerance=0.1, epsilon=1)
+
+
+def test_of_a_household_who_belongs_together_is_not_covered() -> None:
+    answer = ph.verify(_data(), _data(), "mean:y", tolerance=0.1, epsilon=1, unit="home")
+    assert any("belong to one home" in sentence for sentence in answer.charge.not_covered)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models.decimals import in_dtype_of
+from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.levels import check_levels_given, outcome_levels
 from pyhybrid.models.tables import row_label
 
@@ -193,7 +193,7 @@ class ColumnDomain:
         if self.bins:
             numbers = self._numbers(np.where(absent, 0, places), rng, like)
             if not absent.any():
-                return in_dtype_of(numbers, like)
+                return in_form_of(numbers, like, self._decimals)
             numbers_or_none = pd.Series(numbers, index=like.index, name=like.name)
             return _with_missing(numbers_or_none, absent, like)
         present, known = like[like.notna()], self.levels
@@ -205,6 +205,12 @@ class ColumnDomain:
             column[np.where(absent, 0, places)], index=like.index, name=like.name
         )
         return _with_missing(drawn, absent, like) if absent.any() else drawn.astype(like.dtype)
+
+    @property
+    def _decimals(self) -> int | None:
+        """Of released numbers where the step says it: the form that they then have is public, and
+        not that of the data, which a file of text has a whole number or a decimal in."""
+        return None if self.step is None else decimals_of(np.array([self.step, *self.levels]))
 
     def _numbers(self, places: IntArray, rng: np.random.Generator, like: pd.Series) -> FloatArray:
         edges: FloatArray = np.array(self.bins, dtype=np.float64)
@@ -259,10 +265,15 @@ def _check_numeric(present: pd.Series) -> None:
 
 
 def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
-    """`drawn` with missing values as `like` marks them, in its dtype."""
+    """`drawn` with missing values as `like` marks them, in its dtype, or where that has none as
+    floats or objects: noise draws missing values where no record has one."""
     marker = like[like.isna()].iloc[0] if like.dtype == object and like.isna().any() else None
     whole: pd.Series = drawn.astype(object)
     whole[absent] = marker
+    if isinstance(like.dtype, np.dtype) and like.dtype.kind == "b":
+        return whole
+    if isinstance(like.dtype, np.dtype) and like.dtype.kind in "iu":
+        return whole.astype(np.float64)
     plain = not pd.api.types.is_extension_array_dtype(like.dtype)
     if plain and pd.api.types.is_numeric_dtype(like.dtype):
         whole = whole.astype(np.float64)

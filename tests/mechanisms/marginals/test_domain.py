@@ -35,7 +35,7 @@ def column(values: Any, dtype: Any = None) -> pd.Series:
         (column([0, 2.5, None, 8]), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
         (column([0, 2, 9], "uint8"), Domain(levels=(0,), bins=(0, 3, 9))),
         (column([0, 2, None], "Int64"), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
-        (column([0, 200, 900], "float32"), Domain(bins=(0, 300, 900), step=100)),
+        (column([0, 200, 900], "int32"), Domain(bins=(0, 300, 900), step=100)),
         (column([5, 0, 9, 3]), Domain(levels=(9, 3, 5), bins=(0, 9))),
         (column([-1.5, 0.0, 2.0]), Domain(bins=(-2, 0, 2))),
     ],
@@ -142,3 +142,24 @@ def test_a_domain_from_a_public_reference() -> None:
         domain.places(reference[name])
     with pytest.raises(InvalidInput, match="must have the column 'age'"):
         ph.reference_domain(reference, ["age"])
+
+
+@pytest.mark.parametrize(("step", "dtype"), [(1, "int64"), (0.5, "float64")])
+def test_a_given_step_decides_the_form_of_numbers(step: float, dtype: str) -> None:
+    """A file of text has whole numbers, or floats as soon as one record has a decimal: that must
+    not tell."""
+    domain = Domain(bins=(0, 4, 10), step=step)
+    for own in ([1, 5, 3], [1, 5, 2.5]):
+        drawn = domain.values(np.array([0, 1] * 60), np.random.default_rng(1), column(own))
+        assert drawn.dtype == dtype
+        assert (drawn % step == 0).all()
+
+
+@pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1]])
+def test_noise_draws_missing_values_where_no_record_has_one(values: list[Any]) -> None:
+    """They stay missing in a dtype that has none, in place of an error, or a value, that tells."""
+    levels = (False, True) if isinstance(values[0], bool) else (0, 1)
+    domain, like = Domain(levels=levels, missing=True), column(values)
+    drawn = domain.values(np.array([0, 1, 2] * 40), np.random.default_rng(1), like)
+    assert drawn.isna().tolist() == [False, False, True] * 40
+    assert drawn.dropna().astype(int).tolist() == [0, 1] * 40
