@@ -54,7 +54,7 @@ def marginals_by_plan(
             "mechanism='censored', or leave rules out"
         )
     domain = {column.name: domain_of(column.name, column.kind.kind) for column in plan.columns}
-    predictors = {column.name: column.predictors for column in plan.columns}
+    predictors = {column.name: column.tables for column in plan.columns}
     given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
     return NoisyMarginals(
         domain=domain,
