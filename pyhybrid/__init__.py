@@ -113,7 +113,7 @@ _HOME = {
     "avg_ecdf": "measures.arrays.estimates",
     "calibrate": "mechanisms.calibration",
     "calibrate_privately": "mechanisms.private_calibration",
-    "calibrate_table": "tables.synthesis",
+    "calibrate_table": "tables.calibration",
     "cap_of_epsilon": "privacy.centering",
     "censor": "privacy.weights",
     "center_and_censor": "privacy.centering",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,22 +11,26 @@ import typer
 
 from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.cli.options import sampler_settings
+from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.parameters import Data, Overwrite
 from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.releases.folder import FORMATS
-from pyhybrid.releases.ledger import Ledger
 from pyhybrid.running.files import check_new_file
 from pyhybrid.tables.plan import SPLITS, Plan
-from pyhybrid.tables.synthesis import synthesize_table
+from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 from pyhybrid.tables.table import Table
 
-__all__ = ["plan", "synthesize_by_plan"]
+__all__ = ["check_taken_by_plan", "plan", "synthesize_by_plan"]
 
-_ANSWERED = ("formula", "model", "calibration", "unit", "drop", "keep", "identifier")
-_SETTINGS = ("chains", "warmup", "draws", "adapt_delta")
+_TAKEN = (
+    "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
+    "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
+    "file_format", "ledger", "allow_unlike", "overwrite",
+)  # fmt: skip
 
 
 def plan(
@@ -75,38 +79,85 @@ def plan(
     show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")
 
 
-def synthesize_by_plan(given: Mapping[str, Any]) -> None:
-    """Release a whole table by a plan; `given` are the options of `pyhybrid synthesize`."""
-    if given["plan"] is None:
+def check_taken_by_plan(context: typer.Context) -> None:
+    """Refuse, by their names, all options given to `pyhybrid synthesize` that a plan does not take.
+
+    Whatever is not listed in `_TAKEN` is refused, so that a new option is not ignored in silence.
+    """
+    given = [
+        own.opts[0]
+        for own in context.command.params
+        if own.name not in _TAKEN and own.name in context.params
+        if _on_command_line(context, own.name)
+    ]
+    if given:
         raise InvalidInput(
-            "--epsilon and --reference go with --plan; others take epsilon=... in --mechanism"
+            f"--plan says what is synthesized and how: leave out {', '.join(given)}, or --plan"
         )
-    answered = [f"--{name.replace('identifier', 'id')}" for name in _ANSWERED if given[name]]
-    if answered:
-        raise InvalidInput(f"a plan says all of that: leave out {', '.join(answered)}, or --plan")
-    mechanism, out = given["mechanism"] or ["censored"], given["out"]
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def synthesize_by_plan(
+    data: Path,
+    plan: Path,
+    out: Path,
+    *,
+    mechanism: Sequence[str],
+    epsilon: float | None,
+    reference: Path | None,
+    relation: str,
+    n_synthetic: int,
+    one_draw: bool,
+    seed: int | None,
+    engine: str,
+    settings: SamplerSettings | None,
+    on_not_converged: str,
+    file_format: str | None,
+    ledger: Path | None,
+    allow_unlike: bool,
+    overwrite: bool,
+) -> None:
+    """Release a whole table by a plan; see `pyhybrid synthesize` for the options."""
     if len(mechanism) > 1:
         raise InvalidInput("--plan takes one --mechanism, for all columns")
-    check_output_folder(out, overwrite=given["overwrite"])
-    if given["file_format"] is not None:
-        check_choice(given["file_format"], "--format", FORMATS)
-    book = None if given["ledger"] is None else Ledger(given["ledger"])
-    chains, warmup, draws, adapt = (given[name] for name in _SETTINGS)
-    options = {name: given[name] for name in ("epsilon", "n_synthetic", "seed", "engine",
-                                              "on_not_converged")}  # fmt: skip
-    source, like = read_table(given["data"]), given["reference"]
-    made = Plan.load(given["plan"], source.frame)
+    check_choice(mechanism[0], "mechanism", MECHANISMS)
+    check_choice(relation, "relation", RELATIONS)
+    check_output_folder(out, overwrite=overwrite)
+    if file_format is not None:
+        check_choice(file_format, "--format", FORMATS)
+    if allow_unlike and ledger is None:
+        raise InvalidInput("--allow-unlike goes with --ledger")
+    book = None
+    if ledger is not None:
+        book = open_ledger(
+            ledger,
+            name=mechanism[0],
+            relation=relation,
+            delta=delta_of(mechanism[0]),
+            epsilon=epsilon if mechanism[0] in ("censored", "marginals") else None,
+            allow_unlike=allow_unlike,
+        )
+    source = read_table(data)
+    made = Plan.load(plan, source.frame)
     with progress_bars() as progress:  # text of other columns comes back before the decisions
         release = synthesize_table(
             made,
+            epsilon=epsilon,
             mechanism=mechanism[0],
-            reference=None if like is None else read_table(like).frame,
-            relation=given["relation"] or "remove",
-            n_draws_released=1 if given["one_draw"] else None,
-            settings=sampler_settings(chains, warmup, draws, adapt),
+            reference=None if reference is None else read_table(reference).frame,
+            relation=relation,
+            n_synthetic=n_synthetic,
+            n_draws_released=1 if one_draw else None,
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            on_not_converged=on_not_converged,
             decided=False,
             progress=progress,
-            **options,
         )
     own = made.decisions
     source.marked(source.restore(release)).save(
@@ -114,8 +165,8 @@ def synthesize_by_plan(given: Mapping[str, Any]) -> None:
         drop=own.drop,
         keep=own.keep,
         ids=own.ids,
-        overwrite=given["overwrite"],
-        file_format=given["file_format"] or source.file_format,
+        overwrite=overwrite,
+        file_format=file_format or source.file_format,
         ledger=book,
     )
     show_release(source.frame, release, out)

@@ -10,6 +10,7 @@ import typer
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import note, progress_bars
+from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
@@ -33,22 +34,21 @@ from pyhybrid.cli.parameters import (
     Seed,
     Warmup,
 )
-from pyhybrid.cli.plan import synthesize_by_plan
+from pyhybrid.cli.plan import check_taken_by_plan, synthesize_by_plan
 from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
 from pyhybrid.cli.target import check_target, release_within
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.mechanism import Mechanism
-from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
-from pyhybrid.releases.ledger import Ledger
 
 __all__ = ["synthesize"]
 
 
 def synthesize(
+    context: typer.Context,
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
     formula: Annotated[
@@ -190,9 +190,31 @@ def synthesize(
     overwrite: Overwrite = False,
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
-    given = dict(locals())
-    if plan is not None or epsilon is not None or reference is not None:
-        synthesize_by_plan(given)
+    if plan is None and (epsilon is not None or reference is not None):
+        raise InvalidInput(
+            "--epsilon and --reference go with --plan; others take epsilon=... in --mechanism"
+        )
+    if plan is not None:
+        check_taken_by_plan(context)
+        synthesize_by_plan(
+            data,
+            plan,
+            out,
+            mechanism=mechanism or ["censored"],
+            epsilon=epsilon,
+            reference=reference,
+            relation=relation or "remove",
+            n_synthetic=n_synthetic,
+            one_draw=one_draw,
+            seed=seed,
+            engine=engine,
+            settings=sampler_settings(chains, warmup, draws, adapt_delta),
+            on_not_converged=on_not_converged,
+            file_format=file_format,
+            ledger=ledger,
+            allow_unlike=allow_unlike,
+            overwrite=overwrite,
+        )
         return
     options: dict[str, Any] = {
         "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
@@ -214,7 +236,15 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formulas) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    book = None if ledger is None else _open_ledger(ledger, chosen, allow_unlike=allow_unlike)
+    book = None
+    if ledger is not None:
+        book = open_ledger(
+            ledger,
+            name=chosen.name,
+            relation=chosen.relation,
+            delta=chosen.delta_of_charge,
+            allow_unlike=allow_unlike,
+        )
     source = read_table(data)
     named = default_models(texts, model or [], formulas, source.frame)
     if named:
@@ -258,25 +288,3 @@ def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisio
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published as it is, although {reason}")
-
-
-def _open_ledger(path: Path, mechanism: Mechanism, *, allow_unlike: bool) -> Ledger:
-    """The ledger, checked before any work is done for a release that it would refuse."""
-    ledger = Ledger(path, allow_unlike=allow_unlike)
-    if ledger.left == 0:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
-        )
-    if mechanism.relation != ledger.relation and not allow_unlike:
-        raise InvalidInput(
-            f"charges in ledger {path} must be for {ledger.relation} one record: {mechanism.name} "
-            f"would be for {mechanism.relation}; give --relation {ledger.relation}, or "
-            "--allow-unlike"
-        )
-    delta = mechanism.delta_of_charge
-    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
-        raise InvalidInput(
-            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; give --delta, or --accounting range"
-        )
-    return ledger

@@ -13,11 +13,10 @@ from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.release import Release
 from pyhybrid.tables.domains import domain_of
 from pyhybrid.tables.plan import Plan
 
-__all__ = ["MarginalsOfPlan", "marginals_by_plan", "measured", "release_of"]
+__all__ = ["MarginalsOfPlan", "marginals_by_plan", "measured"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +54,7 @@ def marginals_by_plan(
             "mechanism='censored', or leave rules out"
         )
     domain = {column.name: domain_of(column.name, column.kind.kind) for column in plan.columns}
-    predictors = {column.name: column.predictors for column in plan.columns}
+    predictors = {column.name: column.tables for column in plan.columns}
     given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
     return NoisyMarginals(
         domain=domain,
@@ -94,10 +93,3 @@ def measured(
     kept: Mapping[str, Any] = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(ReleaseRecord(**kept), charge=charge)
     return MarginalsOfPlan(table=release.synthetic[0], record=record)
-
-
-def release_of(plan: Plan, epsilon: float, relation: str, n_synthetic: int) -> Release:
-    """A release of the whole table from noisy marginals."""
-    return marginals_by_plan(plan, epsilon, relation).release(
-        plan.table.df, n_synthetic=n_synthetic
-    )

@@ -21,6 +21,7 @@ from pyhybrid.models.predictor_terms import formula_of, n_coefficients, unusable
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.described import DescribedTable, KnownKind
+from pyhybrid.tables.measured_with import measured_with, most_tables
 from pyhybrid.tables.order import kept_first, ordered
 from pyhybrid.tables.plan_text import plan_html, plan_text
 
@@ -47,6 +48,8 @@ class PlannedColumn:
         Settings of the model.
     predictors : tuple of str
         Kept columns, and sensitive ones that stand before it: their synthetic values are read.
+    tables : tuple of str
+        The few of these that noisy marginals measure it with; see `measured_with`.
     share : float
         Of epsilon; the shares of all columns add to 1.
     why : str
@@ -57,6 +60,7 @@ class PlannedColumn:
     model: str
     options: Mapping[str, Any]
     predictors: tuple[str, ...]
+    tables: tuple[str, ...] = ()
     share: float
     why: str
 
@@ -93,6 +97,7 @@ class PlannedColumn:
             "model": self.model,
             "options": {k: list(v) if isinstance(v, tuple) else v for k, v in self.options.items()},
             "predictors": list(self.predictors),
+            "tables": list(self.tables),
             "share": self.share,
             "why": self.why,
         }
@@ -121,7 +126,7 @@ class Plan:
     def __post_init__(self) -> None:
         before: list[str] = list(self.kept)
         for column in self.columns:
-            for name in column.predictors:
+            for name in (*column.predictors, *column.tables):
                 if name not in before:
                     raise InvalidInput(_no_predictor(self, column, name))
             before.append(column.name)
@@ -170,8 +175,10 @@ class Plan:
         model: str | None = None,
         options: Mapping[str, Any] | None = None,
         predictors: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
     ) -> Plan:
-        """The plan with another model, settings or predictors for one column."""
+        """The plan with another model, settings or predictors for one column; `tables` are what
+        noisy marginals measure it with, the predictors if these alone are given."""
         own = self[name]
         if model is not None:
             check_choice(model, "model", [*BUILT, HISTOGRAM])
@@ -180,7 +187,9 @@ class Plan:
         elif options is not None:
             own = replace(own, options={**own.options, **options})
         if predictors is not None:
-            own = replace(own, predictors=tuple(predictors))
+            own = replace(own, predictors=tuple(predictors), tables=tuple(predictors))
+        if tables is not None:
+            own = replace(own, tables=tuple(tables))
         if own.model == HISTOGRAM and own.predictors:
             own = replace(own, predictors=())
         columns = tuple(own if column.name == name else column for column in self.columns)
@@ -294,6 +303,7 @@ def plan_of(
         else:
             notes.append(f"{name} is kept as it is, and is no predictor: {why}")
     columns: list[PlannedColumn] = []
+    most = most_tables(len(table.sensitive))
     for name in ordered(table, known):
         kinds = {**kept, **{column.name: column.kind for column in columns}}
         usable = {key: own.kind for key, own in kinds.items() if unusable(own.kind) is None}
@@ -301,7 +311,16 @@ def plan_of(
         left = [key for key in usable if key not in predictors]
         if left:
             notes.append(f"{name} is not given {', '.join(left)}: {limit} coefficients at most")
-        columns.append(_planned(name, known[name], predictors))
+        planned = _planned(name, known[name], predictors)
+        own = {**usable, name: known[name].kind}
+        few = measured_with(name, own, usable, kept=kept, most=most, reference=table.reference)
+        columns.append(replace(planned, tables=few))
+    how = (
+        "kept ones and the nearest before it"
+        if table.reference is None
+        else ("those it is most associated with in the reference")
+    )
+    notes.append(f"noisy marginals measure a column with {most} others at most: {how}")
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)
     return Plan(table=table, columns=made, kept=kept, notes=tuple(notes))
@@ -365,6 +384,7 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
         model=check_choice(given["model"], "model", [*BUILT, HISTOGRAM]),
         options=options,
         predictors=tuple(str(name) for name in given["predictors"]),
+        tables=tuple(str(name) for name in given.get("tables", given["predictors"])),
         share=check_positive(given["share"], "share"),
         why=str(given["why"]),
     )

@@ -27,6 +27,8 @@ def plan_text(plan: Plan) -> str:
         given = f" given {', '.join(column.predictors)}" if column.predictors else ""
         lines += _wrapped(f"{column.name}: {column.model}{given}", _IN, f"{place:>3}. ")
         lines += _wrapped(_why(column), _IN, _IN)
+        if column.tables and column.tables != column.predictors:
+            lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
     if table.kept:
         lines += _wrapped(f"Kept: {', '.join(table.kept)}.", "  ")
     if table.drop:

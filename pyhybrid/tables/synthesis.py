@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pandas as pd
@@ -23,135 +23,27 @@ from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
-from pyhybrid.mechanisms.calibration import Calibration, calibrate
+from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.base import Model
 from pyhybrid.models.kinds import Kind
-from pyhybrid.randomness import streams
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.decisions import check_decided
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.tables.marginals import MarginalsOfPlan, measured, release_of
+from pyhybrid.tables.calibration import calibrate_table, epsilon_of
+from pyhybrid.tables.marginals import MarginalsOfPlan, marginals_by_plan, measured
 from pyhybrid.tables.plan import Plan, PlannedColumn
 from pyhybrid.tables.working import in_form_of_data, working_table
 
-__all__ = ["MECHANISMS", "calibrate_table", "synthesize_table"]
+__all__ = ["MECHANISMS", "delta_of", "synthesize_table"]
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
-_STEP = 1e-6  # shares of epsilon are rounded down to it
 _AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Shared:
-    """What the calibrations of all columns share."""
-
-    reference: pd.DataFrame
-    relation: str
-    public: bool
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    name: str
-    model: Model
-    epsilon: float
-    shared: _Shared
-    seed: int | None
-
-
-def _calibrated(task: _Task) -> Calibration:
-    """Runs in any process."""
-    own = task.shared
-    return calibrate(
-        task.model,
-        own.reference,
-        epsilon=task.epsilon,
-        relation=own.relation,
-        public=own.public,
-        seed=task.seed,
-        **own.options,
-    )
-
-
-def calibrate_table(
-    plan: Plan,
-    reference: pd.DataFrame,
-    *,
-    epsilon: float,
-    n_draws_released: int = 1,
-    relation: str = "remove",
-    public: bool = False,
-    seed: int | None = None,
-    engine: str | Engine = "auto",
-    settings: SamplerSettings | None = None,
-    workers: int = 1,
-    executor: Executor | None = None,
-) -> dict[str, Calibration]:
-    """Freeze center and cap of each column's model on reference records, at its share of `epsilon`.
-
-    Parameters
-    ----------
-    plan : Plan
-    reference : DataFrame
-        Historical or public records with the plan's columns; those where one is missing that must
-        not be are left out. They are not protected by releases of the plan's table.
-    epsilon : float
-        Of the whole release.
-    n_draws_released : int, default 1
-        Draws that the release will simulate from.
-    relation, public
-        See `pyhybrid.calibrate`.
-    seed, engine, settings
-        See `pyhybrid.fitting.session.open_session`.
-    workers, executor
-        Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
-
-    Returns
-    -------
-    dict of str to Calibration
-        By column; none for histograms.
-
-    Raises
-    ------
-    InvalidInput
-        If the reference lacks a column, or has values that its type cannot hold.
-    """
-    kinds = plan.kinds
-    missing = [name for name in kinds if name not in reference.columns]
-    if missing:
-        raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
-    present = [name for name, kind in kinds.items() if not kind.missing]
-    whole = working_table(reference, kinds, list(kinds)).dropna(subset=present)
-    whole = whole.reset_index(drop=True)
-    if len(whole) < 2:
-        raise InvalidInput("reference must have two rows or more without missing values")
-    options = {"engine": engine, "settings": settings}
-    shared = _Shared(reference=whole, relation=relation, public=public, options=options)
-    random = streams(seed)
-    tasks = []
-    for column in plan.columns:
-        model = column.model_of(kinds)
-        if model is not None:
-            own = random.child(f"calibration of {column.name}").entropy if random.seeded else None
-            share = _epsilon_of(column, epsilon, n_draws_released)
-            tasks.append(
-                _Task(name=column.name, model=model, epsilon=share, shared=shared, seed=own)
-            )
-    found, failures = {}, []
-    for ended in run_tasks(_calibrated, tasks, workers=workers, executor=executor):
-        if ended.result is None:
-            failures.append(ended)
-        else:
-            found[ended.task.name] = ended.result
-    if failures:
-        raise first_failure(failures, "columns")
-    return {task.name: found[task.name] for task in tasks}
+_LOCAL: Mapping[str, Any] = {
+    "scalar": ScalarWeighted, "lipschitz": LipschitzWeighted, "unweighted": Unweighted
+}  # fmt: skip
 
 
 def synthesize_table(
@@ -229,9 +121,8 @@ def synthesize_table(
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
     _check_epsilon(plan, mechanism, epsilon)
-    if mechanism == "censored":
-        _check_declared(plan)
-    if mechanism == "marginals":
+    _check_used(mechanism, calibration=calibration, reference=reference, check_modes=check_modes)
+    if mechanism in ("censored", "marginals"):
         _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
     decisions = plan.decisions
@@ -241,7 +132,17 @@ def synthesize_table(
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
     if mechanism == "marginals":
         assert epsilon is not None
-        release = release_of(plan, epsilon, relation, m)
+        release = marginals_by_plan(plan, epsilon, relation).release(
+            table.df,
+            n_synthetic=m,
+            n_draws_released=n_draws_released,
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
@@ -268,7 +169,7 @@ def synthesize_table(
         calibration, centers = (made, {}) if bought is None else ({}, made)
     steps = [
         _step(column, plan.kinds, mechanism, relation,
-              None if epsilon is None else _epsilon_of(column, epsilon, drawn),
+              None if epsilon is None else epsilon_of(column, epsilon, drawn),
               (calibration or {}).get(column.name), centers.get(column.name),
               check_modes=check_modes)
         for column in plan.columns
@@ -285,12 +186,6 @@ def synthesize_table(
     )
     whole = _of_table(release, plan, exposed, bought)
     return whole.with_decisions(decisions) if decided else whole
-
-
-def _epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
-    """A column's part of epsilon for one draw, rounded down."""
-    share = epsilon * column.share / n_draws
-    return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
 
 
 def _step(
@@ -329,11 +224,9 @@ def _step(
                 "table for this epsilon and number of draws"
             )
         return Censored(calibration=calibration, relation=relation, check_modes=check_modes)
-    if mechanism == "scalar":
-        return ScalarWeighted(model, target_epsilon=epsilon, relation=relation)
-    if mechanism == "lipschitz":
-        return LipschitzWeighted(model, relation=relation)
-    return Unweighted(model, relation=relation)
+    options = {"target_epsilon": epsilon} if mechanism == "scalar" else {}
+    made: Step = _LOCAL[mechanism](model, relation=relation, **options)
+    return made
 
 
 def _mixed(steps: Sequence[Step]) -> bool:
@@ -342,13 +235,33 @@ def _mixed(steps: Sequence[Step]) -> bool:
     return len(kinds) > 1 and "Censored" not in kinds
 
 
+def delta_of(mechanism: str) -> float | None:
+    """Delta that a release by this mechanism is counted at; None without one."""
+    own = _LOCAL.get(mechanism)
+    return float(own.delta) if own is not None and own.accounting == "gaussian" else None
+
+
+def _check_used(mechanism: str, **given: Any) -> None:
+    """Refuse what only censored models read, given to others."""
+    named = [name for name, own in given.items() if own is not None and own is not False]
+    if named and mechanism != "censored":
+        raise InvalidInput(
+            f"{named[0]} is read by mechanism 'censored' only: leave it out for {mechanism!r}"
+        )
+
+
 def _check_epsilon(plan: Plan, mechanism: str, epsilon: float | None) -> None:
+    histograms = [column.name for column in plan.columns if column.model_of(plan.kinds) is None]
     if epsilon is not None:
         check_positive(epsilon, "epsilon")
+        if mechanism not in _AT_EPSILON and not histograms:
+            raise InvalidInput(
+                f"epsilon must not be given to mechanism {mechanism!r}: what it costs is found by "
+                "fitting, and no column comes from noisy counts"
+            )
         return
     if mechanism in _AT_EPSILON:
         raise InvalidInput(f"epsilon must be given to mechanism {mechanism!r}")
-    histograms = [column.name for column in plan.columns if column.model_of(plan.kinds) is None]
     if histograms:
         raise InvalidInput(
             f"epsilon must be given: {', '.join(histograms)} come from noisy counts, which cost "

@@ -9,7 +9,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 
+import pyhybrid as ph
+from pyhybrid.cli.app import app
+from pyhybrid.cli.plan import _TAKEN
 from tests.tables.conftest import TYPES, survey_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -90,6 +94,18 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         ((), "epsilon must be given to mechanism 'censored'"),
         (("--epsilon", "1", "--mechanism", "count"), "mechanism must be one of censored"),
         (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
+        (
+            ("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
+            "leave out --scale, --delta, --reweight, or --plan",
+        ),
+        (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
+        (
+            ("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
+            "reference is read by mechanism 'censored' only",
+        ),
+        (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
+        (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),
+        (("--epsilon", "1", "--relation", "add"), "relation must be one of"),
     ],
 )
 def test_bad_releases_are_one_line_and_nothing_is_written(
@@ -126,3 +142,44 @@ def test_epsilon_without_a_plan_is_refused(run: Run, csv: Path) -> None:
     )
     assert code == 2
     assert "go with --plan" in error
+
+
+_VALUES = {
+    "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
+    "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
+    "--safety-factor": "1.01", "--accounting": "range", "--delta": "1e-7", "--target-epsilon": "1",
+    "--support": "visits=0..9", "--unit": "person", "--survey": "weights=w", "--reweight": None,
+    "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
+    "--keep": "age", "--id": "person",
+}  # fmt: skip
+
+
+def test_no_option_that_a_plan_does_not_take_is_ignored(run: Run, csv: Path) -> None:
+    """Of all options of the command: a new one is taken, or has its row here."""
+    command = typer.main.get_command(app).get_command(None, "synthesize")
+    options = {own.opts[0] for own in command.params if own.opts[0].startswith("--")}
+    taken = {f"--{name.replace('_', '-')}" for name in _TAKEN} | {"--format"}
+    assert options - taken - {"--help"} == set(_VALUES)
+    assert planned(run, csv)[0] == 0
+    for option, value in _VALUES.items():
+        more = (option,) if value is None else (option, value)
+        code, _, error = _release(run, csv, "--epsilon", "1", *more)
+        assert (code, error.count("\n")) == (2, 1)
+        assert f"leave out {option}, or --plan" in error
+    assert not (csv.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "relation", "message"),
+    [("strict", "replace", "must be for replace one record"), ("strict", "remove", "is left")],
+)
+def test_a_ledger_that_would_refuse_says_so_before_any_work(
+    run: Run, csv: Path, kind: str, relation: str, message: str
+) -> None:
+    assert planned(run, csv)[0] == 0
+    ph.Ledger(csv.parent / "ledger.json", budget=2, kind=kind, relation=relation)
+    csv.unlink()  # the data are not even read
+    more = ("--epsilon", "3", "--ledger", str(csv.parent / "ledger.json"))
+    code, _, error = _release(run, csv, *more)
+    assert (code, error.count("\n")) == (2, 1)
+    assert message in error

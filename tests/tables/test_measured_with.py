@@ -1,0 +1,79 @@
+"""Columns that noisy marginals measure a column with: few, and chosen without the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.models.kinds import Kind
+from pyhybrid.tables.marginals import marginals_by_plan
+from pyhybrid.tables.measured_with import (
+    MOST_EFFECTS_OF_A_COLUMN,
+    association,
+    measured_with,
+    most_tables,
+)
+
+
+def test_few_columns_have_many_tables_and_many_have_three() -> None:
+    assert [most_tables(n) for n in (1, 5, 10, 30)] == [30, 6, 3, 3]
+
+
+def test_kept_columns_come_first_then_the_nearest() -> None:
+    kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
+    assert measured_with("y", kinds, "abcd", kept=["a"], most=2) == ("a", "d")
+    assert measured_with("y", kinds, "abcd", kept=[], most=3) == ("b", "c", "d")
+
+
+def test_a_reference_says_which_are_associated() -> None:
+    rng = np.random.default_rng(1)
+    reference = pd.DataFrame({name: rng.integers(0, 2, 400) for name in "abcd"})
+    reference["y"] = np.where(rng.random(400) < 0.9, reference["b"], 1 - reference["b"])
+    kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
+    found = measured_with("y", kinds, "abcd", kept=["a"], most=1, reference=reference)
+    assert found == ("b",)
+
+
+def test_association_is_mutual_information() -> None:
+    """ln 2 for a fair coin and itself; near 0 for independent numbers, whose bias is 81 / 2n."""
+    coin = pd.Series([0, 1] * 5000)
+    assert association(coin, coin) == pytest.approx(np.log(2) - 1 / 20_000)
+    rng = np.random.default_rng(2)
+    one, other = pd.Series(rng.normal(size=10_000)), pd.Series(rng.normal(size=10_000))
+    assert abs(association(one, other)) < 5 * np.sqrt(2 * 81) / 20_000  # 2n I is chi-squared(81)
+
+
+def test_thirty_columns_of_three_hundred_levels_are_within_the_limits() -> None:
+    """Each pair would have 90,000 effects, thirty times what is taken."""
+    rng = np.random.default_rng(3)
+    levels = tuple(range(300))
+    df = pd.DataFrame({f"c{k:02d}": rng.integers(0, 300, 400) for k in range(30)})
+    types = {name: ph.Nominal(levels=levels) for name in df}
+    plan = ph.Table(df, sensitive=list(df), types=types).plan()
+    assert all(column.tables == () for column in plan.columns)
+    made = ph.synthesize_table(plan, epsilon=4, mechanism="marginals").synthetic[0]
+    assert made.shape == df.shape
+
+
+def test_the_plan_says_it_and_keeps_it() -> None:
+    rng = np.random.default_rng(4)
+    df = pd.DataFrame({f"c{k}": rng.integers(0, 9, 200) for k in range(10)})
+    types = {name: ph.Nominal(levels=tuple(range(9))) for name in df}
+    plan = ph.Table(df, sensitive=list(df), types=types).plan()
+    tables = {column.name: column.tables for column in plan.columns}
+    assert tables["c9"] == ("c6", "c7", "c8")
+    assert "noisy marginals: with c6, c7, c8" in str(plan)
+    assert "3 others at most: kept ones and the nearest before it" in " ".join(str(plan).split())
+    again = type(plan).from_dict(plan.as_dict(), df)
+    assert {column.name: column.tables for column in again.columns} == tables
+    mechanism = marginals_by_plan(again, 1.0, "remove")
+    assert mechanism.n_tables == 1 + 1 + 2 + 7 * 3, "45 pairs in all"
+    cells = {name: own.n_cells for name, own in mechanism.domain.items()}
+    for name, reads in mechanism.order.items():
+        assert cells[name] * (1 + sum(cells[own] for own in reads)) <= MOST_EFFECTS_OF_A_COLUMN
+    own = plan.with_column("c9", tables=["c0"])
+    assert (own["c9"].tables, own["c9"].predictors) == (("c0",), plan["c9"].predictors)
+    with pytest.raises(ph.InvalidInput, match="must not read 'c9'"):
+        plan.with_column("c3", tables=["c9"])
