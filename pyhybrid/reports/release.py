@@ -345,7 +345,7 @@ def numeric_values(column: pd.Series) -> FloatArray:
     """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return np.empty(0)
-    numbers = pd.tonumeric_values(column.astype(object), errors="coerce")
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
     if numbers.notna().sum() < column.notna().sum():
         return np.empty(0)
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)

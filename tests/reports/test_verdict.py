@@ -56,7 +56,9 @@ def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFram
     local = verdict_section(release, data).paragraphs[0][2]
     assert release.charge.cost in local
     assert "It is local" in local
-    histogram = ph.PerturbedHistogram("stays", lower=0, upper=20, bins=21, epsilon=1.0)
+    histogram = ph.PerturbedHistogram(
+        column="stays", lower=-0.5, upper=20.5, n_bins=21, epsilon=1.0
+    )
     strict = histogram.release(data, n_synthetic=1)
     assert "It is strict" in verdict_section(strict, data).paragraphs[0][2]
 
