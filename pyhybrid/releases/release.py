@@ -77,10 +77,6 @@ class Release(ReleaseRecord):
         }
         return html_rows(f"Release by {c.mechanism}", rows)
 
-    def plot(self, column: str | None = None) -> Any:
-        """Data against synthetic data, a figure; see `pyhybrid.plot_release`. CONFIDENTIAL."""
-        return pyhybrid.plot_release(self, column)
-
     def inference_data(self) -> Any:
         """Posterior draws of the released fit as an `arviz.InferenceData`. CONFIDENTIAL as a whole:
         only the draws that sets were simulated from are released.

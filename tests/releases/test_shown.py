@@ -36,17 +36,17 @@ def test_text_is_escaped() -> None:
 
 
 def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
-    labels = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
+    labels = [text.get_text() for text in ph.plot_release(release, "visits").legends[0].get_texts()]
     assert "data" in labels
     with pytest.raises(InvalidInput, match="column must be a synthesized one, visits"):
-        release.plot("other")
+        ph.plot_release(release, "other")
 
 
 def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     with pytest.raises(InvalidInput, match="loaded has no data"):
-        loaded.plot()
+        ph.plot_release(loaded)
     with pytest.raises(InvalidInput, match="made in this session"):
         loaded.inference_data()
 
