@@ -172,6 +172,7 @@ _HOME = {
     "mu_of_release": "privacy.gaussian_curve",
     "pairwise_risk": "privacy.count_risk",
     "perturbed_probabilities": "privacy.histogram",
+    "plot_release": "reports.plot",
     "pmse": "measures.arrays.propensity",
     "pool": "measures",
     "possible_records": "privacy.possible_records",

@@ -28,6 +28,7 @@ from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open
 from pyhybrid.measures.arrays.estimates import STATISTICS, Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.shown import html_table
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 
@@ -87,6 +88,15 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.releases)} on {self.outcome!r}>"
+
+    def _repr_html_(self) -> str:
+        """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
+        rows = [
+            (name, each.charge.cost, each.charge.kind, f"{each.charge.n_synthetic} sets")
+            for name, each in self.releases.items()
+        ]
+        header = ("mechanism", "privacy loss", "kind", "")
+        return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
 def compare(

@@ -22,6 +22,8 @@ from pyhybrid.checks import check_count, check_finite, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.shown import html_rows
 
 __all__ = [
     "Solution",
@@ -69,6 +71,15 @@ class Solution:
     epsilon: float
     steps: tuple[SolutionStep, ...]
     session: FitSession
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "mechanism": self.mechanism.name,
+            "value found": f"{self.value:.4g}",
+            "epsilon of a release": epsilon_text(self.epsilon),
+            "fits made": len(self.steps),
+        }
+        return html_rows("Solution", rows)
 
 
 def solve_scale(

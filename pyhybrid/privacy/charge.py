@@ -36,6 +36,7 @@ from pyhybrid.privacy.epsilon import (
 from pyhybrid.privacy.gaussian_curve import check_delta, epsilon_of_mu, mu_of_release
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.range_epsilon import epsilon_of_range
+from pyhybrid.privacy.shown import html_rows
 
 __all__ = [
     "CONFIDENTIAL_FIELDS",
@@ -243,6 +244,18 @@ class PrivacyCharge:
         """Epsilon, and delta where there is one, in words."""
         at = f" at delta = {self.delta:g}" if self.delta else ""
         return f"epsilon = {epsilon_text(self.epsilon)}{at}"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "privacy loss": self.cost,
+            "kind": self.kind,
+            "neighbors": f"{self.relation} {self.protected}",
+            "synthetic sets": self.n_synthetic,
+            "posterior draws released": self.n_draws_released,
+            "assumed": "; ".join(self.assumes),
+            "not covered": "; ".join(self.not_covered),
+        }
+        return html_rows(f"Privacy charge of {self.mechanism}", rows)
 
     @classmethod
     def counted(cls, **own: Any) -> PrivacyCharge:

@@ -6,6 +6,7 @@ import hmac
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import pandas as pd
 
@@ -13,6 +14,7 @@ import pyhybrid
 from pyhybrid.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined, marked
+from pyhybrid.privacy.shown import html_rows
 from pyhybrid.randomness import new_identifier
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
@@ -64,6 +66,32 @@ class Release(ReleaseRecord):
             f"{c.mechanism}: {c.cost} "
             f"({c.kind}, {c.relation} {c.protected})>"
         )
+
+    def _repr_html_(self) -> str:
+        c = self.charge
+        rows = {
+            "synthesized": ", ".join(self.synthesized),
+            "synthetic sets": f"{c.n_synthetic} of {len(self.synthetic[0]):,} records, from "
+            f"{c.n_draws_released} draw(s)",
+            "privacy loss": f"{c.cost} ({c.kind}, {c.relation} {c.protected})",
+        }
+        return html_rows(f"Release by {c.mechanism}", rows)
+
+    def inference_data(self) -> Any:
+        """Posterior draws of the released fit as an `arviz.InferenceData`. CONFIDENTIAL as a whole:
+        only the draws that sets were simulated from are released.
+
+        Raises
+        ------
+        InvalidInput
+            If there are none: it was loaded, has no fit, or is a sequence (look at its `steps`).
+        """
+        if self.fit is None:
+            which = "of a sequence each of its steps has its own" if self.parts else "it has no fit"
+            raise InvalidInput(
+                f"the release must be one that was made in this session by a fitted model: {which}"
+            )
+        return self.fit.draws.to_inference_data()
 
     @property
     def statement(self) -> str:

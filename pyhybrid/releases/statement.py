@@ -227,7 +227,7 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
 
 def _how(release: ReleaseRecord) -> list[str]:
     shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
-    settings = ", ".join(f"{name} = {_in_words(value)}" for name, value in shown.items())
+    settings = ", ".join(f"{name} = {in_words(value)}" for name, value in shown.items())
     lines = [f"Settings: {settings}.", *_made_by(release)]
     if release.diagnostics is not None:
         lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")
@@ -243,12 +243,12 @@ def _how(release: ReleaseRecord) -> list[str]:
     return lines
 
 
-def _in_words(value: Any) -> str:
-    """Settings of settings in brackets, as the outer ones are written."""
+def in_words(value: Any) -> str:
+    """A setting as text. Settings of settings in brackets, as the outer ones are written."""
     if isinstance(value, Mapping):
-        return "(" + ", ".join(f"{k} = {_in_words(v)}" for k, v in value.items()) + ")"
+        return "(" + ", ".join(f"{k} = {in_words(v)}" for k, v in value.items()) + ")"
     if isinstance(value, (list, tuple)):
-        return "; ".join(_in_words(each) for each in value)
+        return "; ".join(in_words(each) for each in value)
     return str(value)
 
 

@@ -57,6 +57,7 @@ _WITHOUT_FIT = {
     "it.",
     "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
 }
+_OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
 _OF_FITS = {
     "accounting",
     "delta",
@@ -82,6 +83,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
     meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
+    declared = any(charge.support is not None for charge in charges)
     show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
     rows = [
         [
@@ -90,7 +92,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
             meaning,
         ]
         for field, meaning in meanings.items()
-        if fitted or field not in _OF_FITS
+        if (fitted or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
     ]
     table = Table(
         caption="The privacy charge. Every number, its range and its direction.",

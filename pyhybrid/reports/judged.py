@@ -23,7 +23,17 @@ from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.numbers import number_text
 
-__all__ = ["FAIR", "GOOD", "LIMITS", "POOR", "Judged", "judge_outcome", "judge_sets", "word_of"]
+__all__ = [
+    "FAIR",
+    "GOOD",
+    "LIMITS",
+    "POOR",
+    "Judged",
+    "is_number",
+    "judge_outcome",
+    "judge_sets",
+    "word_of",
+]
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
 
@@ -97,7 +107,7 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
     sets : sequence of Series
         The same column of each synthetic set.
     """
-    if not _is_number(data):
+    if not is_number(data):
         shares = shares_of(data, {"": sets})
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", float(distance)),)
@@ -143,9 +153,14 @@ def _judged(measure: str, label: str, value: float) -> Judged:
     return Judged(measure=measure, label=label, value=value, word=word_of(measure, value))
 
 
-def _is_number(column: pd.Series) -> bool:
+def is_number(column: pd.Series) -> bool:
+    """True for a column of numbers, of which means can be taken: no dates, no truth values."""
     kind = column.dtype
-    return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+    return (
+        pd.api.types.is_numeric_dtype(kind)
+        and not pd.api.types.is_bool_dtype(kind)
+        and not pd.api.types.is_complex_dtype(kind)
+    )
 
 
 def _values(column: pd.Series) -> FloatArray:

@@ -15,11 +15,13 @@ from pyhybrid.reports.figures.measures import (
     plot_propensities,
 )
 from pyhybrid.reports.figures.mechanisms import plot_intervals
+from pyhybrid.reports.judged import word_of
 from pyhybrid.reports.numbers import interval_text, number_text
-from pyhybrid.reports.page import Section, Table, picture_of, render_page
+from pyhybrid.reports.page import Cell, Marked, Section, Table, picture_of, render_page
 
 __all__ = [
     "CONFIDENTIAL",
+    "judged_cell",
     "measure_label",
     "measure_rows",
     "measure_table",
@@ -100,19 +102,28 @@ def measure_table(overall: Mapping[str, Mapping[str, float]], caption: str = "")
     )
 
 
-def measure_rows(overall: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
+def measure_rows(overall: Mapping[str, Mapping[str, float]]) -> list[list[Cell]]:
     """Cells of `measure_table`."""
-    rows, explained = [], set()
+    rows: list[list[Cell]] = []
+    explained: set[str] = set()
     for name in dict.fromkeys(name for each in overall.values() for name in each):
         key = name.split(",")[0]
         measure = MEASURES[key]
-        values = [number_text(each[name]) if name in each else "–" for each in overall.values()]
+        values = [judged_cell(name, each.get(name)) for each in overall.values()]
         text = f"{measure.definition} Range: {measure.range}; {measure.direction}."
         if key in explained:
-            text = "As above."
+            text = f"{measure.direction[0].upper()}{measure.direction[1:]}."
         explained.add(key)
         rows.append([measure_label(name), *values, measure.at_best, measure.at_worst, text])
     return rows
+
+
+def judged_cell(name: str, value: float | None) -> Cell:
+    """A value with its word, where the measure has limits."""
+    if value is None:
+        return "–"
+    word, text = word_of(name, value), number_text(value)
+    return Marked(text=text, word=word) if word else text
 
 
 def measure_label(name: str) -> str:
@@ -125,7 +136,12 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
     distances = found.columns.distances
     if distances.empty:
         return []
-    worst = distances.sort_values("max_ecdf", ascending=False, kind="stable")
+    moved = distances[(distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])]
+    same = [str(name) for name in distances["column"] if name not in set(moved["column"])]
+    unchanged = [[f"Distributed as in the data, and not shown: {', '.join(same)}."]] if same else []
+    if moved.empty:
+        return [Section(heading=f"Columns{mark}", paragraphs=unchanged)]
+    worst = moved.sort_values("max_ecdf", ascending=False, kind="stable")
     names = list(worst["column"])[:_MOST_PANELS]
     tables = found.tables
     picture = picture_of(
@@ -142,7 +158,10 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
         caption=f"The columns of numbers with the largest max-ECDF, at most {_MOST_PANELS}.",
     )
     header = ["Column", "max-ECDF", "avg-ECDF", "missing, data", "missing, synthetic"]
-    rows = [[str(row[0]), *map(number_text, row[1:])] for row in worst.to_numpy().tolist()]
+    rows: list[list[Cell]] = [
+        [str(row[0]), judged_cell("max_ecdf", row[1]), *map(number_text, row[2:])]
+        for row in worst.to_numpy().tolist()
+    ]
     table = Table(
         caption="Distances of the distribution functions (0 is best) and shares of missing values.",
         header=header,
@@ -150,7 +169,7 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
         numbers=True,
     )
     return [
-        Section(heading=f"Columns{mark}", pictures=[picture], tables=[table]),
+        Section(heading=f"Columns{mark}", paragraphs=unchanged, pictures=[picture], tables=[table]),
         _estimates(found, names, mark),
     ]
 
@@ -247,8 +266,8 @@ def model_table(fit: ModelUtility) -> Table:
             str(term),
             interval_text(row, ""),
             interval_text(row, "synthetic_"),
-            number_text(row["interval_overlap"]),
-            number_text(row["standardised_difference"]),
+            judged_cell("interval_overlap", row["interval_overlap"]),
+            judged_cell("standardised_difference", row["standardised_difference"]),
         ]
         for term, row in fit.table.iterrows()
     ]

@@ -12,16 +12,27 @@ from pyhybrid.reports.figures.mechanisms import figure_data_uri
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "Section", "Table", "picture_of", "render_page"]
+__all__ = ["Cell", "Marked", "Picture", "Section", "Table", "picture_of", "render_page"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marked:
+    """A cell with a word that says how good its value is, shown beside it in a color of its own."""
+
+    text: str
+    word: str
+
+
+Cell = str | Marked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Cells are text; `numbers` aligns them to the right."""
+    """Cells are text or marked text; `numbers` aligns them to the right."""
 
     caption: str
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     numbers: bool = False
 
 

@@ -21,6 +21,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import in_words
+from pyhybrid.reports.by_predictor import by_predictor
 from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.convergence import convergence_section
@@ -37,12 +39,14 @@ from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
+from pyhybrid.reports.steps import steps_section
 from pyhybrid.reports.told import told_section
+from pyhybrid.reports.verdict import verdict_section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["public_report", "release_pages", "release_report"]
+__all__ = ["numeric_values", "public_report", "release_pages", "release_report"]
 
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
@@ -102,14 +106,17 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     _check_records(release, data, baseline)
     releases = _by_name(release, baseline)
     sections = [
+        verdict_section(release, data),
         Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
         *_statement(release.statement, level=3),
         side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
+        *steps_section(release),
         *told_section(releases),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
+        *by_predictor(release, data),
         *_convergence(release),
         _provenance(release),
     ]
@@ -161,19 +168,21 @@ def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
 
 
 def _statement(statement: str, *, level: int) -> list[Section]:
-    """Sections of the statement's Markdown: headings, paragraphs, one level of bullets."""
+    """Sections of the statement's Markdown: headings of two levels, paragraphs, bullets."""
     found: list[Section] = []
-    heading = ""
+    heading, own = "", level
     paragraphs: list[list[str]] = []
     bullets: list[str] = []
     for block in [*statement.strip().split("\n\n"), "## "]:
         if block.startswith("# "):
             continue
-        if block.startswith("## "):
+        marks, _, rest = block.partition(" ")
+        if marks in ("##", "###"):
             found.append(
-                Section(heading=heading, level=level, paragraphs=paragraphs, bullets=bullets)
+                Section(heading=heading, level=own, paragraphs=paragraphs, bullets=bullets)
             )
-            heading, paragraphs, bullets = block[3:], [], []
+            heading, paragraphs, bullets = rest, [], []
+            own = level + len(marks) - 2
         elif block.startswith("- "):
             bullets = block[2:].split("\n- ")
         else:
@@ -245,9 +254,9 @@ def _reweighting(release: Release) -> list[Section]:
 def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
     """Figure and table of one synthesized column, data against synthetic sets."""
     heading = f"Data against synthetic data: {column}"
-    truth = _numeric(data[column])
+    truth = numeric_values(data[column])
     sets = {
-        name: [_numeric(table[column]) for table in each.synthetic]
+        name: [numeric_values(table[column]) for table in each.synthetic]
         for name, each in releases.items()
     }
     everything = [truth, *(values for each in sets.values() for values in each)]
@@ -332,7 +341,7 @@ def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
     return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
 
 
-def _numeric(column: pd.Series) -> FloatArray:
+def numeric_values(column: pd.Series) -> FloatArray:
     """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return np.empty(0)
@@ -354,13 +363,17 @@ def _provenance(release: Release) -> Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
-        **{name: number_text(value) for name, value in release.settings.items()},
+        **{name: _setting(value) for name, value in release.settings.items()},
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
     text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
     text += "it can recompute the release from guesses of the data."
     return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
+
+
+def _setting(value: object) -> str:
+    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
 
 
 def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:

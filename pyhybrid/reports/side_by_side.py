@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
+from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.tables.contingency import tables_of_tables
 from pyhybrid.measures.tables.estimates import columns_of_tables
 from pyhybrid.measures.tables.intervals import SINGLE, model_of_tables
@@ -24,8 +25,8 @@ from pyhybrid.measures.tables.propensity import propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.measures import measure_rows
-from pyhybrid.reports.page import Section, Table
+from pyhybrid.reports.measures import judged_cell, measure_rows
+from pyhybrid.reports.page import Cell, Section, Table
 
 __all__ = ["side_by_side"]
 
@@ -34,6 +35,8 @@ IntArray = npt.NDArray[np.intp]
 _MOST_TARGETS, _MOST_ROWS, _MOST_FITTED = 10_000, 4_000, 20_000
 _MOST_SETS, _PERMUTATIONS, _MOST_TERMS = 3, 10, 60
 _WITHIN = 0.1
+_FEW_COLUMNS = 2
+_BY_COLUMN = ("max_ecdf", "avg_ecdf", "attribute_risk", "attribute_baseline")
 
 _DISTANCES = ("max_ecdf", "avg_ecdf")
 _RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
@@ -75,7 +78,7 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
     tables, left_out = [_privacy(releases)], []
     for part in (_risk, _utility, _inference):
         try:
-            tables.append(part(releases, data, columns))
+            tables += part(releases, data, columns)
         except InvalidInput as error:
             left_out.append([f"Not computed: {error}."])
     if bounded < len(data):
@@ -112,7 +115,7 @@ def _privacy(releases: Mapping[str, Release]) -> Table:
     return _table("Epsilon: what is guaranteed.", releases, rows, "No risk", "Data as they are")
 
 
-def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> list[Table]:
     rows = _sample(len(data), _MOST_TARGETS)
     real = data[columns.all].iloc[rows]
     near = [column for column in columns.synthesized if is_numeric(real[column])]
@@ -132,7 +135,7 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
         found[name] |= _attribute(real, sets, rows, columns, near)
     caption = "Risk: what an intruder finds who knows the keys. The last column of numbers is the "
     caption += "risk of publishing the data themselves."
-    return _table(caption, found, measure_rows(found), "No risk", "Data as they are")
+    return _measures(caption, found, "No risk", "Data as they are")
 
 
 def _attribute(
@@ -162,7 +165,7 @@ def _attribute(
     return found
 
 
-def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> list[Table]:
     found = {}
     for name, release in releases.items():
         sets = release.synthetic[:_MOST_SETS]
@@ -187,10 +190,12 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
             numbers["table_ratio, worst pair" if len(releases) > 1 else label] = worst["ratio"]
         found[name] = numbers
     caption = "Utility: how near the synthetic sets are to the data."
-    return _table(caption, found, measure_rows(found), "As good as the data", "Useless")
+    return _measures(caption, found, "As good as the data", "Useless")
 
 
-def _inference(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> Table:
+def _inference(
+    releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
+) -> list[Table]:
     rows = _sample(len(data), _MOST_FITTED)
     found, rules = {}, set()
     for name, release in releases.items():
@@ -212,7 +217,7 @@ def _inference(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Co
         f"Inference: coefficients of the linear model {_plain(formula)}, 95 % intervals, "
         f"{' or '.join(sorted(rules))}."
     )
-    return _table(caption, found, measure_rows(found), "As good as the data", "Useless")
+    return _measures(caption, found, "As good as the data", "Useless")
 
 
 def _plain(formula: str) -> str:
@@ -233,10 +238,47 @@ def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:
 
 
 def _table(
-    caption: str, releases: Mapping[str, object], rows: list[list[str]], best: str, worst: str
+    caption: str,
+    releases: Mapping[str, object],
+    rows: Sequence[Sequence[Cell]],
+    best: str,
+    worst: str,
 ) -> Table:
     header = ["Measure", *releases, best, worst, "What it is"]
     return Table(caption=caption, header=header, rows=rows)
+
+
+def _measures(
+    caption: str, found: Mapping[str, Mapping[str, float]], best: str, worst: str
+) -> list[Table]:
+    """A row for each measure; measures of many columns apart, with a row for each column."""
+    names = dict.fromkeys(name for each in found.values() for name in each)
+    of_columns = [name for name in names if name.split(", ")[0] in _BY_COLUMN]
+    columns = list(dict.fromkeys(name.partition(", ")[2] for name in of_columns))
+    if len(columns) <= _FEW_COLUMNS:
+        return [_table(caption, found, measure_rows(found), best, worst)]
+    rest = {
+        version: {name: value for name, value in each.items() if name not in of_columns}
+        for version, each in found.items()
+    }
+    measures = list(dict.fromkeys(name.partition(", ")[0] for name in of_columns))
+    meaning = " ".join(
+        f"{MEASURES[key].title}: {MEASURES[key].definition} {MEASURES[key].direction}."
+        for key in measures
+    )
+    rows = [
+        [
+            column if len(found) == 1 else f"{column}, {version}",
+            *(judged_cell(key, each.get(f"{key}, {column}")) for key in measures),
+        ]
+        for column in columns
+        for version, each in found.items()
+    ]
+    header = ["Column", *(MEASURES[key].title for key in measures)]
+    by_column = Table(
+        caption=f"A row for each column. {meaning}", header=header, rows=rows, numbers=True
+    )
+    return [_table(caption, rest, measure_rows(rest), best, worst), by_column]
 
 
 def _sample(n: int, most: int) -> IntArray:

@@ -42,6 +42,7 @@ from pyhybrid.measures.tables.reconcile import synthetic_sets
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.shown import html_rows
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.verification.queries import Query, read_query
@@ -77,6 +78,18 @@ class Verification(LaplaceAnswer):
     tolerance: float
     reach: float
     blocks: int
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "asked": self.query,
+            "synthetic estimate": f"{self.synthetic:.4g}",
+            "difference, with noise": f"{self.value:.4g}",
+            "tolerance": f"{self.tolerance:.4g}",
+            "within": "yes" if self.within else "no",
+            "probability that it is within": f"{self.probability:.3f}",
+            "privacy loss": self.charge.cost,
+        }
+        return html_rows("Verification", rows)
 
     @property
     def within(self) -> bool:

@@ -12,7 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.release import _numeric, public_report, release_report
+from pyhybrid.reports.release import numeric_values, public_report, release_report
 
 SEED = 918_273_645
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
@@ -120,7 +120,7 @@ def test_accessible(page):
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 9
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 10
     assert tags.count("h1") == 1
     assert tags.count("figcaption") == tags.count("figure") == 5
 
@@ -221,7 +221,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 4  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 5  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -267,7 +267,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "Share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 4
+    assert len(page.attributes("img")) == 5
 
 
 @pytest.mark.parametrize(
@@ -275,12 +275,12 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     [["a", 1], pd.date_range("2024-01-01", periods=2), pd.to_timedelta([1, 2]), [None], [{}, 1]],
 )
 def test_what_is_no_number_is_not_taken_for_one(values):
-    assert _numeric(pd.Series(values)).size == 0
+    assert numeric_values(pd.Series(values)).size == 0
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "float32", "category", "string", "bool", object])
 def test_numbers_are_taken_from_any_dtype(dtype):
-    values = _numeric(pd.Series([1, 0, 1]).astype(dtype))
+    values = numeric_values(pd.Series([1, 0, 1]).astype(dtype))
     np.testing.assert_array_equal(values, [1, 0, 1])
     assert values.dtype == float
 
@@ -305,7 +305,7 @@ def test_large_numbers_are_shown_without_exponents(value, text):
 
 
 def test_missing_values_are_left_out():
-    np.testing.assert_array_equal(_numeric(pd.Series([3, None, 5], dtype="Int64")), [3, 5])
+    np.testing.assert_array_equal(numeric_values(pd.Series([3, None, 5], dtype="Int64")), [3, 5])
 
 
 def test_other_records_are_refused(releases, data):

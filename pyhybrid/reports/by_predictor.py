@@ -1,0 +1,189 @@
+"""Synthetic against data by predictor: means of an outcome in groups of another column."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.figures.groups import plot_grouped_means
+from pyhybrid.reports.judged import is_number, word_of
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import Marked, Section, Table, picture_of
+
+__all__ = ["GroupedMeans", "by_predictor", "grouped_means"]
+
+_MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
+_MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedMeans:
+    """Means of an outcome by group of a predictor. Confidential.
+
+    Attributes
+    ----------
+    groups : tuple of str, length G
+        Levels, or intervals of a predictor of numbers with more than 8 values.
+    count : ndarray, shape (G,)
+        Records of the data.
+    mean, error : ndarray, shape (G,)
+        Mean of the data and its standard error.
+    synthetic : ndarray, shape (m, G)
+        Mean of each synthetic set; NaN where a set has no record.
+    """
+
+    groups: tuple[str, ...]
+    count: npt.NDArray[np.intp]
+    mean: FloatArray
+    error: FloatArray
+    synthetic: FloatArray
+
+
+def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
+    """A section for each synthesized column of numbers, with its predictors; at most 6 of 4."""
+    found = []
+    for outcome in release.synthesized[:_MOST_OUTCOMES]:
+        if is_number(data[outcome]):
+            others = [name for name in _predictors(release, outcome) if name in data.columns]
+            found += _section(outcome, others[:_MOST_PREDICTORS], release, data)
+    return found
+
+
+def grouped_means(
+    outcome: str, predictor: str, data: pd.DataFrame, sets: Sequence[pd.DataFrame]
+) -> GroupedMeans | None:
+    """Means of `outcome` by group of `predictor`; None if fewer than two groups have 10 records.
+
+    Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
+    grouped by its own predictor, so that a synthesized one counts as it was synthesized.
+    """
+    names, code = _grouping(data[predictor])
+    own = _by_group(data[outcome], code(data[predictor]), len(names))
+    chosen = np.flatnonzero(own[0] >= _LEAST)
+    chosen = chosen[np.argsort(-own[0][chosen], kind="stable")[:_MOST_GROUPS]]
+    chosen.sort()
+    if chosen.size < 2:
+        return None
+    means = [_by_group(each[outcome], code(each[predictor]), len(names))[1] for each in sets]
+    return GroupedMeans(
+        groups=tuple(names[k] for k in chosen),
+        count=own[0][chosen],
+        mean=own[1][chosen],
+        error=own[2][chosen],
+        synthetic=np.array(means)[:, chosen],
+    )
+
+
+def _predictors(release: Release, outcome: str) -> list[str]:
+    own = next(
+        (step.predictors for step in release.steps.values() if outcome in step.synthesized),
+        release.predictors,
+    )
+    return [name for name in own if name != outcome]
+
+
+def _section(
+    outcome: str, predictors: Sequence[str], release: Release, data: pd.DataFrame
+) -> list[Section]:
+    found: dict[str, GroupedMeans] = {}
+    for name in predictors:
+        means = grouped_means(outcome, name, data, release.synthetic)
+        if means is not None:
+            found[name] = means
+    if not found:
+        return []
+    picture = picture_of(
+        plot_grouped_means(
+            {name: (each.groups, each.mean, each.error, each.synthetic)
+             for name, each in found.items()},
+            label=f"mean of {outcome}",
+        ),
+        alt=f"Mean of {outcome} by group of {', '.join(found)}, in the data and the synthetic "
+        "sets.",
+        caption="Bars: the data with 95 % intervals. Points: the synthetic sets, their mean and "
+        "range. Where a point leaves its bar the relation to the predictor is not kept.",
+    )  # fmt: skip
+    return [
+        Section(
+            heading=f"By predictor: {outcome}", pictures=[picture], tables=[_table(outcome, found)]
+        )
+    ]
+
+
+def _table(outcome: str, found: Mapping[str, GroupedMeans]) -> Table:
+    rows = []
+    for name, each in found.items():
+        for k, group in enumerate(each.groups):
+            known = each.synthetic[:, k][~np.isnan(each.synthetic[:, k])]
+            mean = float(known.mean()) if known.size else float("nan")
+            off = abs(mean - each.mean[k]) / each.error[k] if each.error[k] > 0 else float("nan")
+            word = word_of("standardised_difference", off)
+            text = number_text(round(off, 2))
+            cell = Marked(text=text, word=word) if word else text
+            shown = (int(each.count[k]), float(each.mean[k]), mean)
+            rows.append([f"{name} = {group}", *map(number_text, shown), cell])
+    return Table(
+        caption=f"Mean of {outcome} by group. Standardized difference: in standard errors of the "
+        "data; among many groups a few differ by chance.",
+        header=["Group", "records", "data", "synthetic", "standardized difference"],
+        rows=rows,
+        numbers=True,
+    )
+
+
+def _grouping(
+    column: pd.Series,
+) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
+    """Names of the groups of a predictor, and the group of each value, -1 for none."""
+    if not is_number(column) or column.nunique() <= _MOST_GROUPS:
+        levels = {str(level): k for k, level in enumerate(_levels(column))}
+
+        def place(other: pd.Series) -> npt.NDArray[np.intp]:
+            return np.asarray(other.astype(str).map(levels).fillna(-1), dtype=np.intp)
+
+        return list(levels), place
+    cuts = np.unique(np.nanquantile(_numbers(column), np.linspace(0, 1, _BINS + 1)[1:-1]))
+    ends = [number_text(float(cut)) for cut in cuts]
+    between = [f"above {low} to {high}" for low, high in itertools.pairwise(ends)]
+    names = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
+
+    def interval(other: pd.Series) -> npt.NDArray[np.intp]:
+        values = _numbers(other)
+        return np.where(np.isnan(values), -1, np.searchsorted(cuts, values, side="left"))
+
+    return names, interval
+
+
+def _levels(column: pd.Series) -> list[object]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    values = column.dropna().unique().tolist()
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)
+
+
+def _by_group(
+    outcome: pd.Series, code: npt.NDArray[np.intp], n_groups: int
+) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
+    values = _numbers(outcome)
+    known = np.isfinite(values) & (code >= 0)
+    values, code = values[known], code[known]
+    count = np.bincount(code, minlength=n_groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(code, values, n_groups) / count
+        square = np.bincount(code, (values - mean[code]) ** 2, n_groups)
+        error = np.sqrt(square / (count - 1) / count)
+    return count, mean, error
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -1,0 +1,57 @@
+"""What results show in a notebook: escaped, short, and nothing confidential."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.shown import html_rows
+
+
+@pytest.fixture(scope="module")
+def release() -> ph.Release:
+    data = pd.DataFrame({"visits": np.random.default_rng(1).poisson(3, 200)})
+    settings = ph.SamplerSettings(warmup=300, draws=300)
+    return ph.LipschitzWeighted(ph.Poisson("visits ~ 1")).release(
+        data, n_synthetic=2, seed=918_273_645, engine="embedded", settings=settings,
+        on_not_converged="warn",
+    )  # fmt: skip
+
+
+def test_release_and_charge_show_the_cost_and_no_secret(release: ph.Release) -> None:
+    for shown in (release._repr_html_(), release.charge._repr_html_()):
+        assert release.charge.cost in shown
+        for secret in (release.charge.bound, release.charge.loss_range, 918_273_645):
+            assert str(secret) not in shown
+            assert f"{secret:.4g}" not in shown
+
+
+def test_text_is_escaped() -> None:
+    assert "<b>" not in html_rows("<b>", {"<b>": "<b>"})
+
+
+def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
+    labels = [text.get_text() for text in ph.plot_release(release, "visits").legends[0].get_texts()]
+    assert "data" in labels
+    with pytest.raises(InvalidInput, match="column must be a synthesized one, visits"):
+        ph.plot_release(release, "other")
+
+
+def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", report=False)
+    loaded = ph.Release.load(tmp_path / "out")
+    with pytest.raises(InvalidInput, match="loaded has no data"):
+        ph.plot_release(loaded)
+    with pytest.raises(InvalidInput, match="made in this session"):
+        loaded.inference_data()
+
+
+def test_draws_are_one_call_away(release: ph.Release) -> None:
+    assert release.fit is not None
+    posterior = release.inference_data().posterior
+    assert posterior.sizes["draw"] * posterior.sizes["chain"] == release.fit.draws.n_draws

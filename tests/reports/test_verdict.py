@@ -1,0 +1,118 @@
+"""The top of a report, a row for each column, and the data by predictor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.reports.by_predictor import by_predictor, grouped_means
+from pyhybrid.reports.page import Marked, render_page
+from pyhybrid.reports.release import release_report
+from pyhybrid.reports.side_by_side import side_by_side
+from pyhybrid.reports.verdict import verdict_section
+
+
+@pytest.fixture(scope="module")
+def data() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    site = rng.choice(["a", "b"], 400)
+    return pd.DataFrame({"site": site, "x": rng.normal(size=400),
+                         "visits": rng.poisson(np.where(site == "a", 2, 5)),
+                         "stays": rng.poisson(2, 400)})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def release(data: pd.DataFrame) -> ph.Release:
+    steps = [ph.Unweighted(ph.Poisson(text)) for text in ("visits ~ site", "stays ~ 1")]
+    settings = ph.SamplerSettings(warmup=400, draws=400)
+    return ph.SequentialSynthesis(steps).release(
+        data, n_synthetic=2, seed=1, engine="embedded", settings=settings, on_not_converged="warn"
+    )
+
+
+def _with(release: ph.Release, tables: list[pd.DataFrame]) -> ph.Release:
+    return replace(release, synthetic=tables)
+
+
+def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataFrame) -> None:
+    good = verdict_section(_with(release, [data, data]), data)
+    assert good.bullets == ["Nothing that this page checks looks wrong."]
+    assert "Good (" in good.paragraphs[1][2]
+    wreck = data.assign(stays=data["stays"] + 4)
+    bad = verdict_section(_with(release, [wreck, wreck]), data)
+    assert len(bad.bullets) == 1
+    assert bad.bullets[0].startswith("stays: error of the mean")
+    cells = {str(row[0]): row[1:] for row in bad.tables[0].rows}
+    assert {c.word for c in cells["stays"] if isinstance(c, Marked)} == {"POOR"}
+    assert {c.word for c in cells["visits"] if isinstance(c, Marked)} == {"good"}
+
+
+def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFrame) -> None:
+    local = verdict_section(release, data).paragraphs[0][2]
+    assert release.charge.cost in local
+    assert "It is local" in local
+    histogram = ph.PerturbedHistogram(
+        column="stays", lower=-0.5, upper=20.5, n_bins=21, epsilon=1.0
+    )
+    strict = histogram.release(data, n_synthetic=1)
+    assert "It is strict" in verdict_section(strict, data).paragraphs[0][2]
+
+
+def test_words_have_colors_and_stay_words(release: ph.Release, data: pd.DataFrame) -> None:
+    wreck = data.assign(stays=data["stays"] + 4)
+    page = render_page("x", [verdict_section(_with(release, [wreck]), data)], confidential=True)
+    assert '<span class="word poor">POOR</span>' in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_groups_are_those_of_pandas(data: pd.DataFrame) -> None:
+    other = data.assign(site=data["site"].map({"a": "b", "b": "a"}))
+    found = grouped_means("visits", "site", data, [data, other])
+    assert found is not None
+    expected = data.groupby("site")["visits"].agg(["size", "mean", "sem"])
+    assert found.groups == ("a", "b")
+    np.testing.assert_allclose(np.c_[found.count, found.mean, found.error], expected.to_numpy())
+    np.testing.assert_allclose(found.synthetic, [found.mean, found.mean[::-1]])
+    fifths = grouped_means("visits", "x", data, [data])
+    assert fifths is not None
+    assert list(fifths.count) == [80] * 5
+    np.testing.assert_allclose(fifths.synthetic[0], fifths.mean)
+    assert grouped_means("visits", "one", data.assign(one=1), [data.assign(one=1)]) is None
+
+
+def test_each_step_has_its_own_predictors(release: ph.Release, data: pd.DataFrame) -> None:
+    sections = by_predictor(release, data)
+    assert [section.heading for section in sections] == ["By predictor: visits"]
+    assert [str(row[0]) for row in sections[0].tables[0].rows] == ["site = a", "site = b"]
+
+
+def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
+    release: ph.Release, data: pd.DataFrame
+) -> None:
+    page = release_report(release, data)
+    assert "Steps of the sequence" in page
+    assert "###" not in page
+    assert page.count("Program: stan/poisson.stan") == 2
+    assert "{'" not in page and "{&#39;" not in page  # noqa: PT018
+    for part in release.parts:
+        assert page.count(str(part.charge.epsilon)) >= 1
+
+
+def test_measures_of_many_columns_have_a_row_for_each(
+    release: ph.Release, data: pd.DataFrame
+) -> None:
+    many: Any = {f"y{k}": data["visits"] for k in range(4)}
+    table = data.assign(**many)
+    one = replace(release, synthetic=[table, table], synthesized=tuple(many), parts=())
+    section = side_by_side({"one": one}, table)
+    rows = [table.rows for table in section.tables if table.caption.startswith("A row for each")]
+    assert [[str(row[0]) for row in own] for own in rows] == [list(many)] * len(rows)
+    assert rows
+    assert not any(
+        "As above" in str(cell) for t in section.tables for row in t.rows for cell in row
+    )
