@@ -240,7 +240,7 @@ STUDY_F = Study(
               "censoring gave 11, 78, 436 over 40 databases"),
         Claim(text="down-scaled at 4: Weighted-e 91, Censor_w 144 records at the cap, by one scale",
               check=_one_scale,
-              note="no single scale fits both: Weighted-e's count asks for about 0.93, Censor_w's "
+              note="no single scale fits both: Weighted-e's count asks for about 0.9, Censor_w's "
               "for about 0.8"),
         Claim(text="weights inside the censoring improve on censoring and on truncation alone",
               check=_order_of_distances),
