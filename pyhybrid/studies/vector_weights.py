@@ -158,7 +158,7 @@ def _bounds_kept(summary: pd.DataFrame) -> tuple[str, bool]:
 
 
 def _wider_radius(summary: pd.DataFrame) -> tuple[str, bool]:
-    """The published q90 of CW: within 3 deviations of ours at radius 0.3, and nearer than at 0.2."""
+    """The published q90 of CW: within 3 deviations of ours at radius 0.3, nearer than at 0.2."""
     own = summary[summary["setting"] == _ONE].set_index(["synthesizer", "quantity"])
     shown, far = [], {}
     for name in ("CW", "CW30"):
