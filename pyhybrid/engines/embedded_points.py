@@ -73,14 +73,15 @@ class ProgramAtPoints:
 
     def log_density(self, points: FloatArray) -> FloatArray:
         """Log density at unconstrained points (S, p), Jacobian included, shape (S,); -inf or NaN
-        where the program rejects."""
+        where the program rejects, or has no gradient that a sampler could follow."""
         return np.array([self._one(point) for point in points])
 
     def _one(self, point: FloatArray) -> float:
         try:
-            return float(self._model.log_prob_grad(point)[0])
+            value, gradient = self._model.log_prob_grad(point)
         except (RuntimeError, ValueError):
             return float("nan")
+        return float(value) if np.isfinite(gradient).all() else float("nan")
 
     def unconstrained(self, draws: Draws) -> FloatArray:
         """The draws' parameters as unconstrained points, shape (S, p)."""

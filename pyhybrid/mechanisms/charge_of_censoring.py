@@ -130,7 +130,9 @@ def _of_clipping(
     if fit.exact is None:
         sentences.append(
             "Released draws come from the censored posterior exactly; a sampler that has converged "
-            "comes close to that."
+            "comes close to that. Unless the number of draws was fixed beforehand (max_draws equal "
+            "to draws), chains go on until they have converged, up to a public limit: when they "
+            "stop depends on the data."
         )
     else:
         sentences.append(

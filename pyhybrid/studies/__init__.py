@@ -11,7 +11,8 @@ from pyhybrid.studies.local_bounds import STUDY_A, STUDY_B
 from pyhybrid.studies.masked import STUDY_I
 from pyhybrid.studies.posteriors import STUDY_H
 from pyhybrid.studies.runner import StudyResult, load_study, run_study
-from pyhybrid.studies.strict import STUDY_F, STUDY_G
+from pyhybrid.studies.salary import STUDY_G
+from pyhybrid.studies.strict import STUDY_F
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, summarize
 from pyhybrid.studies.vector_weights import STUDY_C, STUDY_D
 

@@ -9,12 +9,13 @@ import pandas as pd
 
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.study import Measured
 
-__all__ = ["ACCOUNTING", "bound_row", "fitted", "session_over"]
+__all__ = ["ACCOUNTING", "bound_row", "fitted", "session_over", "utility_rows"]
 
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
@@ -49,3 +50,13 @@ def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> Posterio
 def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:
     """The Lipschitz bound of a fit, nats."""
     return Measured(synthesizer, "Lipschitz bound", fit.bounds.overall)
+
+
+def utility_rows(name: str, data: pd.Series, synthetic: pd.Series) -> list[Measured]:
+    """Distances of distribution functions [C25] sec. 4.3, and the papers' estimands."""
+    real, made = data.to_numpy(), synthetic.to_numpy()
+    return [
+        Measured(name, "max-ECDF", max_ecdf(real, made)),
+        Measured(name, "avg-ECDF", avg_ecdf(real, made)),
+        *(Measured(name, s, float(v)) for s, v in zip(STATISTICS, summaries(made), strict=True)),
+    ]

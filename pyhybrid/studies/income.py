@@ -1,12 +1,13 @@
 """Study E: log family income by a finite mixture of regressions, over six pairs (c, g).
 
 The paper's year is not ours: with the February file of the Consumer Expenditure Survey ("data") or
-with simulated incomes, order and proportions must agree, not digits.
+with simulated incomes, order and proportions must agree, not digits. One normal component stands
+beside the mixture: its tails are thinner, so that bounds are larger and as published.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ import pandas as pd
 
 from pyhybrid.comparing.curve_points import scalar_fit
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import LipschitzWeighted
+from pyhybrid.mechanisms import CountWeighted, LipschitzWeighted
 from pyhybrid.models import MixtureRegression
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
-from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
+from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 
 __all__ = ["CE_FORMULA", "PUBLISHED_BOUNDS", "STUDY_E", "ce_incomes", "simulated_incomes"]
 
@@ -29,7 +30,8 @@ CE_FORMULA = (
 )
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
-_SETTING, _BOUND = "family income", "Lipschitz bound"
+_NORMAL, _MIXTURE, _BOUND = "one normal component", "mixture", "Lipschitz bound"
+_SCALAR, _COUNTS = "EM at the bound of LW (0.7, 0)", "CW"
 # Bounds only: a looser rule than a release's, which these mixtures meet without a second try. There
 # is one database, so that its chains run side by side.
 _LOOSE = {"rhat": 1.05, "ess_per_chain": 15, "parallel_chains": 2}
@@ -83,7 +85,7 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """Bounds of Unweighted, of LW at each pair, and of one weight at the bound of LW (0.7, 0)."""
+    """Bounds of Unweighted, of LW at each pair, of CW, and of one weight at that of LW (0.7, 0)."""
     rng, n = streams.generator("data"), int(options["records"])
     path = options.get("data")
     if path is None:
@@ -93,8 +95,9 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         if n:
             table = table.iloc[rng.choice(len(table), min(n, len(table)), replace=False)]
             table = table.reset_index(drop=True)
+    components = 1 if setting == _NORMAL else int(options["components"])
     model = MixtureRegression(
-        formula, n_components=int(options["components"]), transform="log", unit=10_000, min_sd=0.01
+        formula, n_components=components, transform="log", unit=10_000, min_sd=0.01
     )
     session = session_over(model, table, streams, options)
     unweighted = session.unweighted()
@@ -108,7 +111,8 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     return [
         bound_row("Unweighted", unweighted),
         *(bound_row(_label(pair), fit) for pair, fit in fits.items()),
-        bound_row("SW at the bound of LW (0.7, 0)", scalar),
+        bound_row(_SCALAR, scalar),
+        bound_row(_COUNTS, fitted(CountWeighted(model, accounting=ACCOUNTING), session)),
     ]
 
 
@@ -116,31 +120,73 @@ def _label(pair: tuple[float, float]) -> str:
     return f"LW ({pair[0]:g}, {pair[1]:g})"
 
 
+def _bounds(summary: pd.DataFrame, setting: str, names: Sequence[str]) -> list[float]:
+    return [mean_of(summary, setting, name, _BOUND) for name in names]
+
+
+def _proportional(summary: pd.DataFrame) -> tuple[str, bool]:
+    """Logarithms of our bounds on those published: correlation and slope of the line, both near 1.
+
+    Bounds of another year are another multiple of the published ones, and a power near 1 of them.
+    """
+    published = np.log(list(PUBLISHED_BOUNDS.values()))
+    shown, holds = [], []
+    for setting in (_NORMAL, _MIXTURE):
+        ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
+        slope = float(np.polyfit(published, np.log(ours), 1)[0])
+        together = float(np.corrcoef(published, np.log(ours))[0, 1])
+        numbers = ", ".join(f"{value:.2f}" for value in ours)
+        shown.append(f"{setting}: {numbers} (correlation {together:.3f}, slope {slope:.2f})")
+        holds.append(together > 0.95 and 0.75 < slope < 4 / 3)
+    return "; ".join(shown), all(holds)
+
+
 def _same_order(summary: pd.DataFrame) -> tuple[str, bool]:
-    ours = [mean_of(summary, _SETTING, _label(pair), _BOUND) for pair in PUBLISHED_BOUNDS]
-    return ", ".join(f"{value:.2f}" for value in ours), ours == sorted(ours, reverse=True)
+    shown, holds = [], []
+    for setting in (_NORMAL, _MIXTURE):
+        ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
+        shown.append(f"{setting}: " + ", ".join(f"{value:.2f}" for value in ours))
+        holds.append(ours == sorted(ours, reverse=True))
+    return "; ".join(shown), all(holds)
 
 
 def _order_of_weights(summary: pd.DataFrame) -> tuple[str, bool]:
     """Pairs from the highest weights to the lowest: at every r, c (1 - r) + g falls along them."""
     pairs = sorted(PUBLISHED_BOUNDS, key=lambda pair: (pair[0] + pair[1], pair[1]), reverse=True)
-    ours = [mean_of(summary, _SETTING, _label(pair), _BOUND) for pair in pairs]
-    shown = (f"{_label(pair)} {value:.2f}" for pair, value in zip(pairs, ours, strict=True))
-    return ", ".join(shown), ours == sorted(ours, reverse=True)
+    names = [_label(pair) for pair in pairs]
+    shown, holds = [], []
+    for setting in (_NORMAL, _MIXTURE):
+        ours = _bounds(summary, setting, names)
+        told = (f"{name} {value:.2f}" for name, value in zip(names, ours, strict=True))
+        shown.append(f"{setting}: {', '.join(told)}")
+        holds.append(ours == sorted(ours, reverse=True))
+    return "; ".join(shown), all(holds)
 
 
 def _several_times(summary: pd.DataFrame) -> tuple[str, bool]:
-    ratio = mean_of(summary, _SETTING, "Unweighted", _BOUND) / mean_of(
-        summary, _SETTING, _label((0.7, 0.0)), _BOUND
-    )
-    return f"{ratio:.1f} times", bool(ratio > 2)
+    shown, holds = [], []
+    for setting in (_NORMAL, _MIXTURE):
+        plain, weighted = _bounds(summary, setting, ["Unweighted", _label((0.7, 0.0))])
+        shown.append(f"{setting}: {plain:.1f} to {weighted:.1f}")
+        holds.append(plain > 2 * weighted)
+    return "; ".join(shown), all(holds)
+
+
+def _alike(summary: pd.DataFrame) -> tuple[str, bool]:
+    """Bounds of CW and EM beside LW's: CW within half and twice of it, as published."""
+    shown, holds = [], []
+    for setting in (_NORMAL, _MIXTURE):
+        lw, scalar, counts = _bounds(summary, setting, [_label((0.7, 0.0)), _SCALAR, _COUNTS])
+        shown.append(f"{setting}: LW {lw:.2f}, EM {scalar:.2f}, CW {counts:.2f}")
+        holds.append(lw / 2 < counts < 2 * lw)
+    return "; ".join(shown), all(holds)
 
 
 STUDY_E = Study(
     name="E",
     title="Family income by a finite mixture: bounds over scale and shift",
     source="[S22] sec. 5",
-    settings=(_SETTING,),
+    settings=(_NORMAL, _MIXTURE),
     measure=measure_e,
     takes_data=True,
     quick=Size(
@@ -151,22 +197,20 @@ STUDY_E = Study(
         replicates=1,
         options={"records": 0, "components": 5, "warmup": 500, "draws": 500, **_LOOSE},
     ),
-    published=tuple(
-        Published(
-            setting=_SETTING, synthesizer=_label(pair), quantity=_BOUND, shown=f"{value:.2f}",
-            low=value / 3, high=value * 3, note="other data; within a factor of 3 counts",
-        )
-        for pair, value in PUBLISHED_BOUNDS.items()
-    ),
     claims=(
+        Claim(text="bounds of the six pairs, 10.10, 8.16, 7.30, 6.09, 5.71, 2.25 as published: "
+              "proportional to them", check=_proportional,
+              note="another year of the survey: shape and order count, not digits"),
         Claim(text="bounds fall from (0.7, 0) to (0.5, -0.3) in the published order",
               check=_same_order,
               note="no record weighs more under (0.6, -0.1) than under (0.5, 0), as "
               "0.6 (1 - r) - 0.1 = 0.5 (1 - r) - 0.1 r: the two change places unless the "
-              "posterior moves"),
+              "posterior moves; weights c (1 - r + g) were tried, too, and do not explain it"),
         Claim(text="bounds fall as weights do, from (0.7, 0) to (0.5, -0.3)",
               check=_order_of_weights, note="by the definition of the map, not stated in [S22]"),
         Claim(text="the unweighted bound is several times that of LW (0.7, 0): 78.7 to 10.1",
               check=_several_times),
+        Claim(text="EM (10.2) and CW (11.17) have bounds like LW's (10.10)", check=_alike,
+              note="EM is set to LW's bound; the radius of CW is not printed: 0.2 here"),
     ),
 )  # fmt: skip
