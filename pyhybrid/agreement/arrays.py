@@ -243,6 +243,7 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
     )
     how = {"log_lik": log_lik, "center": log_lik[0], "alpha": alpha, "cap": 0.5}
     yield _Call(quantity="center_and_censor", function="center_and_censor", arguments=how)
+    yield _Call(quantity="frozen_excess", function="frozen_excess", arguments=how)
 
 
 def _gaussian(rng: np.random.Generator) -> Iterator[_Call]:

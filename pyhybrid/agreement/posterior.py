@@ -33,7 +33,7 @@ def table_rows(bound: Any) -> Iterator[Row]:
         For a column that R has no type for, or a formula that R cannot evaluate, in R's words.
     """
     used = bound.table[[bound.design.outcome, *bound.design.predictors]].reset_index(drop=True)
-    used[bound.design.outcome] = bound.numbers_of(used[bound.design.outcome])
+    used[bound.design.outcome] = bound.design.y  # as the program reads it: numbers, transformed
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
     yield compare(TABLE, "outcome", bound.design.y, in_r["y"], tolerance=0.0)
     mine, other = bound.design.X, np.atleast_2d(in_r["X"])

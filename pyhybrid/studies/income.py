@@ -131,7 +131,7 @@ def _proportional(summary: pd.DataFrame) -> tuple[str, bool]:
     """
     published = np.log(list(PUBLISHED_BOUNDS.values()))
     shown, holds = [], []
-    for setting in (_NORMAL, _MIXTURE):
+    for setting in summary["setting"].unique():
         ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
         slope = float(np.polyfit(published, np.log(ours), 1)[0])
         together = float(np.corrcoef(published, np.log(ours))[0, 1])
@@ -143,7 +143,7 @@ def _proportional(summary: pd.DataFrame) -> tuple[str, bool]:
 
 def _same_order(summary: pd.DataFrame) -> tuple[str, bool]:
     shown, holds = [], []
-    for setting in (_NORMAL, _MIXTURE):
+    for setting in summary["setting"].unique():
         ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
         shown.append(f"{setting}: " + ", ".join(f"{value:.2f}" for value in ours))
         holds.append(ours == sorted(ours, reverse=True))
@@ -155,7 +155,7 @@ def _order_of_weights(summary: pd.DataFrame) -> tuple[str, bool]:
     pairs = sorted(PUBLISHED_BOUNDS, key=lambda pair: (pair[0] + pair[1], pair[1]), reverse=True)
     names = [_label(pair) for pair in pairs]
     shown, holds = [], []
-    for setting in (_NORMAL, _MIXTURE):
+    for setting in summary["setting"].unique():
         ours = _bounds(summary, setting, names)
         told = (f"{name} {value:.2f}" for name, value in zip(names, ours, strict=True))
         shown.append(f"{setting}: {', '.join(told)}")
@@ -165,7 +165,7 @@ def _order_of_weights(summary: pd.DataFrame) -> tuple[str, bool]:
 
 def _several_times(summary: pd.DataFrame) -> tuple[str, bool]:
     shown, holds = [], []
-    for setting in (_NORMAL, _MIXTURE):
+    for setting in summary["setting"].unique():
         plain, weighted = _bounds(summary, setting, ["Unweighted", _label((0.7, 0.0))])
         shown.append(f"{setting}: {plain:.1f} to {weighted:.1f}")
         holds.append(plain > 2 * weighted)
@@ -175,7 +175,7 @@ def _several_times(summary: pd.DataFrame) -> tuple[str, bool]:
 def _alike(summary: pd.DataFrame) -> tuple[str, bool]:
     """Bounds of CW and EM beside LW's: CW within half and twice of it, as published."""
     shown, holds = [], []
-    for setting in (_NORMAL, _MIXTURE):
+    for setting in summary["setting"].unique():
         lw, scalar, counts = _bounds(summary, setting, [_label((0.7, 0.0)), _SCALAR, _COUNTS])
         shown.append(f"{setting}: LW {lw:.2f}, EM {scalar:.2f}, CW {counts:.2f}")
         holds.append(lw / 2 < counts < 2 * lw)

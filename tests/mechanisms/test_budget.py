@@ -9,7 +9,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.budget import _search
+from pyhybrid.mechanisms.budget import largest_within
 from tests.fitting.test_reweighting import MODEL, mixture
 
 TABLE = mixture(400)
@@ -94,6 +94,6 @@ def test_the_search_is_monotone_and_short(curve: Any) -> None:
         tried.append(value)
         return float(curve(value))
 
-    value = _search(epsilon_at, "scale", 0.0, 1.0, 7.0, 0.1, 20)
+    value = largest_within(epsilon_at, "scale", 0.0, 1.0, 7.0, 0.1, 20)
     assert 6.9 < curve(value) <= 7.0
     assert len(tried) < 15

@@ -217,7 +217,7 @@ def test_calibrations_survive_the_disk(calibration: ph.Calibration, tmp_path: Pa
     for change, message in (
         ({"program_sha256": "0" * 64}, "has another hash"),
         ({"format": 9}, "format 1: found 9"),
-        ({"model": {"model": "Gamma"}}, "must be built in"),
+        ({"model": {"model": "Weibull"}}, "must be built in"),
     ):
         (tmp_path / "cal" / "calibration.json").write_text(json.dumps(content | change))
         with pytest.raises(InvalidInput, match=message):
