@@ -101,7 +101,7 @@ class GaussianLimit:
 
     @property
     def reliable(self) -> bool:
-        """Whether the limit holds for every record that matters; if not, charge the range or more."""
+        """Whether the limit holds where it matters; if not, charge the range or more."""
         return bool((self.holds | self.harmless).all())
 
 
