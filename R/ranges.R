@@ -5,7 +5,8 @@
 #' Without record i the log pseudo posterior changes by \eqn{g_i - \log E[\exp g_i]} with
 #' \eqn{g_i = \alpha_i f_i}. A constant in \eqn{g_i} cancels, so that the privacy loss of a released
 #' draw lies within the range \eqn{R_i = \max_s g_{is} - \min_s g_{is}}, which is never above the
-#' papers' \eqn{2 \max_s |g_{is}|}.
+#' papers' \eqn{2 \max_s |g_{is}|}. Over S draws it is an estimate from below: it says nothing of
+#' losses rarer than about one in S.
 #'
 #' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
 #'   in nats, at draws from the posterior weighted by `alpha`. A record that is not finite in any

@@ -3,8 +3,9 @@
 The posterior of two models of one outcome (whether it is 0, and how large it is otherwise) factors
 as long as nothing is clipped. A cap clips what a record says in all, so that both must be sampled
 together. The joint program is made of the texts of the single ones: every name that a part declares
-gets the part's suffix, and the place where it would add its clipped terms hands its log densities
-over instead. Without a cap each part adds its likelihood in its own, fastest way.
+gets the part's suffix, functions of its own included, and the place where it would add its clipped
+terms hands its log densities over instead. Without a cap each part adds its likelihood in its own,
+fastest way.
 """
 
 from __future__ import annotations
@@ -91,10 +92,10 @@ def joint_program(
 def _joint(
     parts: tuple[tuple[str, str], ...], joined: str, functions: tuple[str, ...], data: str
 ) -> StanProgram:
-    texts_of = (text for _, name in parts for text in function_texts(name))
-    files = ("functions/joint_terms.stan", *functions)
-    used = dict.fromkeys((*texts_of, *map(load_function, files)))
     texts = {suffix: _blocks(name, suffix) for suffix, name in parts}
+    files = ("functions/joint_terms.stan", *functions)
+    texts_of = (text for suffix, name in parts for text in _functions(name, suffix))
+    used = dict.fromkeys((*texts_of, *map(load_function, files)))
     # rstan before 2.26 wants declarations before statements.
     body = {
         block: "".join(texts[s][block][kind] for kind in (0, 1) for s, _ in parts)
@@ -135,7 +136,7 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
     left_out = (*SHARED, *DROPPED)
     pieces["data"] = [each for each in pieces["data"] if _declares(each) not in left_out]
     own = {_declares(each) for block in _BLOCKS for each in pieces[block]} - {None}
-    named = re.compile(rf"\b({'|'.join(sorted(str(each) for each in own))})\b")
+    named = _any_of({str(each) for each in own} | _own_functions(name))
     handed = (
         f"if (by_term == 1) {{\\n      of_{suffix} = in_terms(\\1, row_{suffix});\\n"
         "    } else {\\n"
@@ -155,6 +156,29 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
     body = re.sub(r"\buse_cap\b", "by_term", _ADDED.sub("@\\1@", blocks["model"]))
     made["model"] = ("", re.sub(r"@(\w+)@", handed, of_part(body)))
     return made
+
+
+def _functions(name: str, suffix: str) -> list[str]:
+    """Texts of a program's functions: those that programs share, and its own with its suffix.
+
+    rstan 2.21 lets no local variable have the name of a function, in whichever part.
+    """
+    own = _own_functions(name)
+    return [
+        text if file or not own else _any_of(own).sub(rf"\1_{suffix}", text)
+        for file, text in function_texts(name)
+    ]
+
+
+def _own_functions(name: str) -> set[str]:
+    """Names of the functions that a program defines in its own text."""
+    texts = (text for file, text in function_texts(name) if file is None)
+    found = (_DECLARED.match(each) for text in texts for each in _pieces(text))
+    return {each[1] for each in found if each is not None}
+
+
+def _any_of(names: set[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b({'|'.join(sorted(names))})\b")
 
 
 def _pieces(block: str) -> list[str]:

@@ -56,14 +56,17 @@ def _whole(path: Path) -> str:
     )
 
 
-def function_texts(name: str) -> tuple[str, ...]:
-    """What the functions block of the program stan/`name`.stan is made of: the texts of the files
-    that it includes, and what stands between them."""
+def function_texts(name: str) -> tuple[tuple[str | None, str], ...]:
+    """What the functions block of the program stan/`name`.stan is made of: the files that it
+    includes with their texts, and the program's own functions, with None, between them."""
     load_program(name)
     raw = StanProgram(name=name, text=(_folder() / f"{name}.stan").read_text(encoding="utf-8"))
     pieces = re.split(r"^#include (\S+)\n", block_text(raw, "functions"), flags=re.M)
-    texts = [load_function(own) if k % 2 else own for k, own in enumerate(pieces)]
-    return tuple(text for text in texts if text.strip())
+    return tuple(
+        (piece, load_function(piece)) if k % 2 else (None, piece)
+        for k, piece in enumerate(pieces)
+        if piece.strip()
+    )
 
 
 def load_function(file: str) -> str:

@@ -57,8 +57,9 @@ def charge_of_fit(
 ) -> PrivacyCharge:
     """Charge of releasing `n_draws_released` draws of `fit`; local and asymptotic.
 
-    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, and
-    where that is not finite, the Lipschitz bound. With `possible`, what could be added from the
+    Where Gaussian accounting was asked for and its limit does not hold, the range is charged, no
+    less than what terms that go on beyond the draws would lose with probability delta, and where
+    that is not finite, the Lipschitz bound. With `possible`, what could be added from the
     declared `support` counts, too.
 
     Raises
@@ -85,6 +86,10 @@ def charge_of_fit(
                 "epsilon can be stated for this support; narrow it, or take weights that fall to 0"
             )
     counted = _counted(account, accounting, dropped=dropped)
+    sentences = _of_account(account, accounting, counted, delta, dropped=dropped)
+    if counted == "range" and accounting == "gaussian" and not dropped:
+        reached = account.range_to(delta, otherwise=2 * overall)
+        account = replace(account, loss_range=reached)
     return made_charge(
         fit,
         bound,
@@ -92,7 +97,7 @@ def charge_of_fit(
         kind=ASYMPTOTIC_LOCAL,
         lipschitz_bound=overall,
         assumes=(
-            *_of_account(account, accounting, counted, dropped=dropped),
+            *sentences,
             *_of_relation(relation, counted, unit),
             *_assumes(fit, bound, account),
         ),
@@ -161,7 +166,7 @@ def _of_relation(relation: str, counted: str, unit: str | None) -> tuple[str, ..
 
 
 def _of_account(
-    account: LocalAccount, asked: str, counted: str, *, dropped: bool
+    account: LocalAccount, asked: str, counted: str, delta: float, *, dropped: bool
 ) -> tuple[str, ...]:
     """What the chosen accounting assumes."""
     if counted == "gaussian":
@@ -188,7 +193,20 @@ def _of_account(
     if counted == "range":
         sentences.append(
             f"The range is that over {account.n_draws} posterior draws, an estimate from below of "
-            "the largest possible one."
+            "the largest possible one: it says nothing of losses rarer than about one in "
+            f"{account.n_draws}."
+        )
+    if counted == "range" and asked == "gaussian" and not dropped:
+        told = math.isfinite(account.loss_beyond(delta))
+        sentences.append(
+            "No less is charged than the Gaussian epsilon of mu, and than "
+            + (
+                f"the loss of a draw at probability {delta:g} where the log-likelihoods go on "
+                "beyond the draws as quadratic functions of a normal value."
+                if told
+                else f"twice the Lipschitz bound: what a draw loses at probability {delta:g} "
+                "cannot be told from these draws."
+            )
         )
     return tuple(sentences)
 

@@ -98,6 +98,7 @@ def quoted(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
         mu=top.mu,
         mu_standard_error=top.mu_standard_error,
         limit_holds=account.limit_holds and other.limit_holds,
+        expansion=np.concatenate([account.expansion, other.expansion], axis=1),
     )
 
 

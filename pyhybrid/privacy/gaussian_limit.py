@@ -101,7 +101,7 @@ class GaussianLimit:
 
     @property
     def reliable(self) -> bool:
-        """Whether the limit holds for every record that matters; if not, charge the range."""
+        """Whether the limit holds where it matters; if not, charge the range or more."""
         return bool((self.holds | self.harmless).all())
 
 
@@ -130,7 +130,8 @@ def gaussian_limit(
     Notes
     -----
     With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
-    a charge, rests on the limit. Where `reliable` is False, charge `loss_ranges`.
+    a charge, rests on the limit. Where `reliable` is False, charge no less than `loss_ranges`; a
+    range of S draws says nothing of losses rarer than about 1/S, and a release charges more.
     """
     matrix = check_log_lik(log_lik)
     effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)

@@ -19,14 +19,16 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.privacy.beyond_draws import expansion_of, loss_of_expansion
 from pyhybrid.privacy.effective_draws import effective_draws
+from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K
@@ -42,6 +44,7 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 _EXAMINED = 200  # records whose limit is checked: those that move most
 _DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
+_NONE = np.empty((3, 0))
 _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomputed
 
 
@@ -76,6 +79,9 @@ class LocalAccount:
         Draws of the posterior that the account was made from.
     draws_recounted : int
         Draws in which the weights without each record were recomputed; 0 if they do not change.
+    expansion : ndarray, shape (3, k)
+        How the terms of k records go on beyond the draws (`privacy.beyond_draws`): of those that
+        were examined where the limit does not hold, none elsewhere.
     """
 
     loss_ranges: FloatArray
@@ -86,6 +92,24 @@ class LocalAccount:
     limit_holds: bool
     n_draws: int
     draws_recounted: int = 0
+    expansion: FloatArray = field(default_factory=lambda: _NONE)
+
+    def range_to(self, delta: float, *, otherwise: float) -> float:
+        """What is charged for one draw where the Gaussian limit does not hold, nats.
+
+        A range of S draws says nothing of losses rarer than about 1/S. The largest of: that range;
+        the epsilon of mu; and the loss at probability `delta` of terms that go on beyond the draws
+        as they do within, or `otherwise` where that cannot be told.
+        """
+        beyond = self.loss_beyond(delta)
+        gaussian = epsilon_of_mu(self.mu, delta) if np.isfinite(self.mu) else 0.0
+        return max(self.loss_range, gaussian, beyond if np.isfinite(beyond) else otherwise)
+
+    def loss_beyond(self, delta: float) -> float:
+        """Loss at probability `delta` beyond the draws, nats; infinite where they do not tell."""
+        if not self.expansion.size:
+            return np.inf
+        return float(loss_of_expansion(self.expansion, delta).max())
 
     def __repr__(self) -> str:
         return f"<LocalAccount of {self.loss_ranges.size} records, {self.n_draws} draws>"
@@ -149,15 +173,17 @@ def local_account(
     _raise(deviations, chosen, limits[0])
     top = max(limits, key=lambda examined: examined.overall)
     mu = float(deviations.max())
+    holds = all(examined.holds_within(mu) for examined in limits)
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
         loss_range=float(ranges.max()),
         mu=mu,
         mu_standard_error=top.standard_error,
-        limit_holds=all(examined.holds_within(mu) for examined in limits),
+        limit_holds=holds,
         n_draws=n_draws,
         draws_recounted=recounted,
+        expansion=np.concatenate([each.expansion() for each in limits if not holds] or [_NONE], 1),
     )
 
 
@@ -213,6 +239,14 @@ class _Examined:
     @property
     def standard_error(self) -> float:
         return np.inf if self.limit is None else self.limit.mu.standard_error
+
+    def expansion(self) -> FloatArray:
+        """Of the terms that move and are finite, (3, k); of none where draws are too few."""
+        spread = _spread(self.terms)
+        known = np.isfinite(spread) & (spread > 0)
+        if self.limit is None or not known.any():
+            return _NONE
+        return expansion_of(self.terms[:, known], self.chains)
 
     def holds_within(self, mu: float) -> bool:
         """Whether no record's loss has a heavier tail than that of N(0, mu), mu being charged.

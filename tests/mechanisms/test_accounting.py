@@ -99,7 +99,11 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
     for accounting in ("range", "lipschitz"):
         other = released(session, replace(mechanism, accounting=accounting)).charge
         assert (other.accounting, other.delta) == (accounting, 0.0)
-        assert other.epsilon == charge.epsilon_by(accounting)
+        expected = charge.epsilon_by(accounting)
+        if account.limit_holds or accounting == "lipschitz":
+            assert other.epsilon == expected
+        else:
+            assert other.epsilon < expected, "as a fallback, losses beyond the draws are charged"  # type: ignore[operator]
         assert other.mu == charge.mu
 
 

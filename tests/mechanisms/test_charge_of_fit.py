@@ -11,6 +11,7 @@ import pytest
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
+from pyhybrid.privacy.beyond_draws import loss_of_expansion
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
@@ -142,10 +143,27 @@ def test_where_the_limit_does_not_hold_another_accounting_is_charged(
     """As it was, draws dropped by the share 1 - q were charged at a delta of 1e-6."""
     charge = local(fit(draw_quantile=quantile), "gaussian", of=account(**of))
     assert (charge.accounting, charge.delta) == (counted, 0.0)
-    assert charge.epsilon == {"range": 1.4, "lipschitz": 6.0}[counted]
+    untold = quantile == 1 and counted == "range"  # no terms to expand: 2 Delta for each of 2 draws
+    assert charge.epsilon == {"range": 6.0 if untold else 1.4, "lipschitz": 6.0}[counted]
+    assert says(charge, "cannot be told from these draws") == untold
     assert says(charge, "Gaussian accounting was asked for")
     assert says(charge, why)
     assert not says(local(fit(), "gaussian"), "was asked for")
+
+
+def test_where_the_limit_fails_losses_beyond_the_draws_are_charged() -> None:
+    """A term 0.5 z - 0.1 (z^2 - 1) of a normal z; the range of 40 draws says less."""
+    expansion = np.array([[0.5], [-0.1], [-0.1]])
+    beyond = float(loss_of_expansion(expansion, 1e-6)[0])
+    charge = local(fit(), "gaussian", of=account(limit_holds=False, expansion=expansion))
+    assert beyond > 0.7
+    assert charge.loss_range == pytest.approx(beyond)
+    assert 2 * beyond <= charge.epsilon <= 2 * beyond + 0.01
+    assert says(charge, "nothing of losses rarer than about one in 40")
+    assert says(charge, "loss of a draw at probability 1e-06 where the log-likelihoods go on")
+    asked = local(fit(), "range", of=account(limit_holds=False, expansion=expansion))
+    assert asked.epsilon == 1.4
+    assert not says(asked, "No less is charged")
 
 
 def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:

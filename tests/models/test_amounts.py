@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.truncation import gamma_log_mass, gamma_within, normal_log_mass, normal_within
 
-N = 200
+N = 100
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=N).round(1)
 Y = RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2).round(2) + 0.01
@@ -41,8 +42,15 @@ def _bound(name: str) -> Any:
     return model.bind(pd.DataFrame({"y": y, "x": X}))
 
 
+@cache
+def _fitted(name: str) -> Any:
+    """A case's model bound, and draws of it with Stan's log_lik."""
+    bound = _bound(name)
+    return bound, _draws(bound, emit_log_lik=True)
+
+
 def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=150, draws=40, parallel_chains=1)
+    settings = SamplerSettings(chains=2, warmup=50, draws=8, parallel_chains=1)
     return EmbeddedEngine().sample(
         bound.program, bound.stan_data(np.ones(bound.n), **data), seed=3, settings=settings
     )
@@ -70,8 +78,7 @@ def _density(model: Any, y: Any, draws: Any) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
-    bound = _bound(name)
-    draws = _draws(bound, emit_log_lik=True)
+    bound, draws = _fitted(name)
     ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
     np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-7, atol=1e-8)
     expected = _density(bound.model, CASES[name][1], draws)
@@ -113,14 +120,14 @@ def test_the_target_moves_with_the_weights_alone(name: str, cap: float | None) -
 
 @pytest.mark.parametrize("name", CASES)
 def test_replicates_have_the_models_distribution_and_stay_within(name: str) -> None:
-    """A uniform transform of 20 replicates (Kolmogorov, level 1e-6); another scale is caught."""
-    bound = _bound(name)
-    model, draws = bound.model, _draws(bound)
+    """A uniform transform of 60 replicates (Kolmogorov, level 1e-6); another scale is caught."""
+    bound, draws = _fitted(name)
+    model = bound.model
     made = np.stack([
         bound.model.from_support(
             bound.model.draw_outcome({k: draws.flat(k)[5] for k in model.parameters},
                                      bound.design.X, np.random.default_rng(k)), None)
-        for k in range(20)
+        for k in range(60)
     ])  # fmt: skip
     low, high = model.ends
     assert made.min() >= low

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -291,6 +292,12 @@ def test_the_joint_text_of_every_program_compiles(other: str) -> None:
     assert program.name == f"bernoulli_and_{other}"
     assert "use_cap_" not in program.text
     assert program.text.count("real pseudo_log_lik(") == 1
+    defined = re.findall(r"^  (?:real|vector|matrix)\s+(\w+)\(", program.text, flags=re.M)
+    local = re.findall(r"^ +(?:real|int|vector\[.*\]|matrix\[.*\])\s+(\w+)\s*[;=]", program.text,
+                       flags=re.M)  # fmt: skip
+    assert defined
+    assert local
+    assert not set(defined) & set(local), "rstan 2.21 takes no variable by a function's name"
 
 
 def test_no_bound_model_shows_its_records() -> None:
