@@ -90,7 +90,7 @@ def _loss(b: FloatArray, c: FloatArray, depth: float) -> FloatArray:
 
     def largest(sign: int, center: FloatArray, reach: FloatArray) -> FloatArray:
         ends = (center - reach, center + reach, np.clip(at, center - reach, center + reach))
-        return np.max([sign * loss(z) for z in ends], axis=0)
+        return np.asarray(np.max([sign * loss(z) for z in ends], axis=0))
 
     found = np.maximum(
         largest(1, np.zeros_like(b), np.full_like(b, depth)),

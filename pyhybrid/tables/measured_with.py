@@ -63,7 +63,8 @@ def measured_with(
     else:
         public = [own for own in order if own in kept]
         ranked = [*public, *(own for own in reversed(order) if own not in kept)]
-    rows, columns, found = _cells(name, kinds[name]), 1, set()
+    rows, columns = _cells(name, kinds[name]), 1
+    found: set[str] = set()
     for own in ranked:
         wider = columns + _cells(own, kinds[own])
         if len(found) < most and rows * wider <= MOST_EFFECTS_OF_A_COLUMN:
