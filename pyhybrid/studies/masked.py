@@ -278,7 +278,8 @@ STUDY_I = Study(
               check=_copula_mends, note="our finding, not stated in [J22]"),
         Claim(text="more sets bring coefficients nearer", check=_more_sets),
         Claim(text="with missing keys, nested intervals [R04] cover", check=_missing_covered),
-        Claim(text="strong masks for records at risk alone: fewer are named, at an error at most a tenth larger",
+        Claim(text="strong masks for records at risk alone: fewer are named, at an error at most "
+              "a tenth larger",
               check=_subgroups_protect),
     ),
 )  # fmt: skip
