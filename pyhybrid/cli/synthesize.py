@@ -191,30 +191,17 @@ def synthesize(
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     if plan is None and (epsilon is not None or reference is not None):
-        raise InvalidInput(
-            "--epsilon and --reference go with --plan; others take epsilon=... in --mechanism"
-        )
+        raise InvalidInput("--epsilon and --reference go with --plan; see --mechanism")
     if plan is not None:
         check_taken_by_plan(context)
         synthesize_by_plan(
-            data,
-            plan,
-            out,
-            mechanism=mechanism or ["censored"],
-            epsilon=epsilon,
-            reference=reference,
-            relation=relation or "remove",
-            n_synthetic=n_synthetic,
-            one_draw=one_draw,
-            seed=seed,
-            engine=engine,
+            data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon,
+            reference=reference, relation=relation or "remove", n_synthetic=n_synthetic,
+            one_draw=one_draw, seed=seed, engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),
-            on_not_converged=on_not_converged,
-            file_format=file_format,
-            ledger=ledger,
-            allow_unlike=allow_unlike,
-            overwrite=overwrite,
-        )
+            on_not_converged=on_not_converged, file_format=file_format, ledger=ledger,
+            allow_unlike=allow_unlike, overwrite=overwrite,
+        )  # fmt: skip
         return
     options: dict[str, Any] = {
         "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
@@ -239,12 +226,9 @@ def synthesize(
     book = None
     if ledger is not None:
         book = open_ledger(
-            ledger,
-            name=chosen.name,
-            relation=chosen.relation,
-            delta=chosen.delta_of_charge,
+            ledger, name=chosen.name, relation=chosen.relation, delta=chosen.delta_of_charge,
             allow_unlike=allow_unlike,
-        )
+        )  # fmt: skip
     source = read_table(data)
     named = default_models(texts, model or [], formulas, source.frame)
     if named:
@@ -254,27 +238,16 @@ def synthesize(
     _check_columns(source.frame, chosen, decisions)
     with progress_bars() as progress:
         release = release_within(
-            chosen,
-            source.frame,
-            target_epsilon,
-            n_synthetic=m,
+            chosen, source.frame, target_epsilon, n_synthetic=m,
             n_draws_released=1 if one_draw else None,
             leave_one_out=check_count(leave_one_out, "--leave-one-out", at_least=0),
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            on_not_converged=on_not_converged,
+            seed=seed, engine=engine, settings=settings, on_not_converged=on_not_converged,
             progress=progress,
-        )
+        )  # fmt: skip
     source.marked(source.restore(release)).save(
-        out,
-        drop=decisions.drop,
-        keep=decisions.keep,
-        ids=decisions.ids,
-        overwrite=overwrite,
-        file_format=file_format or source.file_format,
-        ledger=book,
-    )
+        out, drop=decisions.drop, keep=decisions.keep, ids=decisions.ids, overwrite=overwrite,
+        file_format=file_format or source.file_format, ledger=book,
+    )  # fmt: skip
     show_release(source.frame, release, out)
 
 

@@ -133,26 +133,14 @@ def synthesize_table(
     if mechanism == "marginals":
         assert epsilon is not None
         release = marginals_by_plan(plan, epsilon, relation).release(
-            table.df,
-            n_synthetic=m,
-            n_draws_released=n_draws_released,
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
+            table.df, n_synthetic=m, n_draws_released=n_draws_released, seed=seed, engine=engine,
+            settings=settings, rule=rule, on_not_converged=on_not_converged, progress=progress,
+        )  # fmt: skip
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
-    fits: dict[str, Any] = {
-        "seed": seed,
-        "engine": engine,
-        "settings": settings,
-        "workers": workers,
-        "executor": executor,
-    }
+    fits: dict[str, Any] = {"seed": seed, "engine": engine, "settings": settings}
+    fits |= {"workers": workers, "executor": executor}
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
         at, like = epsilon, reference

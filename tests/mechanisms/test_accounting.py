@@ -83,7 +83,9 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
     assert gaussian is not None
     assert gaussian >= epsilon_of_mu(charge.mu, 1e-6) > gaussian - 0.01 - 1e-9
     assert charge.epsilon == (gaussian if account.limit_holds else charge.epsilon_range)
-    assert charge.epsilon <= charge.epsilon_range < charge.epsilon_lipschitz  # type: ignore[operator]
+    assert charge.epsilon <= charge.epsilon_range  # type: ignore[operator]
+    if account.limit_holds:  # else what the draws do not reach is charged, too
+        assert charge.epsilon_range < charge.epsilon_lipschitz  # type: ignore[operator]
     terms = terms_of(release)
     if mechanism.unit is not None:
         codes, levels = pd.factorize(counts()[mechanism.unit])

@@ -43,12 +43,12 @@ def charge(session: FitSession, mechanism: Any) -> PrivacyCharge:
 
 def test_unweighted_grows_with_the_support_and_present_numbers_stay(session: FitSession) -> None:
     """Against scipy: the deviation of the added record's own term."""
-    plain = charge(session, ph.Unweighted(MODEL))
+    plain = charge(session, ph.Unweighted(MODEL, accounting="range"))
     draws = ph.Unweighted(MODEL).fit(session).fit.draws
     mean, phi = np.exp(draws.flat("beta")[:, 0]), draws.flat("phi")
     seen = []
     for top in (60, 600, 6000):
-        found = charge(session, ph.Unweighted(MODEL, support={"y": (0, top)}))
+        found = charge(session, ph.Unweighted(MODEL, support={"y": (0, top)}, accounting="range"))
         assert (found.mu_present, found.loss_range_present) == (plain.mu, plain.loss_range)
         assert found.bound_present == plain.bound
         assert found.epsilon_present == plain.epsilon_by(found.accounting, delta=1e-6)
@@ -91,7 +91,8 @@ def test_weights_scaled_by_the_largest_record_move_all_others_when_a_larger_one_
 ) -> None:
     """Linear LW is finite, too, but not small: against the map and sums written out."""
     top = 600
-    found = charge(session, ph.LipschitzWeighted(MODEL, support={"y": (0, top)}))
+    weighted = ph.LipschitzWeighted(MODEL, support={"y": (0, top)}, accounting="range")
+    found = charge(session, weighted)
     base = session.unweighted().draws
     fit = ph.LipschitzWeighted(MODEL).fit(session).fit
     y = visits()["y"].to_numpy()

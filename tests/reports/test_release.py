@@ -221,7 +221,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 5  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 4  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 

@@ -56,9 +56,7 @@ def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFram
     local = verdict_section(release, data).paragraphs[0][2]
     assert release.charge.cost in local
     assert "It is local" in local
-    histogram = ph.PerturbedHistogram(
-        column="stays", lower=-0.5, upper=20.5, n_bins=21, epsilon=1.0
-    )
+    histogram = ph.PerturbedHistogram(column="stays", lower=0, upper=20, n_bins=21, epsilon=1.0)
     strict = histogram.release(data, n_synthetic=1)
     assert "It is strict" in verdict_section(strict, data).paragraphs[0][2]
 
@@ -111,7 +109,8 @@ def test_measures_of_many_columns_have_a_row_for_each(
     one = replace(release, synthetic=[table, table], synthesized=tuple(many), parts=())
     section = side_by_side({"one": one}, table)
     rows = [table.rows for table in section.tables if table.caption.startswith("A row for each")]
-    assert [[str(row[0]) for row in own] for own in rows] == [list(many)] * len(rows)
+    named = [[str(row[0]).partition(",")[0] for row in own] for own in rows]
+    assert [list(dict.fromkeys(own)) for own in named] == [list(many)] * len(rows)
     assert rows
     assert not any(
         "As above" in str(cell) for t in section.tables for row in t.rows for cell in row

@@ -114,7 +114,9 @@ def test_a_rule_that_the_model_cannot_meet_is_named(survey: pd.DataFrame) -> Non
     )  # fmt: skip
     range_ = {"lower": 0, "upper": 160, "n_bins": 2}
     plan = table.plan().with_column("wage", model="perturbed_histogram", options=range_)
-    with pytest.raises(SamplingError, match=r"rule 'wage > age \* 3' cannot be met: .* of 300 syn"):
+    with pytest.raises(
+        SamplingError, match=r"rule 'wage > age \* 3' cannot be met: the model of wage"
+    ):
         ph.synthesize_table(plan, epsilon=1)
 
 
