@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -47,21 +49,27 @@ def test_censored_posteriors_and_programs_pass() -> None:
     ]
     assert [f.mechanism for f in found if not f.passed] == []
     assert {f.relation for f in found} == {"remove", "replace"}
-    programs = {f.mechanism.split("/")[1].split(".")[0] for f in found if "stan/" in f.mechanism}
-    assert programs == set(ph.engines.program_names())
+    named = {f.mechanism.split("/")[1].split(".")[0] for f in found if "stan/" in f.mechanism}
+    parts = {part for name in named for part in name.split("_and_")}  # of joint programs, too
+    assert parts == set(ph.engines.program_names())
 
 
 def test_a_program_that_does_not_clip_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit reads the program that is run: one whose cap is not applied does not pass."""
-    load = ph.models.regression.load_program
 
-    def without_clip(name: str) -> Any:
-        program = load(name)
-        text = program.text.replace("fmax(-cap_below, fmin(cap_above, ", "(1 * (")
-        assert text != program.text
-        return replace(program, text=text)
+    def without_clip(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*given: Any, **named: Any) -> Any:
+            program = make(*given, **named)
+            text = program.text.replace("fmax(-cap_below, fmin(cap_above, ", "(1 * (")
+            assert text != program.text
+            return replace(program, text=text)
 
-    monkeypatch.setattr("pyhybrid.models.regression.load_program", without_clip)
+        return made
+
+    for place in ("regression.load_program", "bound_parts.joint_program"):
+        module, name = place.split(".")
+        make = getattr(importlib.import_module(f"pyhybrid.models.{module}"), name)
+        monkeypatch.setattr(f"pyhybrid.models.{place}", without_clip(make))
     found = censored_programs.program_audits()
     assert [f.mechanism for f in found if f.holds] == []
 
