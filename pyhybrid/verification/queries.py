@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -47,26 +47,35 @@ class Query(Protocol):
 
 
 @dataclass(frozen=True)
-class Mean:
-    """The mean of a column of numbers, weighted by the column `weights` if one is given."""
+class _OfColumn:
+    """A number of one column, weighted by the column `weights` if one is given."""
 
     column: str
-    weights: str | None = None
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        return f"the {_weighted(self.weights)}mean of {self.column}"
+    weights: str | None = field(default=None, kw_only=True)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The column, and that of the weights."""
-        return _columns(self.column, self.weights)
+        return (self.column,) if self.weights is None else (self.column, self.weights)
 
     @property
     def smallest(self) -> int:
         """One record."""
         return 1
+
+    @property
+    def _weighted(self) -> str:
+        return "" if self.weights is None else "weighted "
+
+
+@dataclass(frozen=True)
+class Mean(_OfColumn):
+    """The mean of a column of numbers."""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"the {self._weighted}mean of {self.column}"
 
     def of(self, table: pd.DataFrame) -> float:
         """Missing values are left out."""
@@ -75,27 +84,15 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(_OfColumn):
     """The share of records with one level of a column."""
 
-    column: str
     level: str
-    weights: str | None = None
 
     @property
     def text(self) -> str:
         """In words."""
-        return f"the {_weighted(self.weights)}share of {self.column} = {self.level}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and that of the weights."""
-        return _columns(self.column, self.weights)
-
-    @property
-    def smallest(self) -> int:
-        """One record."""
-        return 1
+        return f"the {self._weighted}share of {self.column} = {self.level}"
 
     def of(self, table: pd.DataFrame) -> float:
         """Missing values count as another level."""
@@ -107,12 +104,10 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(_OfColumn):
     """The p quantile of a column of numbers, 0 < p < 1: the smallest value with p at or below."""
 
-    column: str
     p: float
-    weights: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.p < 1:
@@ -121,12 +116,7 @@ class Quantile:
     @property
     def text(self) -> str:
         """In words."""
-        return f"the {_weighted(self.weights)}{self.p:g} quantile of {self.column}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and that of the weights."""
-        return _columns(self.column, self.weights)
+        return f"the {self._weighted}{self.p:g} quantile of {self.column}"
 
     @property
     def smallest(self) -> int:
@@ -195,7 +185,7 @@ def read_query(text: str) -> Query:
     Examples
     --------
     >>> read_query("quantile:income:0.9")
-    Quantile(column='income', p=0.9, weights=None)
+    Quantile(column='income', weights=None, p=0.9)
     """
     kind, *given = str(text).split(":")
     try:
@@ -215,14 +205,6 @@ def read_query(text: str) -> Query:
         if rest:
             return Coefficient(given[0].strip(), ":".join(rest), model or "ols")
     raise InvalidInput(f"query must be {_FORMS}: found {text!r}")
-
-
-def _weighted(weights: str | None) -> str:
-    return "" if weights is None else "weighted "
-
-
-def _columns(column: str, weights: str | None) -> tuple[str, ...]:
-    return (column,) if weights is None else (column, weights)
 
 
 def _weights(table: pd.DataFrame, column: str | None) -> FloatArray:

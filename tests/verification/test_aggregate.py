@@ -120,10 +120,12 @@ def test_queries(text: str, query: Any, expected: Callable[[pd.DataFrame], float
 
 def test_weights_are_those_of_the_design() -> None:
     data = _data().assign(w=np.arange(N) % 3)
-    assert Mean("y", "w").of(data) == pytest.approx(np.average(data["y"], weights=data["w"]))
+    assert Mean("y", weights="w").of(data) == pytest.approx(
+        np.average(data["y"], weights=data["w"])
+    )
     repeated = data.loc[data.index.repeat(data["w"])]
-    assert Quantile("y", 0.9, "w").of(data) == Quantile("y", 0.9).of(repeated)
-    assert Share("g", "a", "w").of(data) == pytest.approx((repeated["g"] == "a").mean())
+    assert Quantile("y", 0.9, weights="w").of(data) == Quantile("y", 0.9).of(repeated)
+    assert Share("g", "a", weights="w").of(data) == pytest.approx((repeated["g"] == "a").mean())
 
 
 def test_all_rows_of_a_unit_are_in_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
