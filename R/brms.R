@@ -56,7 +56,7 @@ as_pyhybrid <- function(fit, folder, overwrite = FALSE) {
 # Program and data of a brmsfit, or of a list of both.
 brms_parts <- function(fit) {
   if (inherits(fit, "brmsfit")) {
-    if (!requireNamespace("brms", quietly = TRUE)) {
+    if (!nzchar(system.file(package = "brms"))) {
       engine_unavailable("the data of a brmsfit need the package brms; or give ",
                          "list(stancode = , standata = )")
     }

@@ -234,7 +234,10 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Pa
     assert "contracts onto 3.5" in out
     code, again, _ = _run(monkeypatch, capsys, "summary", "A", "--csv", "a.csv")
     assert out == again
-    assert len(pd.read_csv("a.csv")) == 12
+    rows = pd.read_csv("a.csv")
+    bounds = rows[rows["quantity"] == "Lipschitz bound"]
+    assert len(bounds) == 12  # 4 sizes x 3 synthesizers
+    assert len(rows) == 3 * len(bounds)
     code, _, err = _run(monkeypatch, capsys, "run", "Z", "--out", "Z")
     assert (code, err.count("\n")) == (2, 1)
     code, _, err = _run(monkeypatch, capsys, "run", "A", "--out", "B", "--replicates", "0")

@@ -12,9 +12,17 @@ from pyhybrid.studies.vector_weights import candidates
 
 def test_the_candidates_make_the_published_step_under_the_papers_accounting() -> None:
     made = candidates(NegativeBinomial("y ~ 1"))
-    assert list(made) == ["Unweighted", "LW", "CW", "LW_final", "CW_final"]
-    plans = [each.reweighting for each in made.values()]
-    assert plans == [False, False, False, *[Reweighting.published(k=0.95)] * 2]
+    step = Reweighting.published(k=0.95)
+    assert {name: each.reweighting for name, each in made.items()} == {
+        "Unweighted": False,
+        "LW": False,
+        "CW": False,
+        "LW_final": step,
+        "CW_final": step,
+        "CW30": False,
+        "CW30_final": step,
+    }
+    assert [made[name].radius for name in ("CW", "CW30", "CW30_final")] == [0.2, 0.3, 0.3]
     assert {each.accounting for each in made.values()} == {"lipschitz"}
 
 
