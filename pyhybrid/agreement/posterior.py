@@ -15,6 +15,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import BoundModel
+from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.rbridge import call_r
 
 __all__ = ["mean_rows", "same_draws_rows", "short_settings", "table_rows"]
@@ -25,23 +26,36 @@ _LOOP_DRAWS, _LOOP_RECORDS = 10, 300  # of R's leave-one-out loop, which takes S
 
 
 def table_rows(bound: Any) -> Iterator[Row]:
-    """Outcome and design matrix of a regression, as R reads formula and table.
+    """Outcome and design matrix of a regression, or of each of its parts, as R reads formula and
+    table.
 
     Raises
     ------
     InvalidInput
         For a column that R has no type for, or a formula that R cannot evaluate, in R's words.
     """
-    used = bound.table[[bound.design.outcome, *bound.design.predictors]].reset_index(drop=True)
-    used[bound.design.outcome] = bound.design.y  # as the program reads it: numbers, transformed
+    if isinstance(bound, BoundParts):
+        for part in bound.parts:
+            yield from _design_rows(part.bound, part.at, f" of {part.name}")
+    else:
+        yield from _design_rows(bound, np.arange(bound.n), "")
+
+
+def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
+    """A design and what R reads; the records at `at` (k,) are fitted to, all of them code it."""
+    design = bound.design
+    used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
+    numbers = np.zeros(len(used))
+    numbers[at] = design.y  # as the program reads it: numbers, transformed
+    used[design.outcome] = numbers
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
-    yield compare(TABLE, "outcome", bound.design.y, in_r["y"], tolerance=0.0)
-    mine, other = bound.design.X, np.atleast_2d(in_r["X"])
+    yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
+    mine, other = design.X, np.atleast_2d(in_r["X"])[at]
     if mine.shape == other.shape:  # the order of columns is no part of a model
         mine, other = (X[:, np.lexsort(np.round(X, 9) + 0.0)] for X in (mine, other))
-    yield compare(TABLE, f"design matrix of {bound.model.formula}", mine, other)
-    if bound.design.has_offset:
-        yield compare(TABLE, "offset", bound.design.offset, in_r["offset"])
+    yield compare(TABLE, f"design matrix{of}: {bound.model.formula}", mine, other)
+    if design.has_offset:
+        yield compare(TABLE, f"offset{of}", design.offset, np.atleast_1d(in_r["offset"])[at])
 
 
 def short_settings(rows: int) -> SamplerSettings:
@@ -89,10 +103,14 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
 
 def _tolerance(draws: Draws, bound: BoundModel) -> float:
     """Stan takes differences of lgamma(y + phi): a large phi or lambda leaves their rounding."""
-    sizes = [draws.variables[name].max() for name in ("phi", "lambda") if name in draws.variables]
+    sizes = [
+        values.max()
+        for name, values in draws.variables.items()
+        if name.partition("_")[0] in ("phi", "lambda")  # of a part: phi_count
+    ]
     if not sizes:
         return ARITHMETIC
-    largest = float(max(sizes) + np.abs(bound.outcome).max())
+    largest = float(max(sizes) + np.nanmax(np.abs(bound.outcome)))
     rounding = 4 * np.finfo(float).eps * float(gammaln(max(largest, 2.0)))
     return max(ARITHMETIC, rounding)
 
@@ -124,8 +142,8 @@ def _ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArra
     for name, values in bound.monitored(fit.draws).items():
         flat = values.reshape(*values.shape[:2], -1)
         labels = _labels(bound, name, flat.shape[2])
-        if name == "phi":  # the mean of phi itself need not exist
-            flat, labels = np.log(flat), ["log phi"]
+        if name.partition("_")[0] == "phi":  # the mean of phi itself need not exist
+            flat, labels = np.log(flat), [f"log {name}"]
         found.update((label, flat[:, :, k]) for k, label in enumerate(labels))
     largest, total = _by_draw(bound, fit)
     shape = fit.draws.divergent.shape

@@ -191,7 +191,7 @@ class _Run:
     def same_draws(self) -> Iterator[Row]:
         """Every engine writes its log_lik once, for a few draws."""
         data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
-        rows = int(data["n"])
+        rows = int(data["n_terms"] if "n_terms" in data else data["n"])
         for engine in self.engines:
             draws = engine.sample(
                 self.bound.program,

@@ -156,14 +156,15 @@ def _charges(found: Comparison) -> Table:
 
 
 def _estimates(found: Comparison) -> Table:
-    from pyhybrid.reports.comparison import STATISTIC_NAMES, in_lines
+    from pyhybrid.reports.comparison import in_lines, statistic_names
     from pyhybrid.reports.numbers import interval_text
 
     title = f"{escape(found.outcome)}: estimates and 95 % intervals (confidential)"
-    table = _table(title, *STATISTIC_NAMES.values())
+    names = statistic_names(found)
+    table = _table(title, *map(escape, names.values()))
     cells = found.estimates.set_index(["source", "statistic"])
     for source in (DATA, *found.releases):
-        rows = (cells.loc[(source, statistic)] for statistic in STATISTIC_NAMES)
+        rows = (cells.loc[(source, statistic)] for statistic in names)
         shown = [escape(interval_text(row, gap="\n")) for row in rows]
         table.add_row(escape(in_lines(source)), *shown)
     return table

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pyhybrid.checks import check_choice
 from pyhybrid.cli.named import converted, named, values_of
+from pyhybrid.cli.parameters import MODEL_NAMES, OWN_PROGRAM, TWO_PART, ZERO_INFLATED
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
@@ -51,10 +52,6 @@ __all__ = [
     "with_target",
 ]
 
-_OWN_PROGRAM = "stan"
-_TWO_PART = "two_part"
-_ZERO_INFLATED = "zero_inflated"
-
 
 def build_model(text: str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
@@ -80,15 +77,14 @@ def build_model(text: str | None, formula: str) -> Model:
 
 
 def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
-    if name == _OWN_PROGRAM:
+    if name == OWN_PROGRAM:
         return _stan_model(given, formula)
-    if name == _TWO_PART:
+    if name == TWO_PART:
         return _two_part(given, formula)
-    if name == _ZERO_INFLATED:
+    if name == ZERO_INFLATED:
         counts: Any = _single_model(given.pop("count", "negative_binomial"), given, formula)
         return ZeroInflated(counts)
-    known = [*MODELS, _TWO_PART, _ZERO_INFLATED, _OWN_PROGRAM]
-    cls: Any = MODELS[check_choice(name, "--model", known)]
+    cls: Any = MODELS[check_choice(name, "--model", MODEL_NAMES)]
     model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
     return model
 
@@ -269,9 +265,7 @@ def _calibrated(
     options: dict[str, Any],
 ) -> PseudoPosteriorMechanism:
     model = None
-    if (
-        len(models) == len(formulas) == 1 and named(models[0] or "")[0] == _OWN_PROGRAM
-    ):  # not stored
+    if len(models) == len(formulas) == 1 and named(models[0] or "")[0] == OWN_PROGRAM:  # not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]

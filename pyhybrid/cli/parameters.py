@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
+from pyhybrid.models import MODELS
+
 __all__ = [
+    "MODEL_NAMES",
+    "OWN_PROGRAM",
+    "TWO_PART",
+    "ZERO_INFLATED",
     "AdaptDelta",
     "Chains",
     "Data",
@@ -26,11 +32,14 @@ __all__ = [
     "Workers",
 ]
 
+TWO_PART, ZERO_INFLATED, OWN_PROGRAM = "two_part", "zero_inflated", "stan"
+MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, OWN_PROGRAM)
+"""What --model can name."""
+
 _MODEL_HELP = (
-    "negative_binomial, poisson, beta, beta_regression, beta_binomial, normal, mixture, bernoulli, "
-    "categorical, ordinal or stan; with options as NAME:key=value,..., e.g. "
-    "beta:lower=0,upper=100, bernoulli:levels=no+yes, categorical:levels=bus+car+walk or "
-    "stan:program=own.stan,predict=y_rep"
+    f"{', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g. "
+    "beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with "
+    "missing=model, or stan:program=own.stan,predict=y_rep"
 )
 _CHOSEN = (
     "[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "

@@ -211,9 +211,13 @@ def _engine(release: Release) -> str:
 
 
 def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]) -> Table:
-    """One column in the data and, averaged over sets, in synthetic data: percentiles or shares."""
+    """One column in the data and, averaged over sets, in synthetic data: percentiles or shares.
+
+    Percentiles are of the values that are there; a row has the share that is missing.
+    """
     sets = {name: [table[column] for table in each.synthetic] for name, each in releases.items()}
-    numeric = pd.api.types.is_numeric_dtype(data.dtype)
+    kind = data.dtype
+    numeric = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
     table = Table(title=f"{column}: data against synthetic data", title_justify="left")
     for name in ("" if numeric else "share of", "data (confidential)", *releases):
         table.add_column(name, justify="right" if table.columns else "left")
@@ -221,10 +225,15 @@ def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]
         for level, shares in level_shares(data, sets).items():
             table.add_row(level, *map(number_text, shares))
         return table
-    truth = _floats(data)
     for label, statistic in STATISTICS.items():
-        own = [np.mean([statistic(_floats(y)) for y in each]) for each in sets.values()]
-        table.add_row(label, *(number_text(float(value)) for value in (statistic(truth), *own)))
+        shown = (
+            np.mean([statistic(_floats(y)) if y.notna().any() else np.nan for y in each])
+            for each in ([data], *sets.values())
+        )
+        table.add_row(label, *(number_text(float(value)) for value in shown))
+    gone = [np.mean([y.isna().mean() for y in each]) for each in ([data], *sets.values())]
+    if any(gone):
+        table.add_row("share missing", *(number_text(float(share)) for share in gone))
     return table
 
 
@@ -239,4 +248,5 @@ def _shares_table(title: str, shares: Mapping[str, float]) -> Table:
 
 
 def _floats(column: pd.Series) -> FloatArray:
-    return np.asarray(column, dtype=np.float64)
+    """Values that are there."""
+    return np.asarray(column.dropna().to_numpy(dtype=np.float64))

@@ -22,10 +22,11 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.comparing.means import means_of, moved_away, moved_away_text
+from pyhybrid.comparing.outcome import Outcome, outcome_of
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import STATISTICS, Estimates, estimates
+from pyhybrid.measures.arrays.estimates import Estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.shown import html_table
@@ -63,7 +64,9 @@ class Comparison:
         kind, relation, n_synthetic, n_draws_released, efficiency (mean by-record bound over the
         overall one), effective_sample_size of the weights, (sum alpha)^2 / sum alpha^2, refits
         and refits_saved of the re-weighting, and of each statistic its estimate with the ends of
-        its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...).
+        its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...). An outcome of levels has
+        the shares of its most frequent ones in their place (``share of no``, ...), one with missing
+        values their share, too (``share missing``).
     estimates : DataFrame
         Tidy: statistic, source, estimate, lower, upper. Sources are the data ("data") and the
         mechanisms; see `pyhybrid.measures.arrays.estimates.estimates` for how sets are combined.
@@ -183,6 +186,8 @@ def compare(
 def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
     """Mean of the outcome in synthetic sets simulated from many posterior draws, by mechanism.
 
+    Of an outcome of levels: the share of the first of those that are compared.
+
     Its distribution is that of the mean of one released set: the posterior of the mean, with the
     noise of n simulated records added. For figures; nothing of it is released.
 
@@ -201,7 +206,7 @@ def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> di
     wanted = min(400, max(100, _RECORDS_SIMULATED // session.bound.n))
     wanted = wanted if n_draws is None else check_count(n_draws, "n_draws")
     return {
-        name: means_of(session, release.fit, wanted, comparison.outcome)
+        name: means_of(session, release.fit, wanted, comparison.outcome)[:, 0]
         for name, release in comparison.releases.items()
         if release.fit is not None
     }
@@ -300,13 +305,15 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
     releases = {name: each.release for name, each in released.items()}
     alone = sum(len(each.asked) for each in released.values())
     column = session.bound.synthesized[0]
-    found = {DATA: _estimates(session, DATA, session.bound.outcome)}
+    outcome = outcome_of(session.bound)
+    found = {DATA: _estimates(session, outcome, DATA, [session.bound.table[column]])}
     for name, release in releases.items():
-        sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
-        found[name] = _estimates(session, name, sets)
+        sets = [each[column] for each in release.synthetic]
+        found[name] = _estimates(session, outcome, name, sets)
     moved = moved_away(session, releases, column)
     if moved:
-        warnings.warn(moved_away_text(moved, column), stacklevel=3)
+        text = moved_away_text(moved, column, levels=bool(outcome.shares))
+        warnings.warn(text, stacklevel=3)
     return Comparison(
         releases=releases,
         table=pd.DataFrame([_row(name, each, found[name]) for name, each in releases.items()]),
@@ -342,8 +349,10 @@ def _recording(session: FitSession) -> _RecordingSession:
     return _RecordingSession(**shared)
 
 
-def _estimates(session: FitSession, source: str, values: Any) -> Estimates:
-    return estimates(values, rng=session.streams.generator(f"estimates/{source}"))
+def _estimates(
+    session: FitSession, outcome: Outcome, source: str, columns: list[pd.Series]
+) -> Estimates:
+    return outcome.estimates(columns, session.streams.generator(f"estimates/{source}"))
 
 
 def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
@@ -383,7 +392,7 @@ def _tidy(found: Mapping[str, Estimates]) -> pd.DataFrame:
             "lower": each.lower[place],
             "upper": each.upper[place],
         }
-        for place, statistic in enumerate(STATISTICS)
+        for place, statistic in enumerate(found[DATA].statistics)
         for source, each in found.items()
     ]
     tidy: pd.DataFrame = pd.DataFrame(rows)

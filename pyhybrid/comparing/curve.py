@@ -35,6 +35,7 @@ from pyhybrid.comparing.curve_points import (
     point_rows,
     table_row,
 )
+from pyhybrid.comparing.outcome import levels_of_outcome
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, resolve_engine
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress, PosteriorFit
@@ -134,7 +135,8 @@ def risk_utility_curve(
     Raises
     ------
     InvalidInput
-        For an empty grid, a point at which all weights are 0, or a results file of another run.
+        For an empty grid, an outcome of levels (which have no distances), a point at which all
+        weights are 0, or a results file of another run.
     EngineUnavailable, SamplingError, NotConverged
         If a fit fails; finished points are in `results` then.
 
@@ -146,6 +148,7 @@ def risk_utility_curve(
     m = check_count(n_synthetic, "n_synthetic")
     workers = check_count(workers, "workers")
     bound = model.bind(df)
+    _check_numbers(bound)
     common = CurveSettings(
         model=model,
         df=df,
@@ -229,6 +232,14 @@ def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
             "that point out"
         )
     return alpha
+
+
+def _check_numbers(bound: BoundModel) -> None:
+    if levels_of_outcome(bound) is not None:
+        raise InvalidInput(
+            f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
+            "levels; compare() shows the shares of its levels, by mechanism"
+        )
 
 
 def _checked_grid(scales: Iterable[float], shifts: Iterable[float]) -> list[Point]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.comparing.outcome import present
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, WarmStart
 from pyhybrid.errors import SamplingError
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
@@ -128,8 +129,8 @@ def table_row(
     release = GivenWeights(common.model, alpha=fit.alpha).release_from(
         session, n_synthetic=m, n_draws_released=m
     )
-    column, data = session.bound.synthesized[0], session.bound.outcome
-    sets = [session.bound.numbers_of(each[column]) for each in release.synthetic]
+    column, data = session.bound.synthesized[0], present(session.bound.outcome)
+    sets = [present(session.bound.numbers_of(each[column])) for each in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
     return {
         "mechanism": name,

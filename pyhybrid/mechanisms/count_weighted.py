@@ -25,7 +25,8 @@ __all__ = ["CountWeighted"]
 class CountWeighted(PseudoPosteriorMechanism):
     """Weights from the share of records outside a ball around each sensitive value.
 
-    With a `unit` every record gets the lowest weight among the records of its unit.
+    Risk is counted among the records that have a value; those whose value is missing are alike,
+    and at no risk. With a `unit` every record gets the lowest weight among the records of its unit.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class CountWeighted(PseudoPosteriorMechanism):
         """Count weights of the sensitive values, shape (n,); needs no fit."""
         measure = pairwise_risk if self.pairwise else radius_risk
         risk = measure(
-            session.bound.outcome,
+            np.nan_to_num(session.bound.outcome),
             radius=self.radius,
             kind=self.kind,
             pattern=self._known(session),
@@ -79,7 +80,7 @@ class CountWeighted(PseudoPosteriorMechanism):
         if self.pairwise or session.units is not None:
             return None
         return count_without(
-            session.bound.outcome,
+            np.nan_to_num(session.bound.outcome),
             radius=self.radius,
             kind=self.kind,
             pattern=self._known(session),
@@ -88,8 +89,8 @@ class CountWeighted(PseudoPosteriorMechanism):
         )
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
-        """Counts with one more record; none for pairwise risk and patterns."""
-        if self.pairwise or self.pattern:
+        """Counts with one more record; none for pairwise risk, patterns and missing values."""
+        if self.pairwise or self._known(session) is not None:
             return super().joined(session, possible)
         return weights_with(
             lambda y: count_weights(
@@ -107,7 +108,8 @@ class CountWeighted(PseudoPosteriorMechanism):
         return {**super().reads(), "pattern": self.pattern}
 
     def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
-        if not self.pattern:
+        missing = np.isnan(session.bound.outcome)
+        if not self.pattern and not missing.any():
             return None
         table = session.bound.table
         for column in self.pattern:
@@ -116,4 +118,4 @@ class CountWeighted(PseudoPosteriorMechanism):
             if column in session.bound.synthesized:
                 raise InvalidInput(f"pattern column {column!r} must not be synthesized: it is")
         known: npt.NDArray[np.object_] = table[list(self.pattern)].to_numpy(dtype=object)
-        return known
+        return np.column_stack([known, missing.astype(object)]) if missing.any() else known

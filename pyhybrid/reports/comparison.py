@@ -6,6 +6,7 @@ import numpy as np
 
 from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
 from pyhybrid.comparing.means import moved_away_text
+from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
@@ -22,19 +23,14 @@ from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 
 __all__ = [
-    "STATISTIC_NAMES",
     "charge_name",
     "charges_title",
     "comparison_report",
     "in_lines",
+    "statistic_names",
 ]
 
-STATISTIC_NAMES = {
-    "mean": "mean",
-    "median": "median",
-    "q15": "15th percentile",
-    "q90": "90th percentile",
-}
+_NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 
 
 def comparison_report(comparison: Comparison) -> str:
@@ -59,8 +55,9 @@ def comparison_report(comparison: Comparison) -> str:
 
 
 def _opening(comparison: Comparison) -> list[list[str]]:
-    moved = comparison.moved_away
-    warned = [[f"Warning: {moved_away_text(moved, comparison.outcome)}."]] if moved else []
+    moved, levels = comparison.moved_away, bool(outcome_of(comparison.session.bound).shares)
+    text = moved_away_text(moved, comparison.outcome, levels=levels)
+    warned = [[f"Warning: {text}."]] if moved else []
     return [[NOT_COVERED], *warned, [_sharing(comparison)], [_engine(comparison)]]
 
 
@@ -74,6 +71,11 @@ def charges_title(comparison: Comparison) -> str:
         f"{sets} synthetic set{'s' * (sets > 1)} each, from {draws} draw{'s' * (draws > 1)}; "
         f"{kind}; nats"
     )
+
+
+def statistic_names(comparison: Comparison) -> dict[str, str]:
+    """What is estimated, as people call it."""
+    return {name: _NAMES.get(name, name) for name in comparison.estimates["statistic"].unique()}
 
 
 def charge_name(comparison: Comparison, name: str, *, gap: str = "\n") -> str:
@@ -129,10 +131,10 @@ def _charges(comparison: Comparison) -> Section:
 
 def _estimates(comparison: Comparison) -> Section:
     named = comparison.estimates.assign(
-        statistic=comparison.estimates["statistic"].map(STATISTIC_NAMES)
+        statistic=comparison.estimates["statistic"].map(statistic_names(comparison))
     )
     by_source = named.set_index(["source", "statistic"])
-    statistics = list(STATISTIC_NAMES.values())
+    statistics = list(statistic_names(comparison).values())
     rows = [
         [
             in_lines(source, gap=" "),
@@ -191,12 +193,13 @@ def _weights(comparison: Comparison) -> Section:
 def _mean_density(comparison: Comparison) -> Section:
     means = synthetic_means(comparison)
     varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
-    heading = "Density of the mean"
+    of = outcome_of(comparison.session.bound).of_mean
+    heading = f"Density of the {of}"
     if not varied:
         return Section(heading=heading, paragraphs=[["All synthetic means are equal."]])
     picture = picture_of(
-        plot_mean_density(varied, label=f"mean of {comparison.outcome} in a synthetic set"),
-        alt=f"Densities of the mean of {comparison.outcome}, one curve per mechanism.",
+        plot_mean_density(varied, label=f"{of} in a synthetic set"),
+        alt=f"Densities of the {of}, one curve per mechanism.",
         caption="Over posterior draws: the posterior of the mean, with the noise of simulating "
         "the records of one set.",
     )

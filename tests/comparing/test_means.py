@@ -81,7 +81,7 @@ def test_only_a_material_move_away_counts(
 
     def simulated(_: Any, fit: Any, *__: Any) -> Any:
         moved_by = shift * error if fit is path.fit else 0.0
-        return np.full(50, data.mean() - 3 * error + moved_by)
+        return np.full((50, 1), data.mean() - 3 * error + moved_by)
 
     monkeypatch.setattr(means, "means_of", simulated)
     named = moved_away(skewed.session, {"x": release}, "y")

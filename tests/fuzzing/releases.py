@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import PyhybridError
-from pyhybrid.models import MODELS
+from pyhybrid.models import MODELS, NegativeBinomial, Poisson, TwoPart, WithMissing, ZeroInflated
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, nothing_partial, scratch_folder
 from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes
@@ -48,6 +48,17 @@ _models = {
         "transform": st.sampled_from(["identity", "log", "asinh"]),
         "unit": _number,
     },
+    "gamma": {"lower": _mostly(0, 0.5), "upper": _mostly(300, 1e6), "unit": _number},
+    "lognormal": {"lower": _mostly(0, 0.5), "upper": _mostly(300, 1e6), "decimals": _mostly(0, 2)},
+    "two_part": {},
+    "zero_inflated": {},
+    "with_missing": {},
+}
+_BUILT: dict[str, Any] = {
+    **MODELS,
+    "two_part": TwoPart.of_formula,
+    "zero_inflated": lambda formula: ZeroInflated(NegativeBinomial(formula)),
+    "with_missing": lambda formula: WithMissing(Poisson(formula)),
 }
 _shared = {
     "draw_quantile": _share,
@@ -84,7 +95,10 @@ MECHANISMS: dict[str, dict[str, Any]] = {
         )
     },
 }
-_COUNTS = ("negative_binomial", "poisson", "normal", "mixture")
+_COUNTS = (
+    "negative_binomial", "poisson", "normal", "mixture", "two_part", "zero_inflated",
+    "with_missing",
+)  # fmt: skip
 _UNIT = ("beta", "beta_regression", "normal", "mixture")
 _FITTING = {
     **dict.fromkeys(
@@ -127,7 +141,7 @@ class ReleaseCase:
 
     def built(self) -> Any:
         """The mechanism; errors as its constructor raises them."""
-        model: Any = MODELS[self.model]
+        model: Any = _BUILT[self.model]
         return getattr(ph, self.mechanism)(
             model(self.formula, **self.model_options), **self.options
         )
@@ -200,7 +214,8 @@ def check_release(release: ph.Release, df: pd.DataFrame) -> None:
         assert list(table.columns) == list(df.columns)
         for column in release.synthesized:
             values = table[column].to_numpy(dtype=float)
-            assert np.isfinite(values).all()
+            may_miss = df[column].isna().any()
+            assert (np.isfinite(values) | (may_miss & np.isnan(values))).all()
     assert np.isfinite(release.charge.epsilon)
     assert release.charge.epsilon >= 0
     assert "epsilon" in release.statement

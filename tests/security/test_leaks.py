@@ -107,6 +107,8 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
         return lambda table: mechanism.release(table, n_synthetic=2, **options)
 
     histogram = ph.PerturbedHistogram(column="visits", lower=0, upper=9999, n_bins=50, epsilon=1)
+    amounts = ph.TwoPart(zero=ph.Bernoulli("visits ~ 1"), positive=ph.Gamma("visits ~ age"))
+    missing = ph.WithMissing(ph.ZeroInflated(ph.Poisson("visits ~ age")))
     steps = [ph.Unweighted(ph.Poisson("visits ~ 1")), ph.Unweighted(ph.NormalRegression("age ~ 1"))]
     return {
         "unweighted": by(ph.Unweighted(MODEL)),
@@ -116,6 +118,10 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
         "truncated": by(ph.Truncated(MODEL, cap=400)),
         "censored": by(ph.Censored(MODEL, epsilon=3.3, check_modes=False)),
         "given": by(ph.GivenWeights(MODEL, alpha=np.linspace(0.123456, 0.98765, 60))),
+        "two parts": by(ph.Censored(amounts, epsilon=3.3, check_modes=False)),
+        "missing values": lambda table: by(ph.Unweighted(missing))(
+            table.astype({"visits": "Float64"}).mask(table["age"] > 1.2)
+        ),
         "sequential": by(ph.SequentialSynthesis(steps)),
         "perturbed_histogram": lambda table: histogram.release(table, n_synthetic=2),
     }
@@ -205,6 +211,13 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "histogram": lambda: ph.PerturbedHistogram(
         column="visits", lower=0, upper=50, n_bins=5, epsilon=1
     ).release(people()),
+    "beyond an amount's end": lambda: ph.Gamma("visits ~ 1", upper=50).bind(people()),
+    "a log-normal amount below 0": lambda: ph.LogNormal("visits ~ 1").bind(people(-CANARY)),
+    "an amount below 0": lambda: ph.TwoPart.of_formula("visits ~ age").bind(people(-CANARY)),
+    "no whole count": lambda: ph.ZeroInflated(ph.Poisson("visits ~ 1")).bind(people(CANARY + 0.5)),
+    "beside missing values": lambda: ph.WithMissing(ph.Poisson("visits ~ 1")).bind(
+        people(CANARY + 0.5).assign(visits=lambda t: t["visits"].where(t.index != "row 3"))
+    ),
     "text": lambda: ph.Poisson("visits ~ 1").bind(people().astype({"visits": str})),
     "sum": lambda: ph.laplace_sum(people()["visits"], lower=0, upper=50, epsilon=1),
     "mean": lambda: ph.laplace_mean(people()["visits"], lower=0, upper=50, epsilon=1),

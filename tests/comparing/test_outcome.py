@@ -1,0 +1,112 @@
+"""Outcomes of levels are compared by shares; missing values have a share of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.cli.released import _outcome_table
+from pyhybrid.comparing.comparison import compare, synthetic_means
+from pyhybrid.comparing.outcome import outcome_of
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.reports.comparison import comparison_report
+from tests.fuzzing.engine import RandomDraws
+
+OPTIONS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": SamplerSettings(chains=2, warmup=1, draws=20),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
+    "seed": 3,
+}
+N = 90
+TABLE = pd.DataFrame({
+    "way": ["walk", "bus", "bus"] * 30, "voted": [True, False, False] * 30,
+    "visits": pd.array([0, 3, None, 5, 1, 2] * 15, dtype="Int64"), "x": np.arange(N) / N,
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (ph.Categorical("way ~ 1"), ["share of bus", "share of walk"]),
+        (ph.Bernoulli("voted ~ 1"), ["share of False", "share of True"]),
+        (
+            ph.WithMissing(ph.Poisson("visits ~ 1")),
+            ["mean", "median", "q15", "q90", "share missing"],
+        ),
+    ],
+)
+def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
+    found = compare(
+        {"plain": ph.Unweighted(model), "CW": ph.CountWeighted(model, kind="absolute")},
+        TABLE, n_synthetic=3, **OPTIONS,
+    )  # fmt: skip
+    estimates = found.estimates.set_index(["source", "statistic"])["estimate"]
+    assert list(estimates["data"].index) == names
+    outcome = found.outcome
+    sets = [each[outcome] for each in found.releases["plain"].synthetic]
+    for name in names:
+        level = name.removeprefix("share of ")
+        expected = {
+            "mean": lambda y: y.dropna().astype(float).mean(),
+            "median": lambda y: y.dropna().astype(float).median(),
+            "q15": lambda y: y.dropna().astype(float).quantile(0.15),
+            "q90": lambda y: y.dropna().astype(float).quantile(0.9),
+            "share missing": lambda y: y.isna().mean(),
+        }.get(name, lambda y, level=level: (y.astype(str) == level).mean())
+        assert estimates["data", name] == pytest.approx(expected(TABLE[outcome]))
+        assert estimates["plain", name] == pytest.approx(np.mean([expected(y) for y in sets]))
+    assert set(found.table.columns) >= set(names)
+    assert synthetic_means(found, n_draws=7)["plain"].shape == (7,)
+    page = comparison_report(found)
+    assert all(name in page for name in names if name.startswith("share"))
+    assert ("mean" in names) == ("90th percentile" in page)
+
+
+def test_only_the_most_frequent_levels_are_shown() -> None:
+    levels = np.repeat(list("abcdefgh"), np.arange(1, 9))
+    bound = ph.Categorical("y ~ 1").bind(pd.DataFrame({"y": levels}))
+    assert list(outcome_of(bound).shares) == [f"share of {level}" for level in "cdefgh"]
+
+
+def test_a_curve_of_levels_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"'way' has levels; compare\(\) shows the shares"):
+        ph.risk_utility_curve(ph.Categorical("way ~ 1"), TABLE, scales=[1.0], **OPTIONS)
+
+
+def test_a_curve_leaves_missing_values_out() -> None:
+    found = ph.risk_utility_curve(
+        ph.WithMissing(ph.Poisson("visits ~ 1")), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
+    )
+    assert np.isfinite(found.table[["max_ecdf", "error_mean"]].to_numpy(dtype=float)).all()
+
+
+def test_the_owners_table_has_the_share_that_is_missing() -> None:
+    model = ph.WithMissing(ph.Poisson("visits ~ 1"))
+    release = ph.Unweighted(model).release(TABLE, n_synthetic=2, **OPTIONS)
+    shown = _outcome_table("visits", TABLE["visits"], {"plain": release})
+    rows = list(zip(*(column.cells for column in shown.columns), strict=True))
+    assert [row[0] for row in rows][-1] == "share missing"
+    assert rows[0][1] == "2.2"
+    assert rows[-1][1] == "0.1667"
+    assert not any("–" in str(cell) for row in rows for cell in row)
+    complete = _outcome_table("x", TABLE["x"], {})
+    assert "share missing" not in complete.columns[0].cells
+
+
+def test_count_weights_take_missing_values_as_alike() -> None:
+    """Those with a value have the weights that they have among themselves."""
+    model = ph.WithMissing(ph.Poisson("visits ~ 1"))
+    release = ph.CountWeighted(model, radius=1, kind="absolute").release(TABLE, **OPTIONS)
+    there = TABLE["visits"].notna().to_numpy()
+    alpha = release.confidential.alpha
+    alone = ph.radius_risk(
+        TABLE["visits"].dropna().to_numpy(dtype=float), radius=1, kind="absolute"
+    )
+    np.testing.assert_allclose(alpha[there], ph.count_weights(alone))
+    assert (alpha[~there] == 1).all()
