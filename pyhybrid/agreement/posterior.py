@@ -46,7 +46,8 @@ def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
     design = bound.design
     used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
     numbers = np.zeros(len(used))
-    numbers[at] = design.y  # as the program reads it: numbers, transformed
+    own = bound.numbers_of(used[design.outcome].iloc[at])
+    numbers[at] = bound.model.to_support(own)  # as the program reads it: numbers, transformed
     used[design.outcome] = numbers
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
     yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
