@@ -65,11 +65,11 @@ class GaussianLimit:
     multiples : tuple of float, length K
         The check is made at epsilon = multiple times mu_i.
     delta_formula : ndarray, shape (n, K)
-        `delta_of_mu` at the upper end of mu_i, corrected for skewness.
+        `delta_of_mu` at the upper end of mu_i corrected for skewness.
     delta_draws, delta_draws_error : ndarray, shape (n, K, 2)
         From the draws, direction with and without the record, and Monte Carlo standard errors.
-    skewness : ndarray, shape (n,)
-        Of the term; 0 in the limit.
+    skewness, skewness_error : ndarray, shape (n,)
+        Of the term, 0 in the limit, and its Monte Carlo standard error.
     widening : ndarray, shape (n,)
         Deviation under the neighbor over that under the posterior, less 1: how curved the term
         is and how much wider the neighbor's posterior; 0 in the limit.
@@ -80,9 +80,9 @@ class GaussianLimit:
         Pareto k at most 0.7, and the whole range over the draws below the largest mu: records at
         whose values the density is flat, whose small terms are curved and need no limit.
     mu_charged : ndarray, shape (n,)
-        The upper end of mu_i times 1 + abs(skewness) (z^2 - 1)/(6 z) with z = 5, which is where a
-        skewed term has its tail by the expansion of Cornish and Fisher; where the draws show more,
-        the mu whose formula gives their delta.
+        The upper end, two standard errors of both factors above, of mu_i times 1 + d abs(skewness),
+        d = (z^2 - 1)/(6 z) with z = 5, which is where a skewed term has its tail by the expansion
+        of Cornish and Fisher; where the draws show more, the mu whose formula gives their delta.
     overall : float
         Largest `mu_charged`.
     """
@@ -93,6 +93,7 @@ class GaussianLimit:
     delta_draws: FloatArray
     delta_draws_error: FloatArray
     skewness: FloatArray
+    skewness_error: FloatArray
     widening: FloatArray
     holds: npt.NDArray[np.bool_]
     harmless: npt.NDArray[np.bool_]
@@ -181,23 +182,27 @@ def _limit(
                 known = effective_draws(loss, chains) if effective is None else effective[records]
                 found[0, :, k, side] = loss.mean(axis=0)
                 found[1, :, k, side] = loss.std(axis=0) / np.sqrt(known)
-        skewness = np.where(mu.by_record[records] > _SMALLEST, _skewness(g), 0.0)
-        return found[0], found[1], skewness, spread_of(g)
+        few = None if effective is None else effective[records]
+        skewness = np.where(mu.by_record[records] > _SMALLEST, _skewness(g, chains, few), 0.0)
+        return found[0], found[1], skewness[0], skewness[1], spread_of(g)
 
-    (delta, error, skewness, spread), unbounded = terms.by_record(compute)
+    (delta, error, *skewness, spread), unbounded = terms.by_record(compute)
     spread = np.where(unbounded, np.inf, spread)
-    return _compared(mu, steps, delta, error, skewness, spread)
+    return _compared(mu, steps, delta, error, (skewness[0], skewness[1]), spread)
 
 
-def _skewness(g: FloatArray) -> FloatArray:
-    """Of each column, (b,); 0 for one that does not vary."""
+def _skewness(g: FloatArray, chains: int, known: FloatArray | None) -> FloatArray:
+    """Of each column and its standard error, (2, b); 0 for one that does not vary."""
     moved = g - g[0]
     largest = np.abs(moved).max(axis=0)
     centered = moved / np.where(largest > 0, largest, 1.0)  # squares stay in the range of doubles
     centered -= centered.mean(axis=0)
-    variance = (centered**2).mean(axis=0)
-    third = (centered**3).mean(axis=0)
-    return np.asarray(np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0))
+    sd = centered.std(axis=0)
+    z = centered / np.where(sd > 0, sd, 1.0)
+    skewness = (z**3).mean(axis=0)
+    influence = z**3 - 3 * z - 1.5 * skewness * (z**2 - 1) - skewness
+    draws = effective_draws(influence, chains) if known is None else known
+    return np.stack([skewness, influence.std(axis=0) / np.sqrt(draws)])
 
 
 def _compared(
@@ -205,14 +210,13 @@ def _compared(
     steps: FloatArray,
     delta: FloatArray,
     error: FloatArray,
-    skewness: FloatArray,
+    skewness: tuple[FloatArray, FloatArray],
     spread: FloatArray,
 ) -> GaussianLimit:
     upper = mu.upper_by_record
     finite = np.isfinite(spread) & (upper < _LARGEST)
     formula = np.ones((upper.size, steps.size))
-    with np.errstate(invalid="ignore"):
-        skewed = upper * (1 + np.abs(skewness) * (_DEPTH**2 - 1) / (6 * _DEPTH))
+    skewed = _skewed(mu, *skewness)
     for i in np.flatnonzero(finite):
         formula[i] = [delta_of_mu(skewed[i], step * upper[i]) for step in steps]
     charged = np.where(finite, skewed, np.inf)
@@ -226,17 +230,28 @@ def _compared(
         mu.neighbor_by_record, mu.by_record, out=np.ones(upper.size), where=narrow & finite
     )
     trusted = finite & (mu.pareto_k <= RELIABLE_K)
-    near = (np.abs(skewness) <= _SKEWNESS) & (np.abs(ratio - 1) <= _WIDENING)
+    near = (np.abs(skewness[0]) <= _SKEWNESS) & (np.abs(ratio - 1) <= _WIDENING)
     return GaussianLimit(
         mu=mu,
         multiples=tuple(float(step) for step in steps),
         delta_formula=formula,
         delta_draws=delta,
         delta_draws_error=error,
-        skewness=skewness,
+        skewness=skewness[0],
+        skewness_error=skewness[1],
         widening=ratio - 1,
         holds=trusted & near & ~beyond.any(axis=(1, 2)),
         harmless=trusted & (spread <= mu.upper),
         mu_charged=charged,
         overall=float(charged.max()),
     )
+
+
+def _skewed(mu: GaussianMu, skewness: FloatArray, skewness_error: FloatArray) -> FloatArray:
+    """Upper end of mu_i (1 + d abs(skewness)), (n,): both factors have a standard error."""
+    depth = (_DEPTH**2 - 1) / (6 * _DEPTH)
+    own, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
+    with np.errstate(invalid="ignore"):
+        estimate = mu.upper_by_record - STANDARD_ERRORS * own
+        error = np.hypot(factor * own, depth * estimate * skewness_error)
+        return np.asarray(factor * estimate + STANDARD_ERRORS * error)
