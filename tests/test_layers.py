@@ -154,6 +154,20 @@ def test_importing_pyhybrid_imports_nothing_else() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_help_of_a_command_waits_for_no_library_that_it_does_not_use() -> None:
+    code = (
+        "import runpy, sys; sys.argv = ['pyhybrid', sys.argv[1], '--help']\n"
+        "try: runpy.run_module('pyhybrid', run_name='__main__')\nexcept SystemExit: pass\n"
+        "slow = ('scipy.stats', 'sklearn', 'statsmodels', 'matplotlib', 'arviz', 'stanli')\n"
+        "print([m for m in slow if m in sys.modules], file=sys.stderr)"
+    )
+    for command in ("synthesize", "utility"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, command], capture_output=True, text=True, check=True
+        )
+        assert done.stderr.strip() == "[]"
+
+
 def test_every_public_name_resolves() -> None:
     for name in ph.__all__:
         assert getattr(ph, name) is not None

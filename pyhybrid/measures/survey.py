@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
@@ -220,7 +220,7 @@ def survey_mean(values: Any, records: SurveyRecords, *, level: float = 0.95) -> 
     variance = float(((count / np.maximum(count - 1, 1))[stratum] * (z - middle) ** 2).sum())
     degrees = int(cluster.size - (count > 0).sum())
     error = variance**0.5
-    half = float(stats.t.ppf((1 + level) / 2, degrees)) * error
+    half = float(stdtrit(degrees, (1 + level) / 2)) * error
     return DesignEstimate(
         estimate=mean, standard_error=error, lower=mean - half, upper=mean + half, degrees=degrees
     )

@@ -32,7 +32,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline, RectBivariateSpline
 
 from pyhybrid.checks import FloatArray, check_flag, check_positive
 from pyhybrid.engines import Draws
@@ -114,6 +113,8 @@ class Center:
         """e at the candidates of a grid, shape (C,), nats, from nodes; None without frozen rows."""
         if self.frozen is None:
             return None
+        from scipy.interpolate import CubicSpline, RectBivariateSpline  # slow to import
+
         assert isinstance(bound, BoundRegression)
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, log_ndtr
 
 from pyhybrid.checks import FloatArray
@@ -21,8 +20,10 @@ def normal_log_mass(mean: FloatArray, sd: FloatArray, ends: Ends) -> FloatArray:
 
 def normal_within(mean: FloatArray, sd: float, ends: Ends, rng: np.random.Generator) -> FloatArray:
     """Draws from N(mean, sd^2) given that they lie within the ends, shape (n,)."""
+    from scipy.stats import truncnorm  # a second to import
+
     low, high = ((end - mean) / sd for end in ends)
-    drawn = stats.truncnorm.ppf(rng.random(mean.size), low, high)
+    drawn = truncnorm.ppf(rng.random(mean.size), low, high)
     return np.asarray(np.clip(mean + sd * drawn, *ends))  # by what rounding adds
 
 

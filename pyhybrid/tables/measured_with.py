@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.metrics import mutual_info_score
 
 from pyhybrid.models.kinds import Kind, Leveled, Number
 from pyhybrid.tables.domains import domain_of
@@ -76,6 +75,8 @@ def measured_with(
 def association(one: pd.Series, other: pd.Series) -> float:
     """Mutual information of two columns in nats, numbers by tenths, missing values a level, less
     the bias (R - 1)(C - 1) / 2n of independent ones (Miller 1955)."""
+    from sklearn.metrics import mutual_info_score  # half a second to import
+
     a, b = _coded(one), _coded(other)
     bias = np.unique(a).size - 1, np.unique(b).size - 1
     return float(mutual_info_score(a, b) - bias[0] * bias[1] / (2 * len(a)))
