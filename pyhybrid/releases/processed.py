@@ -188,7 +188,8 @@ def with_rows(
     release : Release
     n_rows : int
     public : sequence of str
-        Columns that were not synthesized, and are public: they stay. All others are left out.
+        Columns that were not synthesized, and are public: they stay. All others are left out. The
+        columns of a survey's design count as read by the models.
     seed : int, optional
 
     Returns
