@@ -152,7 +152,7 @@ def with_totals(
             raise InvalidInput(f"totals must be >= 0: found {total:g} for {level!r}")
 
     def agreeing(table: pd.DataFrame) -> pd.DataFrame:
-        values = table[column].astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)
+        values = np.array(table[column].astype("Float64").to_numpy(np.float64, na_value=np.nan))
         if (values < 0).any():
             raise InvalidInput(f"{column!r} must be >= 0 to be scaled to a total: some are below")
         whole = bool(pd.api.types.is_integer_dtype(table[column].dtype))
