@@ -215,9 +215,9 @@ _HOME = {
     "validate": "agreement",
     "verify": "verification",
     "weights_from_lipschitz": "privacy.weights",
-    "with_households": "releases.processed",
-    "with_rows": "releases.processed",
-    "with_totals": "releases.processed",
+    "with_households": "releases.households",
+    "with_rows": "releases.rows",
+    "with_totals": "releases.totals",
 }
 
 __all__ = sorted(_HOME)

@@ -14,6 +14,7 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.releases.afterwards import afterwards_of, afterwards_sentences
 
 __all__ = ["public_metadata"]
 
@@ -45,6 +46,7 @@ def public_metadata(
             "method": str(settings.get("mechanism", charge.mechanism)),
             "software": {"name": "pyhybrid", "version": pyhybrid.__version__},
             "privacy": charge.public(),
+            "cleanOps": afterwards_sentences(settings),
         },
         "fileDscr": [
             {
@@ -54,17 +56,29 @@ def public_metadata(
             }
             for place, table in enumerate(tables, start=1)
         ],
-        "dataDscr": [_variable(str(name), first[name], synthesized) for name in first.columns],
+        "dataDscr": [
+            _variable(str(name), first[name], synthesized, _derived(settings))
+            for name in first.columns
+        ],
     }
 
 
-def _variable(name: str, values: pd.Series, synthesized: Collection[str]) -> dict[str, Any]:
+def _derived(settings: Mapping[str, Any]) -> set[str]:
+    """Columns that hold sums of synthetic values."""
+    done = (own for each in afterwards_of(settings) for own in each.values())
+    return {name for own in done for name in own.get("sums", {})}
+
+
+def _variable(
+    name: str, values: pd.Series, synthesized: Collection[str], derived: Collection[str]
+) -> dict[str, Any]:
     numeric = pd.api.types.is_numeric_dtype(values.dtype)
     continuous = numeric and not pd.api.types.is_bool_dtype(values.dtype)
+    source = "drawn from the model" if name in synthesized else "as in the confidential data"
     return {
         "name": name,
         "intrvl": "contin" if continuous else "discrete",
         "varFormat": str(values.dtype),
         "synthesized": name in synthesized,
-        "source": "drawn from the model" if name in synthesized else "as in the confidential data",
+        "source": "summed from drawn values" if name in derived else source,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -29,12 +29,15 @@ class Origin:
         Holds the unweighted fit, to be shown beside the release, if it was made on the way.
     remarks : callable
         Returns what `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.remarks` says of the data.
+    compared : sequence of DataFrame or None
+        Synthetic sets with the rows of the data, for the report, where those released have others.
     """
 
     data: pd.DataFrame
     model: Model | None = None
     session: FitSession | None = None
     remarks: Callable[[], Remarks] = dict
+    compared: Sequence[pd.DataFrame] | None = None
 
     def __repr__(self) -> str:
         return f"<Origin of a release: {len(self.data)} confidential records>"

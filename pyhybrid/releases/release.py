@@ -16,6 +16,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined, marked
 from pyhybrid.privacy.shown import html_rows
 from pyhybrid.randomness import new_identifier
+from pyhybrid.releases.afterwards import check_still_published
 from pyhybrid.releases.data_mark import DataMark
 from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
@@ -224,6 +225,7 @@ class Release(ReleaseRecord):
         names = [*map(str, table.columns), *labels, *before.drop]
         whole = before.with_these(decisions)
         check_decided(self.exposed, whole, names, self.synthesized)
+        check_still_published(self.settings, decisions.drop, decisions.ids)
         if whole == before:
             return self
         new = Decisions.of(

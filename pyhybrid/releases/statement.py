@@ -14,6 +14,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.releases.afterwards import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = ["privacy_statement"]
@@ -50,10 +51,17 @@ def privacy_statement(
         "## Assumed",
         _bullets(charge.assumes),
         "## Not covered",
-        _bullets([*charge.not_covered, *_read_and_hidden(release, parts)]),
+        _bullets(
+            [
+                *charge.not_covered,
+                *_read_and_hidden(release, parts),
+                *decisions_afterwards(release.settings),
+            ]
+        ),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
         *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
+        *_afterwards(release),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -213,6 +221,18 @@ def _whose(charge: PrivacyCharge) -> str:
     return "record" if charge.unit is None else " ".join(charge.unit.split())
 
 
+def _afterwards(release: ReleaseRecord) -> list[str]:
+    """What was done to the values after they were drawn."""
+    said = afterwards_sentences(release.settings)
+    if not said:
+        return []
+    free = (
+        "This used released values and public settings alone: it is post-processing, and costs "
+        "nothing."
+    )
+    return ["## Changed afterwards", _bullets([*said, free])]
+
+
 def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
     """How the release was made; of a sequence, each step with its own epsilon."""
     lines = [_bullets(_how(step)) for step in steps]
@@ -226,8 +246,10 @@ def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
 
 
 def _how(release: ReleaseRecord) -> list[str]:
-    shown: dict[str, Any] = {k: v for k, v in release.settings.items() if v is not None}
+    own = {k: v for k, v in release.settings.items() if k != AFTERWARDS}
+    shown: dict[str, Any] = {k: v for k, v in own.items() if v is not None}
     settings = ", ".join(f"{name} = {in_words(value)}" for name, value in shown.items())
+    settings = " ".join(settings.split())  # as above: no line break forges a heading
     lines = [f"Settings: {settings}.", *_made_by(release)]
     if release.diagnostics is not None:
         lines.append(f"Convergence was judged by: {release.diagnostics.rule.describe()}.")

@@ -19,6 +19,7 @@ import pandas as pd
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.releases.afterwards import afterwards_sentences
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.page import Section, Table, render_page
 
@@ -157,6 +158,8 @@ def _structure(release: Release) -> Iterator[_Row]:
         f"{n} rows, {len(_published(release))} columns in every set",
         (_FINE if alike else _LOOK),
     )
+    for number, sentence in enumerate(afterwards_sentences(release.settings), start=1):
+        yield f"Changed afterwards, {number}", sentence, _DECIDE
     missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
     yield "Missing values in synthesized columns", str(missing), _FINE
     plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,15 +55,16 @@ def release_pages(release: Release) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
 
     The unweighted release stands beside it where that fit was made anyway, and each step of a
-    sequence has a page of its own. A release that was loaded has no data, and no page.
+    sequence has a page of its own. A release that was loaded has no data, and the checklist alone.
     """
+    checklist = {"checklist.html": review_checklist(release)}
     if release.origin is None:
-        return {}
+        return checklist
     data = release.origin.data
     pages = {"report.html": release_report(release, data, baseline=_baseline(release))}
     for place, step in enumerate(release.steps.values(), start=1):
         pages[f"report_step_{place}.html"] = release_report(step, data)
-    return {**pages, "checklist.html": review_checklist(release)}
+    return {**pages, **checklist}
 
 
 def _baseline(release: Release) -> Release | None:
@@ -103,12 +104,16 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     InvalidInput
         If `data` or `baseline` have other records or lack a synthesized column.
     """
+    statement, note = release.statement, [[_STATEMENT_NOTE]]
+    if release.origin is not None and release.origin.compared is not None:
+        release = replace(release, synthetic=list(release.origin.compared))
+        note.append([_ROWS_NOTE])
     _check_records(release, data, baseline)
     releases = _by_name(release, baseline)
     sections = [
         verdict_section(release, data),
-        Section(heading="Privacy statement", paragraphs=[[_STATEMENT_NOTE]]),
-        *_statement(release.statement, level=3),
+        Section(heading="Privacy statement", paragraphs=note),
+        *_statement(statement, level=3),
         side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
@@ -135,6 +140,10 @@ def public_report(release: Release) -> str:
 
 _STATEMENT_NOTE = (
     "This part, and only this part, is also in public/privacy_statement.md and may be published."
+)
+_ROWS_NOTE = (
+    "Other rows were drawn for the files that are released. This page compares the data with the "
+    "synthetic sets as they were before, row by row."
 )
 
 

@@ -1,0 +1,74 @@
+"""Totals that are public: met by whole numbers, decimals, weighted and bounded values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.errors import InvalidInput
+
+
+def test_whole_numbers_meet_public_totals_and_stay_whole(release: ph.Release) -> None:
+    wanted = {"north": 400, "south": 333}
+    scaled = ph.with_totals(release, "visits", wanted, by="region")
+    for free, table in zip(release.synthetic, scaled.synthetic, strict=True):
+        sums = table.groupby("region")["visits"].sum()
+        assert dict(sums) == wanted
+        assert table["visits"].dtype == free["visits"].dtype
+        assert (table["visits"][free["visits"] == 0] == 0).all()
+        by_region = free.groupby("region")["visits"].transform("sum")
+        factor = table["region"].map(wanted) / by_region
+        assert ((table["visits"] - free["visits"] * factor).abs() < 1).all()
+    assert scaled.charge == release.charge
+
+
+def test_decimals_are_kept_and_their_total_is_met(release: ph.Release) -> None:
+    for table in ph.with_totals(release, "income", 12345.67).synthetic:
+        cents = (table["income"] * 100).round()
+        np.testing.assert_array_equal(table["income"], cents / 100)
+        assert cents.sum() == 1234567
+
+
+def test_weighted_totals_of_amounts(release: ph.Release) -> None:
+    for table in ph.with_totals(release, "income", 1e6, weights="w").synthetic:
+        off = (table["w"] * table["income"]).sum() - 1e6
+        assert abs(off) <= 0.005 * table["w"].sum(), "the rounding to cents"
+
+
+def test_none_exceeds_the_declared_upper_end() -> None:
+    """The others are scaled further; a total that all rows at the end do not reach is refused."""
+    table = pd.DataFrame({"y": np.random.default_rng(1).uniform(0, 10, 200)})
+    made = ph.PerturbedHistogram(column="y", lower=0, upper=10, n_bins=20, epsilon=4).release(table)
+    scaled = ph.with_totals(made, "y", 1500).synthetic[0]["y"]
+    assert scaled.sum() == pytest.approx(1500)
+    assert scaled.max() == 10
+    assert (made.synthetic[0]["y"] * 1500 / made.synthetic[0]["y"].sum()).max() > 10, "the control"
+    with pytest.raises(InvalidInput, match="cannot be met: rows above 0 are at most 10"):
+        ph.with_totals(made, "y", 2001)
+
+
+@pytest.mark.parametrize(
+    ("column", "totals", "more", "message"),
+    [
+        ("age", 100, {}, "'age' must be a synthesized column"),
+        ("head", 100, {}, "must hold amounts, for a total: it has levels"),
+        ("visits", 100.5, {}, "must be a whole number of its smallest step"),
+        ("income", 100.001, {}, "must be a whole number of its smallest step"),
+        ("visits", -1, {}, "totals must be >= 0"),
+        ("visits", {}, {"by": "region"}, "must name at least one level"),
+        ("visits", {"north": 1}, {}, "numbers by level of the column in by="),
+        ("visits", {"nroth": 1}, {"by": "region"}, "'nroth' has none"),
+        ("visits", 100, {"weights": "w"}, "take no weights"),
+        ("income", 5, {"weights": "wages"}, "'wages' must be a column"),
+    ],
+)
+def test_totals_that_cannot_be_met_are_refused_in_one_line(
+    release: ph.Release, column: str, totals: Any, more: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        ph.with_totals(release, column, totals, **more)
+    assert "\n" not in str(caught.value)
