@@ -315,8 +315,8 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
     assert found == {
         "mechanisms/charge_of_censoring", "mechanisms/charge_of_fit",
         "mechanisms/private_calibration", "mechanisms/sequential", "mechanisms/truncated",
-        "privacy/charge", "privacy/composition", "releases/folder", "releases/release",
-        "tables/marginals",
+        "privacy/charge", "privacy/composition", "releases/folder", "releases/processed",
+        "releases/release", "tables/marginals",
     }  # fmt: skip
 
 
