@@ -10,6 +10,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+# One thread of BLAS per process: two processes with two each wait for one another on two cores.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import hypothesis
 import numpy as np
 import pandas as pd
