@@ -220,6 +220,8 @@ def _run_missing(
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
     done, failed = len(tasks) - len(missing), {}
     label = f"study {tasks[0].study.name}"
+    if progress is not None:
+        progress(label, done, len(tasks))
     for ended in run_tasks(_measured, missing, workers=workers, executor=executor):
         task = ended.task
         if ended.result is None:
