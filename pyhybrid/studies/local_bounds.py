@@ -85,7 +85,8 @@ def _drifts(summary: pd.DataFrame) -> tuple[str, bool]:
 
 
 def _contracts(summary: pd.DataFrame) -> tuple[str, bool]:
-    row = summary[(summary["synthesizer"] == "Weighted-M")].set_index("setting")
+    bounds = summary[summary["quantity"] == _BOUND]
+    row = bounds[bounds["synthesizer"] == "Weighted-M"].set_index("setting")
     spread = (row["highest"] - row["lowest"])[[f"n = {n}" for n in _SIZES]]
     shown = ", ".join(f"{value:.2f}" for value in spread)
     return f"range over databases, n = 100 to 6400: {shown}", bool(spread.iloc[-1] < spread.iloc[0])
