@@ -26,7 +26,7 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _snippets(path: Path) -> list[str]:
+def python_snippets(path: Path) -> list[str]:
     found = _PYTHON.findall(path.read_text(encoding="utf-8"))
     return [textwrap.dedent(text) for _, text in found]
 
@@ -35,7 +35,8 @@ def _snippets(path: Path) -> list[str]:
 RUN = [
     path
     for path in TEXTS
-    if path.parent.name != "guide" and any("import pyhybrid" in s for s in _snippets(path)[:1])
+    if path.parent.name != "guide"
+    and any("import pyhybrid" in s for s in python_snippets(path)[:1])
 ]
 
 
@@ -47,14 +48,16 @@ def test_there_are_pages_that_are_run() -> None:
 def test_snippets_run_in_order(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    for place, snippet in enumerate(_snippets(path), start=1):
+    for place, snippet in enumerate(python_snippets(path), start=1):
         code = compile(snippet, f"{_name(path)}, snippet {place}", "exec")
         exec(code, namespace)
 
 
-@pytest.mark.parametrize("path", [p for p in TEXTS if p not in RUN and _snippets(p)], ids=_name)
+@pytest.mark.parametrize(
+    "path", [p for p in TEXTS if p not in RUN and python_snippets(p)], ids=_name
+)
 def test_other_snippets_are_python(path: Path) -> None:
-    for place, snippet in enumerate(_snippets(path), start=1):
+    for place, snippet in enumerate(python_snippets(path), start=1):
         compile(snippet, f"{_name(path)}, snippet {place}", "exec")
 
 
