@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage check bench docs notebooks reproduction format r-packages clean
+.PHONY: demo test coverage lowest check bench docs notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -28,6 +28,10 @@ test: $(VENV)/.dev r-packages
 coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage run --branch --source=pyhybrid -m pytest
 	$(BIN)/python -m coverage report --skip-covered --show-missing
+
+# A quick part of the tests, under the lowest versions that pyproject.toml allows.
+lowest: $(VENV)/.dev
+	$(BIN)/python -m tests.lowest build/lowest
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check pyhybrid tests benchmarks

@@ -1,4 +1,4 @@
-"""Whether the lower bounds in pyproject.toml are true: a new environment with exactly those versions.
+"""Whether the lower bounds in pyproject.toml are true: an environment with those versions.
 
     python -m tests.lowest FOLDER [TEST ...]
 
@@ -19,9 +19,11 @@ EXTRAS = ("dp", "report")
 TOOLS = ("hypothesis>=6", "pytest>=8", "pyyaml>=6")
 QUICK = (
     "tests/test_checks.py", "tests/cli/test_cli.py", "tests/cli/test_measures.py", "tests/engines",
-    "tests/measures", "tests/privacy", "tests/primitives", "tests/releases", "tests/reports/test_release.py",
-    "tests/reports/test_figures.py", "tests/models/test_formulas.py", "tests/tables", "tests/masking",
+    "tests/measures", "tests/privacy", "tests/primitives", "tests/releases", "tests/tables",
+    "tests/reports/test_release.py", "tests/models/test_formulas.py", "tests/masking",
 )  # fmt: skip
+# What an old version announces of a new one of its own libraries is no failure here.
+QUIET = [f"-Wignore::{name}Warning" for name in ("Deprecation", "PendingDeprecation", "Future")]
 _BOUND = re.compile(r'"([A-Za-z0-9_.-]+)>=([0-9.]+)[^"]*"')
 
 
@@ -49,7 +51,8 @@ def main(folder: Path, tests: list[str]) -> int:
     subprocess.run([*install, "--editable", here, *TOOLS], check=True)
     for name, version in bounds.items():
         print(f"{name} {version}", flush=True)
-    return subprocess.run([python, "-m", "pytest", "-q", *(tests or QUICK)], cwd=ROOT).returncode
+    command = [python, "-m", "pytest", *QUIET, *(tests or QUICK)]
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is given away: sdist and wheel, the same bytes each time, working away from the repository."""
+"""What is given away: sdist and wheel, the same bytes each time, which work anywhere."""
 
 from __future__ import annotations
 

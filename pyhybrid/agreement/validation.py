@@ -53,14 +53,19 @@ class Validation:
         return f"<Validation of {len(self.rows)} quantities: {self.verdict}>"
 
     @property
+    def disagreements(self) -> tuple[Row, ...]:
+        """The rows whose difference exceeds its tolerance."""
+        return tuple(row for row in self.rows if not row.agrees)
+
+    @property
     def agrees(self) -> bool:
         """True if every quantity agrees."""
-        return bool(self.rows) and all(row.agrees for row in self.rows)
+        return bool(self.rows) and not self.disagreements
 
     @property
     def verdict(self) -> str:
         """The verdict in words."""
-        wrong = sum(not row.agrees for row in self.rows)
+        wrong = len(self.disagreements)
         if wrong:
             return f"Python and R disagree on {wrong} of {len(self.rows)} quantities"
         return f"Python and R agree on all {len(self.rows)} quantities"

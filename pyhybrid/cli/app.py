@@ -17,11 +17,26 @@ from pyhybrid.errors import InvalidInput, PyhybridError
 
 __all__ = ["COMMANDS", "run"]
 
-COMMANDS = (
-    "plan", "synthesize", "compare", "curve", "calibrate", "mask", "utility", "risk", "verify",
-    "ledger", "audit", "validate", "study", "report", "demo", "doctor",
-)  # fmt: skip
-"""Modules of this room. Each has a function of its own name, the command, or `commands`."""
+COMMANDS = {
+    "plan": "survey.csv --sensitive income,voted --out plan.json",
+    "synthesize": "survey.csv --formula 'visits ~ age' --out out",
+    "compare": "survey.csv --formula 'visits ~ age' --out compared",
+    "curve": "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
+    "calibrate": "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",
+    "mask": "survey.csv --keys age,sex --out masked",
+    "utility": "survey.csv out --columns visits,age",
+    "risk": "survey.csv out --key age:radius=2 --key sex",
+    "verify": "survey.csv out --query mean:income --tolerance 500 --epsilon 0.5",
+    "ledger": "create budget.jsonl --budget 4 --kind strict --relation remove",
+    "audit": "--runs 3000",
+    "validate": "survey.csv --formula 'visits ~ age' --model poisson",
+    "study": "run A --out study-A",
+    "report": "01_quick_start --out quick_start.html",
+    "demo": "--out pyhybrid-demo",
+    "doctor": "--all",
+}
+"""Modules of this room, each with a call that is right: a module has a function of its own name,
+the command, or `commands`."""
 
 
 class _Commands(TyperGroup):
@@ -43,6 +58,7 @@ def _command(name: str) -> Any:
         group.command(name)(getattr(module, name))
     command = typer.main.get_command(group)
     command.name = name
+    command.epilog = f"Example: pyhybrid {name} {COMMANDS[name]}"
     return command
 
 
@@ -67,11 +83,20 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        print(f"pyhybrid: {' '.join(explain().split())}", file=sys.stderr)
+        print(f"pyhybrid: {_with_example(explain(), arguments)}", file=sys.stderr)
         return 2
     if result == 130:  # typer's way to say that it caught Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
+
+
+def _with_example(message: str, arguments: Sequence[str]) -> str:
+    """A usage error in one line, with a call of the same command that is right."""
+    said = " ".join(message.split()).rstrip(".")
+    name = next((each for each in arguments if each in COMMANDS), None)
+    if name is None:
+        return f"{said}; pyhybrid --help lists the commands"
+    return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} (pyhybrid {name} --help)"
 
 
 @app.callback(invoke_without_command=True)

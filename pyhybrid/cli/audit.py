@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,8 +15,6 @@ from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.parameters import Engine
 
 __all__ = ["audit"]
-
-_WIDTH = 124  # of a table that goes to a file or a pipe
 
 
 def audit(
@@ -38,10 +35,7 @@ def audit(
 
 
 def _show(report: AuditReport) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    console.print(_table(report))
+    show(_table(report))
     for cause in report.left_out:
         show(f"left out: {escape(cause)}")
     show(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.table import Table
 
+from pyhybrid.cli.layout import fitted
 from pyhybrid.cli.progress_lines import progress_lines
 
 __all__ = ["note", "progress_bars", "show"]
@@ -26,9 +27,16 @@ def progress_bars(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], 
         with progress_lines() as report_line:
             yield report_line
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    since = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), *since)
     with Progress(*columns, console=console) as bars:
         tasks: dict[str, int] = {}
 
@@ -41,10 +49,17 @@ def progress_bars(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], 
 
 
 def show(*tables: Table | str) -> None:
-    """Print tables and lines to standard output."""
-    console = Console(highlight=False, soft_wrap=True)
-    for table in tables:
-        console.print(table)
+    """Print tables and lines to standard output, of which a file or a pipe has 80 columns.
+
+    Tables fit the width. Lines wrap between words in a terminal, and are whole elsewhere.
+    """
+    console = Console(highlight=False)
+    for each in tables:
+        if isinstance(each, Table):
+            console.print(fitted(each, console), crop=False, overflow="ignore")
+        else:
+            wrapped = {"crop": False, "overflow": "ignore"}
+            console.print(each, **(wrapped if console.is_terminal else {"soft_wrap": True}))
 
 
 def note(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -60,16 +62,20 @@ def doctor(
             engines.append(examine_engine(engine_by_name(name), fit=try_it))
             if progress is not None:
                 progress(f"trying {name}", 1, 1)
-    show(_table("Engines", engines))
-    show(_table("R", [_r()]))
-    show(_table("Packages", [_package(name) for name in ("pyhybrid", *_PACKAGES)]))
+    parts = {
+        "Engines": engines,
+        "R": [_r()],
+        "Packages": [_package(name) for name in ("pyhybrid", *_PACKAGES)],
+    }
+    show(_table(parts))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+    _show_repairs([finding for findings in parts.values() for finding in findings])
     able = [finding.name for finding in engines if finding.state == "works"]
     automatic = [name for name in able if name in AUTOMATIC]
     if able:
         show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
         return 0
-    show("No engine can fit: see the remedies above.")
+    show("No engine can fit.")
     return 1
 
 
@@ -82,8 +88,7 @@ def examine_engine(engine: Engine, *, fit: bool = True) -> Finding:
         return Finding(
             name=engine.name,
             state="found",
-            version=f"{status.version}, not tried",
-            remedy="pyhybrid doctor --all tries it",
+            version=f"{status.version}, not tried (--all tries it)",
         )
     bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
     try:
@@ -118,11 +123,34 @@ def _package(name: str) -> Finding:
         )
 
 
-def _table(title: str, findings: list[Finding]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in ("", "state", "version, or what is missing", "remedy"):
-        table.add_column(column, overflow="fold")
-    for f in findings:
-        # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
-        table.add_row(f.name, f.state, escape(f.version or f.cause), escape(f.remedy))
+def _table(parts: Mapping[str, Sequence[Finding]]) -> Table:
+    table = Table(title="What is here", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "state", "version, or what is missing"):
+        table.add_column(column)
+    for place, (name, findings) in enumerate(parts.items()):
+        if place:
+            table.add_section()
+        table.add_row(f"[bold]{name}[/bold]", "", "")
+        for f in findings:
+            # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
+            table.add_row(f"  {f.name}", f.state, escape(f.version or _without_remedy(f)))
     return table
+
+
+def _without_remedy(finding: Finding) -> str:
+    """The cause; some end in the remedy, which is said under "Fix"."""
+    return finding.cause.removesuffix(finding.remedy).rstrip(" :;")
+
+
+def _show_repairs(findings: Sequence[Finding]) -> None:
+    """Each repair once, with all that it mends."""
+    mends: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.remedy and finding.state != "works":
+            mends.setdefault(finding.remedy, []).append(finding.name)
+    if mends:
+        show("\n[bold]Fix[/bold]")
+    for remedy, names in mends.items():
+        show(f"  {', '.join(names)}: {escape(remedy)}")
+    if mends:
+        show("")

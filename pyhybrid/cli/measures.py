@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -34,7 +33,6 @@ __all__ = [
     "read_versions",
 ]
 
-_WIDTH = 112  # of a table that goes to a file or a pipe
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
     "epsilon; publish none of it."
@@ -103,12 +101,8 @@ def finish(
         print(text, end="")
         print(_NOTE, file=sys.stderr)
         return
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
     overall = {name: each.overall() for name, each in found.items()}
-    console.print(_table(title, overall))
-    console.print(_definitions(overall))
+    show(_table(title, overall), _definitions(overall))
     for path in filter(None, (html, None if json_out is None else Path(json_out))):
         show(f"written: {escape(str(path))} (confidential)")
     show(_NOTE)

@@ -90,7 +90,7 @@ def _release_table(releases: Mapping[str, Release]) -> Table:
 
 
 def _whole_steps_table(release: Release) -> Table:
-    """A sequence: one row for each step, then the whole, whose seconds are the steps' sum."""
+    """A sequence: one row for each step, then the worst of them, and the sum of their seconds."""
     table = Table(title="Steps, in their order", title_justify="left", pad_edge=False)
     table.add_column("column", overflow="fold")
     for name in ("epsilon", "R-hat", "effective sample", "divergent", "seconds"):
@@ -98,10 +98,22 @@ def _whole_steps_table(release: Release) -> Table:
     for columns, step in release.steps.items():
         cells = (_FIT_ROWS[name](step) for name in _STEP_ROWS)
         table.add_row(escape(columns), epsilon_text(step.charge.epsilon), *cells)
-    cells = (_FIT_ROWS[name](release) for name in _STEP_ROWS)
     table.add_section()
-    table.add_row("all columns", epsilon_text(release.charge.epsilon), *cells)
+    table.add_row("all columns", epsilon_text(release.charge.epsilon), *_worst(release))
     return table
+
+
+def _worst(release: Release) -> list[str]:
+    """Over the steps: the largest R-hat, the smallest sample, the sums of the others."""
+    fits = [step.diagnostics for step in release.steps.values() if step.diagnostics is not None]
+    if not fits:
+        return ["–", "–", "–", _seconds_of(release)]
+    return [
+        f"{max(fit.max_rhat for fit in fits):.3f}",
+        f"{min(fit.min_ess_bulk for fit in fits):.0f}",
+        str(sum(fit.n_divergent for fit in fits)),
+        _seconds_of(release),
+    ]
 
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:

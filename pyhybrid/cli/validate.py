@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -22,8 +21,6 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.running.files import check_new_file
 
 __all__ = ["validate"]
-
-_WIDTH = 112  # of a table that goes to a file or a pipe
 
 
 def validate(
@@ -71,17 +68,19 @@ def validate(
 
 
 def _show(found: Validation, out: Path | None) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
     for part in dict.fromkeys(row.part for row in found.rows):
-        console.print(_table(part, [row for row in found.rows if row.part == part]))
+        show(_table(part, [row for row in found.rows if row.part == part]))
     for cause in found.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:
         kept = "confidential: it holds bounds and weights" if found.own_data else "can be published"
         show(f"report: {escape(str(out))} ({kept})")
-    show(f"{found.verdict}.")
+    show(f"\n{found.verdict}{':' if found.disagreements else '.'}")
+    for row in found.disagreements:
+        show(
+            f"  {escape(row.part)}: {escape(row.quantity)}: Python {row.python:.6g}, R {row.r:.6g}",
+            f"    {UNITS[row.unit]} {row.difference:.2g}; agreement is at most {row.tolerance:.2g}",
+        )
 
 
 def _table(part: str, rows: list[Row]) -> Table:

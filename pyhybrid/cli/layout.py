@@ -1,0 +1,119 @@
+"""Tables that fit the terminal: columns as wide as their longest word, rows and columns exchanged
+where they are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["fitted"]
+
+_NARROWEST = 4  # a column is no narrower than this, whatever its words are
+
+
+def fitted(table: Table, console: Console) -> RenderableType:
+    """The table as it is, its rows as columns, or a block of lines for each row: the first of them
+    that fits the console without a break inside a word.
+
+    Parameters
+    ----------
+    table : rich.table.Table
+        Headers and cells are text; its columns are given widths.
+    console : rich.console.Console
+        Where it is shown.
+    """
+    if _set_widths(table, console.width):
+        return table
+    turned = _turned(table)
+    if _set_widths(turned, console.width):
+        return turned
+    return _blocks(table, console.width)
+
+
+def _set_widths(table: Table, width: int) -> bool:
+    """Give each column room for its longest word, and what is left to those that wrap; False, and
+    the table as it was, if the words do not fit."""
+    between = sum(_around(table))
+    columns = [_texts(table, place) for place in range(len(table.columns))]
+    least = [
+        max([_NARROWEST, *(_longest(text, whole=column.no_wrap) for text in texts)])
+        for column, texts in zip(table.columns, columns, strict=True)
+    ]
+    wanted = [max(_longest(text, whole=True) for text in texts) for texts in columns]
+    left = width - between - sum(least)
+    if left < 0:
+        return False
+    for place, column in enumerate(table.columns):
+        column.width = least[place]
+    while left > 0 and any(c.width < w for c, w in zip(table.columns, wanted, strict=True)):  # type: ignore[operator]
+        for column, want in zip(table.columns, wanted, strict=True):
+            if left > 0 and column.width is not None and column.width < want:
+                column.width, left = column.width + 1, left - 1
+    return True
+
+
+def _around(table: Table) -> list[int]:
+    """Cells of padding and lines, of the columns and of the table's edges."""
+    _, right, _, left = table.padding
+    n = len(table.columns)
+    padding = n * (left + right) - (0 if table.pad_edge else left + right)
+    edges = 2 if table.box is not None and table.show_edge else 0
+    return [padding, edges, n - 1 if table.box is not None else 0]
+
+
+def _texts(table: Table, place: int) -> list[str]:
+    """Header and cells of a column, without markup."""
+    column = table.columns[place]
+    header = [column.header] if table.show_header else []
+    return [_plain(cell) for cell in [*header, *column.cells]]
+
+
+def _plain(cell: Any) -> str:
+    return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
+
+
+def _longest(text: str, *, whole: bool) -> int:
+    """Cells of the longest line, or of the longest word."""
+    parts: Sequence[str] = text.splitlines() if whole else text.split()
+    return max((Text(part).cell_len for part in parts), default=0)
+
+
+def _turned(table: Table) -> Table:
+    """Rows as columns; the first column is the header."""
+    turned = Table(
+        title=table.title,
+        caption=table.caption,
+        title_justify=table.title_justify,
+        caption_justify=table.caption_justify,
+        box=table.box,
+        pad_edge=table.pad_edge,
+    )
+    first, *rest = table.columns
+    for header in (first.header, *first.cells):
+        turned.add_column(header, justify="right" if turned.columns else "left")
+    for column in rest:
+        turned.add_row(column.header, *column.cells)
+    return turned
+
+
+def _blocks(table: Table, width: int) -> RenderableType:
+    """For each row its first cell, and a line for each other cell that says something."""
+    shown: list[RenderableType] = [] if table.title is None else [table.title]
+    labels = [_plain(column.header).replace("\n", " ") for column in table.columns]
+    word = max(_longest(label, whole=False) for label in labels)
+    indent = 2 + max(word, min(max(map(len, labels)), width // 3))
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        shown.append(row[0])
+        lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+        lines.add_column("", width=indent, justify="left")
+        lines.add_column("", overflow="fold", width=max(_NARROWEST, width - indent - 2))
+        for label, cell in zip(labels[1:], row[1:], strict=True):
+            if _plain(cell):
+                lines.add_row(Padding(label, (0, 0, 0, 2)), cell)
+        shown.append(lines)
+    return Group(*shown, *([] if table.caption is None else [table.caption]))

@@ -1,0 +1,128 @@
+"""What a terminal of 80 columns shows: no line is longer, no word is broken, errors show a call."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from pyhybrid.agreement import Row, Validation
+from pyhybrid.cli.app import COMMANDS, _command
+from pyhybrid.cli.doctor import Finding, _show_repairs
+from pyhybrid.cli.layout import fitted
+from pyhybrid.cli.validate import _show
+
+
+def _table(n_columns: int, n_rows: int, *, text: str = "household income") -> Table:
+    table = Table(title="A title of the table")
+    for k in range(n_columns):
+        table.add_column(f"column_number_{k}" if k else "", justify="right" if k else "left")
+    for row in range(n_rows):
+        table.add_row(f"row{row}", *(f"{text} {row}.{k}" for k in range(1, n_columns)))
+    return table
+
+
+def _shown(table: Table, width: int = 80) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(fitted(table, console))
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+def _words(lines: list[str]) -> list[str]:
+    return re.findall(r"[\w.]+", "\n".join(lines))
+
+
+@pytest.mark.parametrize("n_columns", [2, 4, 6, 9, 14])
+@pytest.mark.parametrize("n_rows", [1, 3, 12])
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_tables_fit_and_hold_every_word_whole(n_columns: int, n_rows: int, width: int) -> None:
+    lines = _shown(_table(n_columns, n_rows), width)
+    assert max(map(len, lines)) <= width
+    words = _words(lines)
+    for row in range(n_rows):
+        for k in range(1, n_columns):
+            assert f"{row}.{k}" in words
+    assert words.count("household") == n_rows * (n_columns - 1)
+    assert {f"column_number_{k}" for k in range(1, n_columns)} <= set(words)
+
+
+def test_many_columns_of_few_rows_are_turned() -> None:
+    lines = _shown(_table(9, 2))
+    assert any("row0" in line and "row1" in line for line in lines)
+    assert sum("column_number" in line for line in lines) == 8
+
+
+def test_a_table_that_fits_is_not_turned() -> None:
+    lines = _shown(_table(4, 2))
+    assert sum("column_number" in line for line in lines) == 1
+
+
+def test_doctor_says_each_repair_once(capsys: pytest.CaptureFixture[str]) -> None:
+    repair = "pip install 'pyhybrid[r]'"
+    broken = [
+        Finding(name="rstan", state="missing", cause="no rpy2", remedy=repair),
+        Finding(name="R through rpy2", state="missing", cause="no rpy2", remedy=repair),
+        Finding(name="numpy", state="works", version="2.0"),
+    ]
+    _show_repairs(broken)
+    said = capsys.readouterr().out
+    assert said.count("Fix") == said.count(repair) == 1
+    assert f"rstan, R through rpy2: {repair}" in said
+    _show_repairs(broken[2:])
+    assert capsys.readouterr().out == ""
+
+
+def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -> None:
+    def row(name: str, r: float) -> Row:
+        off = abs(r - 1.0)
+        return Row(part="array functions", quantity=name, python=1.0, r=r, difference=off,
+                   tolerance=1e-9)  # fmt: skip
+
+    rows = (row("epsilon_of_bound", 1.0), row("gaussian_mu", 1.5), row("count_weights", 1.0))
+    found = Validation(rows=rows, versions={}, programs={}, settings={}, seed=1, own_data=False)
+    _show(found, None)
+    last = capsys.readouterr().out.split("disagree on")[1]
+    assert last.startswith(" 1 of 3 quantities:")
+    assert "gaussian_mu: Python 1, R 1.5" in last
+    assert "epsilon_of_bound" not in last
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_right_calls(name: str) -> None:
+    """Parsed by the command itself, which then is not run."""
+    command = _command(name)
+    arguments = shlex.split(COMMANDS[name])
+    if hasattr(command, "commands"):
+        command, *arguments = command.commands[arguments[0]], *arguments[1:]
+    command.make_context(name, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("risk", "a.csv", "b.csv", "--kex", "age"), "No such option"),
+        (("synthesize", "a.csv"), "--out"),
+        (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
+    ],
+)
+def test_usage_errors_show_a_right_call(
+    run: Callable[..., tuple[int, str, str]], arguments: tuple[str, ...], said: str
+) -> None:
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert said in err
+    assert f"a right call: pyhybrid {arguments[0]} {COMMANDS[arguments[0]]}" in err
+    assert err.count("\n") == 1
+
+
+def test_an_unknown_command_is_told_where_they_are_listed(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, _, err = run("synthesise")
+    assert code == 2
+    assert "pyhybrid --help" in err
