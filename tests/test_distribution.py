@@ -179,8 +179,8 @@ def test_r_installs_from_the_sdist(unpacked: Path, tmp_path: Path) -> None:
     assert {p.relative_to(installed) for p in installed.rglob("*.stan")} == programs
 
 
-def test_versions_agree() -> None:
-    """Python, R, the citation and the newest part of NEWS.md."""
+def test_versions_agree(built: dict[str, Path]) -> None:
+    """Python, R, the citation, the newest part of NEWS.md and the names of the archives."""
     description = re.search(r"^Version: (.*)$", (ROOT / "DESCRIPTION").read_text(), re.M)
     news = re.search(r"^# pyhybrid (\S+)", (ROOT / "NEWS.md").read_text(), re.M)
     assert description is not None
@@ -188,6 +188,8 @@ def test_versions_agree() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     found = {description[1], news[1], str(citation["version"])}
     assert found == {pyhybrid.__version__}
+    assert built["sdist"].name == f"pyhybrid-{pyhybrid.__version__}.tar.gz"
+    assert built["wheel"].name.startswith(f"pyhybrid-{pyhybrid.__version__}-")
 
 
 def test_the_citation_is_of_the_format_and_names_who_pyproject_names() -> None:

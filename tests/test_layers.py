@@ -191,10 +191,3 @@ def test_functions_keep_to_their_size() -> None:
                 if body and (node.end_lineno or 0) - body[0].lineno + 1 > 60:
                     long.append(f"{path.name}:{node.name}")
     assert long == []
-
-
-def test_versions_agree() -> None:
-    pyproject = (ROOT.parent / "pyproject.toml").read_text()
-    description = (ROOT.parent / "DESCRIPTION").read_text()
-    assert f'version = "{ph.__version__}"' in pyproject
-    assert f"Version: {ph.__version__}\n" in description
