@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from pyhybrid.checks import check_choice, check_output_folder
+from pyhybrid.cli.afterwards import Afterwards, check_afterwards, with_these
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.parameters import Data, Overwrite
@@ -29,7 +30,7 @@ __all__ = ["check_taken_by_plan", "plan", "synthesize_by_plan"]
 _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
-    "file_format", "ledger", "allow_unlike", "overwrite",
+    "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
 )  # fmt: skip
 
 
@@ -120,6 +121,7 @@ def synthesize_by_plan(
     ledger: Path | None,
     allow_unlike: bool,
     overwrite: bool,
+    asked: Afterwards,
 ) -> None:
     """Release a whole table by a plan; see `pyhybrid synthesize` for the options."""
     if len(mechanism) > 1:
@@ -143,6 +145,8 @@ def synthesize_by_plan(
         )
     source = read_table(data)
     made = Plan.load(plan, source.frame)
+    own = [column.name for column in made.columns]
+    check_afterwards(asked, source.frame, own, made.decisions, made.kept)
     with progress_bars() as progress:  # text of other columns comes back before the decisions
         release = synthesize_table(
             made,
@@ -159,15 +163,9 @@ def synthesize_by_plan(
             decided=False,
             progress=progress,
         )
-    own = made.decisions
-    source.marked(source.restore(release)).save(
-        out,
-        drop=own.drop,
-        keep=own.keep,
-        ids=own.ids,
-        overwrite=overwrite,
-        file_format=file_format or source.file_format,
-        ledger=book,
+    release = with_these(release, asked, source, made.decisions, seed)
+    source.marked(release).save(
+        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=book
     )
     show_release(source.frame, release, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,12 @@ import pandas as pd
 import typer
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
+from pyhybrid.cli.afterwards import (
+    check_afterwards,
+    predictors_of,
+    read_afterwards,
+    with_these,
+)
 from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.options import (
@@ -178,6 +185,30 @@ def synthesize(
         list[str] | None,
         typer.Option("--id", help="Column whose values are replaced by numbers; repeatable."),
     ] = None,
+    households: Annotated[
+        str | None,
+        typer.Option(
+            help="Make rows of a household agree, afterwards: unit=COLUMN and, of "
+            "one=COLUMN:VALUE, at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several "
+            "with + between) and eligible=RULE, what is asked; e.g. "
+            "'unit=household,one=relation:head,eligible=age >= 16'."
+        ),
+    ] = None,
+    total: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or "
+            "COLUMN:by=COLUMN,LEVEL=NUMBER,..., either with weights=COLUMN; repeatable."
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="Draw so many rows, afterwards; whole households with --households."),
+    ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="With --rows: column that is public and stays as it is; repeatable."),
+    ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger to charge; refuses past its budget.")
     ] = None,
@@ -192,6 +223,10 @@ def synthesize(
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     if plan is None and (epsilon is not None or reference is not None):
         raise InvalidInput("--epsilon and --reference go with --plan; see --mechanism")
+    design = survey_design(survey)
+    asked = read_afterwards(
+        households, total, rows, public, unit=unit or (None if design is None else design.unit)
+    )
     if plan is not None:
         check_taken_by_plan(context)
         synthesize_by_plan(
@@ -200,14 +235,14 @@ def synthesize(
             one_draw=one_draw, seed=seed, engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),
             on_not_converged=on_not_converged, file_format=file_format, ledger=ledger,
-            allow_unlike=allow_unlike, overwrite=overwrite,
+            allow_unlike=allow_unlike, overwrite=overwrite, asked=asked,
         )  # fmt: skip
         return
     options: dict[str, Any] = {
         "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
         "draw_quantile": draw_quantile, "relation": relation, "safety_factor": safety_factor,
         "accounting": accounting, "delta": delta, "unit": unit, "support": support_of(support),
-        "design": survey_design(survey),
+        "design": design,
         "reweighting": reweighting_of(reweight, k, single_step),
     }  # fmt: skip
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
@@ -235,7 +270,9 @@ def synthesize(
         chosen = chosen_mechanism(
             texts, named, formulas, calibration, options, allow_unlike=allow_unlike
         )
-    _check_columns(source.frame, chosen, decisions)
+    _check_columns(source.frame, chosen, decisions, asked.sums)
+    read = predictors_of(chosen, source.frame) if asked.rows is not None else []
+    check_afterwards(asked, source.frame, chosen.synthesizes, decisions, read)
     with progress_bars() as progress:
         release = release_within(
             chosen, source.frame, target_epsilon, n_synthetic=m,
@@ -244,20 +281,24 @@ def synthesize(
             seed=seed, engine=engine, settings=settings, on_not_converged=on_not_converged,
             progress=progress,
         )  # fmt: skip
-    source.marked(source.restore(release)).save(
-        out, drop=decisions.drop, keep=decisions.keep, ids=decisions.ids, overwrite=overwrite,
-        file_format=file_format or source.file_format, ledger=book,
-    )  # fmt: skip
+    release = with_these(release, asked, source, decisions, seed)
+    source.marked(release).save(
+        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=book
+    )
     show_release(source.frame, release, out)
 
 
-def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
-    """Columns that need a decision are named, and refused without one, before any fit."""
+def _check_columns(
+    table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions, sums: Sequence[str]
+) -> None:
+    """Columns that need a decision are named, and refused without one, before any fit; those that
+    will hold sums of synthetic values need none."""
     own = mechanism.synthesizes
     if not set(own) <= set(table.columns):
         return  # what is wrong is said when the model is bound
     exposed = {**exposed_columns(table, own), **mechanism.undecided}
-    check_decided(exposed, decisions, [str(name) for name in table.columns], own)
+    exposed = {n: reason for n, reason in exposed.items() if n in table.columns and n not in sums}
+    check_decided(exposed, decisions, [str(name) for name in table.columns], [*own, *sums])
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published as it is, although {reason}")

@@ -8,7 +8,7 @@ changed by what the reader does not have would tell of it, and no epsilon covers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pyhybrid.errors import InvalidInput
@@ -75,17 +75,15 @@ def decisions_afterwards(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _households(own: Mapping[str, Any]) -> str:
-    parts = []
-    if own.get("same"):
-        parts.append(f"{_listed(own['same'])} have one value")
-    for key, number in (("one", "exactly one row has"), ("at_most_one", "at most one row has")):
-        parts += [f"{number} {column} = {value}" for column, value in own.get(key, {}).items()]
-    parts += [f"{whole} is the sum of {part}" for whole, part in own.get("sums", {}).items()]
     eligible = own.get("eligible")
     only = f" (one with {eligible}, where there is any)" if eligible else ""
+    parts = [f"one value of {column}" for column in own.get("same", ())]
+    for key, number in (("one", "exactly one row has"), ("at_most_one", "at most one row has")):
+        parts += [f"{number} {name} = {value}{only}" for name, value in own.get(key, {}).items()]
+    parts += [f"{whole} is the sum of {part}" for whole, part in own.get("sums", {}).items()]
     return (
-        f"Values were made to agree within each {own['unit']}: {'; '.join(parts)}{only}. Which "
-        "rows belong together is as in the data."
+        f"Values were made to agree within each {own['unit']}: {'; '.join(parts)}. Which rows "
+        "belong together is as in the data."
     )
 
 
@@ -106,10 +104,7 @@ def _rows(own: Mapping[str, Any]) -> str:
             f"Rows of whole units ({own['unit']}, numbered anew) were drawn until there were "
             f"{own['rows']}, of {own['of']}"
         )
-    return (
-        f"{drawn}, {again}, the same from each set; columns that were neither synthesized nor "
-        "named as public were left out."
-    )
+    return f"{drawn}, {again}, the same from each set."
 
 
 _SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -120,7 +115,3 @@ _READ_FOR = {
     "totals": "scale values to totals",
     "rows": "draw whole units",
 }
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

@@ -12,10 +12,11 @@ import pandas as pd
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.randomness import streams
+from pyhybrid.releases.afterwards import afterwards_of
 from pyhybrid.releases.processed import changed_release, check_columns, check_synthesized
 from pyhybrid.releases.release import Release
 
-__all__ = ["unit_codes", "with_households"]
+__all__ = ["summed_anew", "unit_codes", "with_households"]
 
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
@@ -214,6 +215,15 @@ def _taken(table: pd.DataFrame, column: str, rows: IntArray) -> pd.DataFrame:
     values = table[column].iloc[rows].set_axis(table.index)
     changed: pd.DataFrame = table.assign(**{column: values})
     return changed
+
+
+def summed_anew(table: pd.DataFrame, settings: Mapping[str, Any], part: str) -> pd.DataFrame:
+    """The table with all sums of `part` that its settings name, after a change of it."""
+    for own in (done["households"] for done in afterwards_of(settings) if "households" in done):
+        for whole in (name for name, summed in own.get("sums", {}).items() if summed == part):
+            values = _summed(table, part, unit_codes(table, own["unit"]), table[whole].dtype)
+            table = table.assign(**{whole: values})
+    return table
 
 
 def _summed(table: pd.DataFrame, part: str, codes: IntArray, dtype: Any) -> pd.Series:

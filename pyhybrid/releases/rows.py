@@ -13,6 +13,7 @@ from pyhybrid.checks import check_count
 from pyhybrid.errors import InvalidInput
 from pyhybrid.randomness import streams
 from pyhybrid.releases.afterwards import afterwards_of, read_afterwards
+from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.households import unit_codes
 from pyhybrid.releases.processed import changed_release, check_columns
 from pyhybrid.releases.release import Release
@@ -85,8 +86,19 @@ def with_rows(
     if origin is not None and origin.compared is None:
         origin = replace(origin, compared=tuple(release.synthetic))
     exposed = {name: why for name, why in release.exposed.items() if name in kept}
-    before = replace(release, origin=origin, exposed=exposed)
+    decisions = _decisions(release, kept)
+    before = replace(release, origin=origin, exposed=exposed, decisions=decisions)
     return changed_release(before, drawn, "rows", own, reads=[] if unit is None else [unit])
+
+
+def _decisions(release: Release, kept: Sequence[str]) -> Decisions:
+    """What was decided, with the columns that are gone among those left out."""
+    was, gone = release.decisions, [c for c in release.synthetic[0].columns if c not in kept]
+    return Decisions.of(
+        [*was.drop, *gone],
+        [name for name in was.keep if name in kept],
+        [name for name in was.ids if name in kept],
+    )
 
 
 def _check_read(release: Release, kept: Sequence[str], unit: str | None) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.survey import design_weights
+from pyhybrid.releases.households import summed_anew
 from pyhybrid.releases.processed import (
     changed_release,
     check_columns,
@@ -43,7 +44,7 @@ def with_totals(
         Synthesized numbers >= 0. Those with declared decimals (0 of whole numbers) keep them: of
         the scaled values those with the largest remainders are rounded up, as many as the total
         asks for. None exceeds a declared upper end: what would is set to it, and the others are
-        scaled further.
+        scaled further. Sums of it by household, made before, are made anew.
     totals : float, or mapping of a level of `by` to float
         PUBLIC sums over all rows, or over the rows of each level named. A total that was computed
         from the same confidential records, and is not published, is not covered by the charge.
@@ -69,8 +70,11 @@ def with_totals(
     release.check_seal()
     check_columns([*filter(None, (by, weights))], list(release.synthetic[0].columns))
     check_synthesized(release, [column])
+    step = step_of(release, column)
+    if step is None:
+        raise InvalidInput(f"{column!r} is the sum of another column: scale that one to a total")
     wanted = _wanted(totals, by)
-    form = _Form.of(release, column)
+    form = _Form.of(release.synthetic[0][column].dtype, step.settings, column)
     if form.decimals == 0 and weights is not None:
         raise InvalidInput(f"{column!r} holds whole numbers, which take no weights to a total")
 
@@ -85,8 +89,8 @@ def with_totals(
             own = None if weight is None else weight[rows]
             values[rows] = _scaled(values[rows], own, total, where, form)
         filled = pd.Series(values, index=table.index)
-        changed: pd.DataFrame = table.assign(**{column: filled.astype(table[column].dtype)})
-        return changed
+        scaled = table.assign(**{column: filled.astype(table[column].dtype)})
+        return summed_anew(scaled, release.settings, column)
 
     named = {str(level): total for level, total in wanted.items()}
     own = {
@@ -126,12 +130,10 @@ class _Form:
     upper: float
 
     @classmethod
-    def of(cls, release: Release, column: str) -> _Form:
-        dtype = release.synthetic[0][column].dtype
+    def of(cls, dtype: Any, settings: Mapping[str, Any], column: str) -> _Form:
+        """From the column's dtype and the public settings of the step that replaced it."""
         numbers = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-        step = step_of(release, column)
-        own = {} if step is None else dict(step.settings)
-        declared = {**own.get("positive", {}), **own}  # amounts of a two-part model
+        declared = {**settings.get("positive", {}), **settings}  # amounts of a two-part model
         has_levels = "levels" in declared and "n_bins" not in declared
         if not numbers or has_levels:
             raise InvalidInput(f"{column!r} must hold amounts, for a total: it has levels")

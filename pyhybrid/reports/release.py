@@ -18,6 +18,7 @@ import pyhybrid
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines import Provenance
 from pyhybrid.errors import InvalidInput
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
@@ -109,6 +110,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         release = replace(release, synthetic=list(release.origin.compared))
         note.append([_ROWS_NOTE])
     _check_records(release, data, baseline)
+    release = _beside(release, data)
     releases = _by_name(release, baseline)
     sections = [
         verdict_section(release, data),
@@ -145,6 +147,13 @@ _ROWS_NOTE = (
     "Other rows were drawn for the files that are released. This page compares the data with the "
     "synthetic sets as they were before, row by row."
 )
+
+
+def _beside(release: Release, data: pd.DataFrame) -> Release:
+    """The release with all other columns as they are in the data: some are left out of what is
+    published, or are numbers there, or text of a file."""
+    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
+    return replace(release, synthetic=[joined(data, table) for table in own])
 
 
 def _check_records(release: Release, data: pd.DataFrame, baseline: Release | None) -> None:

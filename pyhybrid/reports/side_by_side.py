@@ -65,7 +65,9 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
         The confidential records, in the order of the releases.
     """
     first = next(iter(releases.values()))
-    kept = tuple(c for c in first.predictors if c not in first.synthesized and c in data.columns)
+    own = [each.decisions for each in releases.values()]
+    gone = {*first.synthesized, *(c for each in own for c in (*each.drop, *each.ids))}
+    kept = tuple(c for c in first.predictors if c not in gone and c in data.columns)
     columns = _Columns(synthesized=first.synthesized, kept=kept)
     bounded = min(len(data), _MOST_TARGETS)
     sets = min(_MOST_SETS, max(len(each.synthetic) for each in releases.values()))

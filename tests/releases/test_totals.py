@@ -33,6 +33,15 @@ def test_decimals_are_kept_and_their_total_is_met(release: ph.Release) -> None:
         assert cents.sum() == 1234567
 
 
+def test_sums_of_households_follow_their_parts(release: ph.Release) -> None:
+    agreed = ph.with_households(release, unit="household", sums={"together": "income"})
+    for table in ph.with_totals(agreed, "income", 50_000).synthetic:
+        summed = table.groupby("household")["income"].transform("sum")
+        np.testing.assert_allclose(table["together"], summed)
+    with pytest.raises(InvalidInput, match="is the sum of another column: scale that one"):
+        ph.with_totals(agreed, "together", 50_000)
+
+
 def test_weighted_totals_of_amounts(release: ph.Release) -> None:
     for table in ph.with_totals(release, "income", 1e6, weights="w").synthetic:
         off = (table["w"] * table["income"]).sum() - 1e6
