@@ -24,6 +24,7 @@ from benchmarks import (
     study_f,
     survey,
     tables,
+    verification,
 )
 
 BENCHMARKS = {
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "study_f": study_f.run,
     "survey": survey.run,
     "tables": tables.run,
+    "verification": verification.run,
 }
 
 

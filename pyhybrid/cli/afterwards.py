@@ -14,6 +14,7 @@ from pyhybrid.cli.tables import SourceTable
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.models.row_rules import read_rules
+from pyhybrid.models.survey_weighted import SurveyWeighted
 from pyhybrid.releases.afterwards import AFTERWARDS, check_still_published
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.households import with_households
@@ -173,6 +174,8 @@ def predictors_of(mechanism: Mechanism, table: pd.DataFrame) -> list[str]:
     found: list[str] = []
     for step in getattr(mechanism, "mechanisms", (mechanism,)):
         model = getattr(step, "model", None)
+        if isinstance(model, SurveyWeighted):  # the design's columns weigh terms alone
+            model = model.model
         try:
             found += [] if model is None else model.bind(table).predictors
         except InvalidInput:

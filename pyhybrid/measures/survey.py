@@ -98,6 +98,8 @@ class SurveyDesign:
             For a column that is not there; weights that are missing, not numbers, or not above 0; a
             stratum with a single cluster; a unit with rows in two strata.
         """
+        if not isinstance(table, pd.DataFrame) or table.empty:
+            raise InvalidInput("a survey's table must be a DataFrame with at least one row")
         for name in self.columns:
             if name not in table.columns:
                 raise InvalidInput(f"survey column {name!r} must be a column of the data")

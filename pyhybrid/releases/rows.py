@@ -17,6 +17,7 @@ from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.households import unit_codes
 from pyhybrid.releases.processed import changed_release, check_columns
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import shaping_columns
 
 __all__ = ["with_rows"]
 
@@ -44,8 +45,7 @@ def with_rows(
     n_rows : int
         At least 2.
     public : sequence of str
-        Columns that were not synthesized, and are public: they stay. All others are left out. The
-        columns of a survey's design count as read by the models.
+        Columns that were not synthesized, and are public: they stay. All others are left out.
     unit : str, optional
         Column that says which rows belong together, e.g. the household: whole units are drawn until
         there are `n_rows` rows or more, and numbered from 1. Needed where rows of a household were
@@ -85,7 +85,8 @@ def with_rows(
     origin = release.origin
     if origin is not None and origin.compared is None:
         origin = replace(origin, compared=tuple(release.synthetic))
-    exposed = {name: why for name, why in release.exposed.items() if name in kept}
+    named_as_before = {*kept} - {unit}  # the unit has numbers now
+    exposed = {name: why for name, why in release.exposed.items() if name in named_as_before}
     decisions = _decisions(release, kept)
     before = replace(release, origin=origin, exposed=exposed, decisions=decisions)
     return changed_release(before, drawn, "rows", own, reads=[] if unit is None else [unit])
@@ -103,7 +104,9 @@ def _decisions(release: Release, kept: Sequence[str]) -> Decisions:
 
 def _check_read(release: Release, kept: Sequence[str], unit: str | None) -> None:
     """Raise InvalidInput if what shaped the values does not stay beside them."""
-    read = [*release.predictors, *read_afterwards(release.settings)]
+    shaped = shaping_columns(release, release.parts)
+    read = [name for name in release.predictors if name in shaped]
+    read += read_afterwards(release.settings)
     hidden = [c for c in read if c not in kept and c not in release.decisions.drop]
     if hidden:
         raise InvalidInput(

@@ -17,7 +17,7 @@ from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.afterwards import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
-__all__ = ["privacy_statement"]
+__all__ = ["privacy_statement", "shaping_columns"]
 
 _DRAWN_FROM = {
     "histogram": "a histogram with noise on its counts",
@@ -95,10 +95,7 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
 
 def _read_and_hidden(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> list[str]:
     """Columns whose true values shaped the synthetic ones, and that the reader does not have."""
-    steps = parts or (release,)
-    of_models = {name for step in steps for name in step.predictors}
-    shaped = {name for step in steps for name in step.predictors if not _of_survey(step, name)}
-    shaped |= set(release.predictors) - of_models  # those of rules
+    shaped = shaping_columns(release, parts)
     hidden = (*release.decisions.drop, *release.decisions.ids)
     columns = " ".join(", ".join(name for name in hidden if name in shaped).split())
     if not columns:
@@ -107,6 +104,15 @@ def _read_and_hidden(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> 
         f"True values of {columns}: synthetic values were drawn given them, and may tell of them, "
         "although they are not in the released table as they are. No epsilon covers that."
     ]
+
+
+def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> set[str]:
+    """Columns that formulas and rules read as they are in the data; not those of a survey's design,
+    which weigh terms alone."""
+    steps = parts or (release,)
+    of_models = {name for step in steps for name in step.predictors}
+    shaped = {name for step in steps for name in step.predictors if not _of_survey(step, name)}
+    return shaped | (set(release.predictors) - of_models)
 
 
 def _of_survey(step: ReleaseRecord, name: str) -> bool:

@@ -206,6 +206,8 @@ def verify(
     (True, 5.0)
     """
     asked = read_query(query) if isinstance(query, str) else query
+    if not isinstance(asked, Query):
+        raise InvalidInput(f"query must be a Query, or its text: found {type(query).__name__}")
     check_choice(relation, "relation", RELATIONS)
     accepted = check_positive(tolerance, "tolerance")
     eps = check_positive(epsilon, "epsilon")
@@ -271,7 +273,7 @@ def _of_synthetic(release: Any, query: Query) -> float:
     sets = release.synthetic if isinstance(release, Release) else synthetic_sets(release)
     for place, table in enumerate(sets, start=1):
         _check_columns(table, query, f"synthetic set {place}")
-    found = [query.of(table) for table in sets]
+    found = [_number_of(query, table, said=(InvalidInput,)) for table in sets]
     if not np.isfinite(found).all():
         raise InvalidInput(f"{query.text} must be estimable from every synthetic set: it is not")
     return float(np.mean(found))
@@ -314,12 +316,15 @@ def _by_block(
     return found
 
 
-def _number_of(query: Query, table: pd.DataFrame) -> float:
-    """The number; NaN for one that fails. An error, or a warning, would tell of the block's values,
-    without noise; what is wrong with the query itself the synthetic sets have shown before."""
+def _number_of(query: Query, table: pd.DataFrame, said: tuple[type[Exception], ...] = ()) -> float:
+    """The number; NaN for one that fails, but for errors in `said`. An error, or a warning, would
+    tell of the block's values, without noise; what is wrong with the query itself the synthetic
+    sets, whose errors are said, have shown before."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return float(query.of(table))
+    except said:
+        raise
     except Exception:
         return math.nan

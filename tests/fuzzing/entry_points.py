@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fuzzing import command_line, files, measures, releases
+from tests.fuzzing import command_line, files, measures, releases, surveys
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,8 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     "utility_summary": EntryPoint(measures.utility_cases(), measures.check_utility, 50),
     "pool": EntryPoint(measures.pool_cases(), measures.check_pool, 2),
     "MaskedImputation": EntryPoint(measures.mask_cases(), measures.check_mask, 60),
+    "SurveyDesign": EntryPoint(surveys.designs(), surveys.check_design, 5),
+    "verify": EntryPoint(surveys.questions(), surveys.check_question, 15),
+    "afterwards": EntryPoint(surveys.changes(), surveys.check_changes, 15),
     "command line": EntryPoint(command_line.calls(), command_line.check_call, 60),
 }

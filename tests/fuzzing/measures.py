@@ -89,7 +89,9 @@ _UTILITY = {
 
 
 @st.composite
-def set_cases(draw: Any, known: dict[str, Any]) -> SetsCase:
+def set_cases(
+    draw: Any, known: dict[str, Any], sizes: tuple[int, ...] = (12, 20, 3, 2, 24)
+) -> SetsCase:
     """Data and sets."""
     calm = draw(OFTEN)
     way = st.sampled_from(_WAYS[:5] if calm else _WAYS)
@@ -100,7 +102,9 @@ def set_cases(draw: Any, known: dict[str, Any]) -> SetsCase:
             max_size=3,
         )
     )
-    return SetsCase(real=draw(recipes()), others=tuple(others), options=_some(draw, known, 2))
+    return SetsCase(
+        real=draw(recipes(sizes=sizes)), others=tuple(others), options=_some(draw, known, 2)
+    )
 
 
 def risk_cases() -> st.SearchStrategy[tuple[SetsCase, Any]]:

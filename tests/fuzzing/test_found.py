@@ -268,3 +268,17 @@ def test_options_by_column_that_are_no_mapping_are_refused(name: str) -> None:
     table = pd.DataFrame({"y": [0.5, 1.5, 2.0, 3.5, 4.0, 7.5], "x": [1.5, 2.5, 1.0, 4.0, 3.0, 2.0]})
     with pytest.raises(InvalidInput, match=f"{name} must be a mapping by"):
         ph.MaskedImputation(keys=["y"], **{name: None}).release(table)
+
+
+def test_surveys_without_rows_and_questions_of_no_form_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="must be a DataFrame with at least one row"):
+        ph.SurveyDesign(weights="y").read(pd.DataFrame({"y": []}))
+    table = pd.DataFrame({"y": [1.0, 2.0] * 30})
+    with pytest.raises(InvalidInput, match="query must be a Query, or its text: found int"):
+        ph.verify(table, table, 3, tolerance=1, epsilon=1)  # type: ignore[arg-type]
+
+
+def test_a_synthetic_set_that_numpy_cannot_hold_is_refused() -> None:
+    table = pd.DataFrame({"y": [10**400, 1] * 30}, dtype=object)
+    with pytest.raises(InvalidInput, match="must be estimable from every synthetic set"):
+        ph.verify(table, table, "mean:y", tolerance=1, epsilon=1)

@@ -51,6 +51,7 @@ def test_households_that_agree_are_drawn_whole(release: ph.Release, n_rows: int)
 def test_confidential_predictors_are_refused(release: ph.Release) -> None:
     with pytest.raises(InvalidInput, match="'age' is read as it is in the data"):
         ph.with_rows(release, 50, public=["w", "household"])
+    assert "w" not in ph.with_rows(release, 50, public=["age"]).synthetic[0], "weighs terms alone"
     with pytest.raises(InvalidInput, match="n_rows must be"):
         ph.with_rows(release, 1)
     with pytest.raises(InvalidInput, match="public must be a list"):

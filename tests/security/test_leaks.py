@@ -476,3 +476,91 @@ def test_notes_on_a_table_are_not_published_with_its_text(places: Path) -> None:
     table.attrs["secret"] = f"largest {CANARY}"
     release.with_unsynthesized(table).save("out", file_format="parquet")
     assert found_in(places / "work/out/public", str(CANARY)) == []
+
+
+WEIGHT = 4211.7
+
+
+def surveyed() -> pd.DataFrame:
+    """People in homes with weights; one weight, and one home's name, that no other has."""
+    table = people().assign(home=[f"home {i // 2}" for i in range(60)], w=2.5)
+    table.loc["row 17", "w"] = WEIGHT
+    table["home"] = table["home"].where(table["home"] != "home 8", f"home of {CANARY}")
+    return table
+
+
+def _told(error: BaseException) -> str:
+    """All that an error shows: its text and that of what it came from."""
+    return "".join(traceback.format_exception_only(error)) + repr(error)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        surveyed().assign(w=lambda t: t["w"].where(t["w"] != WEIGHT, -WEIGHT)),
+        surveyed().assign(w=lambda t: t["w"].astype(str)).replace({"w": {"2.5": f"x{CANARY}"}}),
+        surveyed().assign(g=lambda t: np.where(t["w"] == WEIGHT, f"only {CANARY}", "others")),
+        surveyed().assign(home=lambda t: t["home"].where(t["visits"] != CANARY, None)),
+    ],
+    ids=["negative", "no numbers", "one cluster", "no home"],
+)
+def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
+    design = ph.SurveyDesign(
+        weights="w", strata="g" if "g" in table else None, unit=None if "g" in table else "home"
+    )
+    with pytest.raises(PyhybridError) as caught:
+        design.read(table)
+    assert str(CANARY) not in _told(caught.value)
+    assert f"{WEIGHT:.0f}"[:4] not in _told(caught.value)
+    assert f"{CANARY}" in table.to_csv(), "the control: the search finds what is there"
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: Any) -> None:
+    """Weights shape the values and the statement; their own values stay with the owner, through
+    what is done afterwards as well."""
+    design = ph.SurveyDesign(weights="w", unit="home", population=1e4)
+    release = ph.Unweighted(ph.Poisson("visits ~ 1"), design=design).release(
+        surveyed(), engine="embedded", settings=SETTINGS, on_not_converged="warn"
+    )
+    held = design.read(surveyed())
+    made = ph.with_totals(release, "visits", 5000.0)
+    made = ph.with_rows(made, 30, unit="home")
+    shown = "".join(map(repr, (release, made, held, design, made.settings, made.statement)))
+    made.save("out", report=False)
+    secrets = (str(WEIGHT), f"home of {CANARY}", *secrets_of(release))
+    assert found_in(places / "work/out/public", *secrets) == []
+    shown += "".join(capfd.readouterr())
+    assert [each for each in secrets if each in shown] == []
+    assert list((places / "temporary").iterdir()) == []
+    release.save("whole", keep=["home", "w"], report=False)  # the control: asked for, and found
+    assert found_in(places / "work/whole/public", str(WEIGHT), f"home of {CANARY}") != []
+
+
+def test_an_answer_tells_no_estimate_of_the_data(places: Path, capfd: Any) -> None:
+    """Neither the answer, its JSON, the ledger nor an error has the confidential number, or that of
+    a block; the noise is the only way to it."""
+    require(opendp is not None, "opendp must be installed")
+    table = pd.concat([people()] * 20, ignore_index=True).assign(
+        visits=lambda t: t["visits"] + np.random.default_rng(2).normal(size=len(t))
+    )
+    synthetic = pd.DataFrame({"visits": [4.0, 5.0], "age": [0.0, 1.0]})
+    book = ph.Ledger("budget.jsonl", budget=9.0, kind="strict", relation="remove")
+    answer = ph.verify(synthetic, table, "mean:visits", tolerance=1, epsilon=1, ledger=book)
+    truth = float(table["visits"].mean())
+    shown = (
+        "".join(
+            [repr(answer), answer.summary(), json.dumps(answer.as_dict()), answer._repr_html_()]
+        )
+        + (places / "work/budget.jsonl").read_text()
+    )
+    secrets = (str(CANARY), f"{truth:.6f}"[:-1], f"{truth - 4.5:.6f}"[:-1])
+    assert [each for each in secrets if each in shown] == []
+    for query in ("mean:age", "coefficient:visits ~ age:age", "share:visits:7919"):
+        odd = table.assign(age=object()).astype({"visits": str})
+        with pytest.raises(PyhybridError) as caught:
+            ph.verify(synthetic, odd, query, tolerance=1, epsilon=-1)
+        assert str(CANARY) not in _told(caught.value).replace("share:visits:7919", "")
+    assert "".join(capfd.readouterr()) == ""
+    assert {path.stem for path in (places / "work").iterdir()} <= {"budget", "budget.jsonl"}
+    assert list((places / "temporary").iterdir()) == []
