@@ -252,7 +252,12 @@ def design_weights(column: pd.Series, name: str) -> FloatArray:
 def _codes(table: pd.DataFrame, name: str | None) -> npt.NDArray[np.intp]:
     if name is None:
         return np.zeros(len(table), dtype=np.intp)
-    codes = pd.factorize(table[name])[0]
+    try:
+        codes = pd.factorize(table[name])[0]
+    except TypeError:
+        raise InvalidInput(
+            f"survey column {name!r} must hold values that can be compared"
+        ) from None
     if (codes < 0).any():
         raise InvalidInput(f"survey column {name!r} must not be missing: {(codes < 0).sum()} are")
     return np.asarray(codes, dtype=np.intp)

@@ -6,7 +6,6 @@ their arguments. What the public one says comes from the privacy statement alone
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -40,6 +39,7 @@ from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
+from pyhybrid.reports.statement import statement_sections
 from pyhybrid.reports.steps import steps_section
 from pyhybrid.reports.told import told_section
 from pyhybrid.reports.verdict import verdict_section
@@ -115,7 +115,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     sections = [
         verdict_section(release, data),
         Section(heading="Privacy statement", paragraphs=note),
-        *_statement(statement, level=3),
+        *statement_sections(statement, level=3),
         side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
@@ -136,7 +136,7 @@ def public_report(release: Release) -> str:
     It is made of ``release.statement`` and nothing else: no weight, no bound, no seed.
     """
     return render_page(
-        "Privacy statement", _statement(release.statement, level=2), confidential=False
+        "Privacy statement", statement_sections(release.statement, level=2), confidential=False
     )
 
 
@@ -183,31 +183,6 @@ def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
         return {name: release}
     other = baseline.charge.mechanism
     return {f"{other} (baseline)" if other == name else other: baseline, name: release}
-
-
-def _statement(statement: str, *, level: int) -> list[Section]:
-    """Sections of the statement's Markdown: headings of two levels, paragraphs, bullets."""
-    found: list[Section] = []
-    heading, own = "", level
-    paragraphs: list[list[str]] = []
-    bullets: list[str] = []
-    for block in [*statement.strip().split("\n\n"), "## "]:
-        if block.startswith("# "):
-            continue
-        marks, _, rest = block.partition(" ")
-        if marks in ("##", "###"):
-            found.append(
-                Section(heading=heading, level=own, paragraphs=paragraphs, bullets=bullets)
-            )
-            heading, paragraphs, bullets = rest, [], []
-            own = level + len(marks) - 2
-        elif block.startswith("- "):
-            bullets = block[2:].split("\n- ")
-        else:
-            # Column names may hold asterisks: only the summary, which opens with them, has bold.
-            bold = block.startswith("**")
-            paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
-    return found
 
 
 def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
