@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pyhybrid.checks import check_count, did_you_mean
 from pyhybrid.cli.named import converted, named
+from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import SourceTable
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.mechanism import Mechanism
@@ -18,11 +20,13 @@ from pyhybrid.models.survey_weighted import SurveyWeighted
 from pyhybrid.releases.afterwards import AFTERWARDS, check_still_published
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.households import with_households
+from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.rows import with_rows
 from pyhybrid.releases.totals import with_totals
 
-__all__ = ["Afterwards", "check_afterwards", "predictors_of", "read_afterwards", "with_these"]
+__all__ = ["Afterwards", "check_afterwards", "predictors_of", "read_afterwards",
+           "save_with_these", "with_these"]  # fmt: skip
 
 _OF_HOUSEHOLDS = ("unit", "same", "one", "at_most_one", "sums", "eligible")
 _OF_TOTAL = ("total", "by", "weights")
@@ -202,6 +206,26 @@ def with_these(
     for column, given in asked.totals:
         made = _with_total(made, column, dict(given))
     return made
+
+
+def save_with_these(
+    release: Release,
+    asked: Afterwards,
+    source: SourceTable,
+    decisions: Decisions,
+    out: Path,
+    *,
+    seed: int | None,
+    overwrite: bool,
+    file_format: str | None,
+    ledger: Ledger | None,
+) -> None:
+    """Save the release with what is asked, its missing values as in the file, and show it."""
+    made = with_these(release, asked, source, decisions, seed)
+    source.marked(made).save(
+        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=ledger
+    )
+    show_release(source.frame, made, out)
 
 
 def _with_total(release: Release, column: str, given: dict[str, str]) -> Release:

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from pyhybrid.checks import check_choice, check_output_folder
-from pyhybrid.cli.afterwards import Afterwards, check_afterwards, with_these
+from pyhybrid.cli.afterwards import Afterwards, check_afterwards, save_with_these
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.parameters import Data, Overwrite
-from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
@@ -163,11 +162,10 @@ def synthesize_by_plan(
             decided=False,
             progress=progress,
         )
-    release = with_these(release, asked, source, made.decisions, seed)
-    source.marked(release).save(
-        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=book
-    )
-    show_release(source.frame, release, out)
+    save_with_these(
+        release, asked, source, made.decisions, out, seed=seed, overwrite=overwrite,
+        file_format=file_format, ledger=book,
+    )  # fmt: skip
 
 
 def _names(text: str) -> list[str]:

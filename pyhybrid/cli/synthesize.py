@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +10,11 @@ import typer
 
 from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.afterwards import (
+    Afterwards,
     check_afterwards,
     predictors_of,
     read_afterwards,
-    with_these,
+    save_with_these,
 )
 from pyhybrid.cli.console import note, progress_bars
 from pyhybrid.cli.open_ledger import open_ledger
@@ -42,7 +42,6 @@ from pyhybrid.cli.parameters import (
     Warmup,
 )
 from pyhybrid.cli.plan import check_taken_by_plan, synthesize_by_plan
-from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import read_table
 from pyhybrid.cli.target import check_target, release_within
 from pyhybrid.errors import InvalidInput
@@ -242,8 +241,7 @@ def synthesize(
         "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
         "draw_quantile": draw_quantile, "relation": relation, "safety_factor": safety_factor,
         "accounting": accounting, "delta": delta, "unit": unit, "support": support_of(support),
-        "design": design,
-        "reweighting": reweighting_of(reweight, k, single_step),
+        "design": design, "reweighting": reweighting_of(reweight, k, single_step),
     }  # fmt: skip
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
     texts = with_target(mechanism or [], target_epsilon)
@@ -258,21 +256,17 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formulas) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    book = None
-    if ledger is not None:
-        book = open_ledger(
-            ledger, name=chosen.name, relation=chosen.relation, delta=chosen.delta_of_charge,
-            allow_unlike=allow_unlike,
-        )  # fmt: skip
+    book = None if ledger is None else open_ledger(
+        ledger, name=chosen.name, relation=chosen.relation, delta=chosen.delta_of_charge,
+        allow_unlike=allow_unlike,
+    )  # fmt: skip
     source = read_table(data)
     named = default_models(texts, model or [], formulas, source.frame)
     if named:
         chosen = chosen_mechanism(
             texts, named, formulas, calibration, options, allow_unlike=allow_unlike
         )
-    _check_columns(source.frame, chosen, decisions, asked.sums)
-    read = predictors_of(chosen, source.frame) if asked.rows is not None else []
-    check_afterwards(asked, source.frame, chosen.synthesizes, decisions, read)
+    _check_columns(source.frame, chosen, decisions, asked)
     with progress_bars() as progress:
         release = release_within(
             chosen, source.frame, target_epsilon, n_synthetic=m,
@@ -281,19 +275,18 @@ def synthesize(
             seed=seed, engine=engine, settings=settings, on_not_converged=on_not_converged,
             progress=progress,
         )  # fmt: skip
-    release = with_these(release, asked, source, decisions, seed)
-    source.marked(release).save(
-        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=book
-    )
-    show_release(source.frame, release, out)
+    save_with_these(
+        release, asked, source, decisions, out, seed=seed, overwrite=overwrite,
+        file_format=file_format, ledger=book,
+    )  # fmt: skip
 
 
 def _check_columns(
-    table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions, sums: Sequence[str]
+    table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions, asked: Afterwards
 ) -> None:
     """Columns that need a decision are named, and refused without one, before any fit; those that
-    will hold sums of synthetic values need none."""
-    own = mechanism.synthesizes
+    will hold sums of synthetic values need none. So is what cannot be done afterwards."""
+    own, sums = mechanism.synthesizes, asked.sums
     if not set(own) <= set(table.columns):
         return  # what is wrong is said when the model is bound
     exposed = {**exposed_columns(table, own), **mechanism.undecided}
@@ -302,3 +295,5 @@ def _check_columns(
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published as it is, although {reason}")
+    read = predictors_of(mechanism, table) if asked.rows is not None else []
+    check_afterwards(asked, table, own, decisions, read)

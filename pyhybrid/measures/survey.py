@@ -15,6 +15,9 @@ from pyhybrid.errors import InvalidInput
 
 __all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "design_weights", "survey_mean"]
 
+_LARGEST = 1e15
+"""Of a weight: beyond it sums and shares leave what floats can hold."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyDesign:
@@ -234,7 +237,7 @@ def design_weights(column: pd.Series, name: str) -> FloatArray:
     Raises
     ------
     InvalidInput
-        For weights that are missing, not numbers, or not above 0.
+        For weights that are missing, not numbers, not above 0, or beyond 1e15 or 1e-15.
     """
     try:
         weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
@@ -246,6 +249,8 @@ def design_weights(column: pd.Series, name: str) -> FloatArray:
             f"survey weights {name!r} must be above 0 and not missing: {wrong.size} of "
             f"{weight.size} are not"
         )
+    if weight.size and (weight.max() > _LARGEST or weight.min() < 1 / _LARGEST):
+        raise InvalidInput(f"survey weights {name!r} must be from {1 / _LARGEST:g} to {_LARGEST:g}")
     return weight
 
 
