@@ -33,6 +33,7 @@ from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.release import Release
+from pyhybrid.running.blas import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
 
@@ -71,7 +72,8 @@ class NoisyMarginals:
         Draw the effects of each synthetic set from their posterior given the noisy tables, so that
         the sets differ by as much as sampling and noise leave unknown, and
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
-        sets: one set is then nearer to the data, and intervals are too short.
+        sets: each is then nearer to the data, and intervals are too short. A single set, which
+        gives no such interval, is always drawn at the mode.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
@@ -280,8 +282,9 @@ class NoisyMarginals:
             seed=seed,
         )
         random = streams()
-        chain, noisy = self._measured(df, random)
-        draws = chain.sample(m, random) if self.noise_aware else [None] * m
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            chain, noisy = self._measured(df, random)
+            draws = chain.sample(m, random) if self.noise_aware and m > 1 else [None] * m
         tables = []
         for place, effects in enumerate(draws):
             cells = chain.simulate(random, f"marginals/{place + 1}", effects)

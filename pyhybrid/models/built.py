@@ -11,8 +11,10 @@ from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.log_normal import LogNormal
+from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.two_part import TwoPart
 from pyhybrid.models.with_missing import WithMissing
+from pyhybrid.models.zero_inflated import ZeroInflated
 
 __all__ = ["BUILT", "build_model"]
 
@@ -27,7 +29,17 @@ def _two_part(
     )
 
 
-BUILT: Mapping[str, Callable[..., Any]] = {**MODELS, "two_part": _two_part}
+def _zero_inflated(
+    formula: str, *, prior: str = "normal", upper: int | None = None
+) -> ZeroInflated:
+    """Negative binomial counts and extra zeros, both by one formula."""
+    count = NegativeBinomial(formula, prior=prior, upper=upper)
+    return ZeroInflated(count, zero=Bernoulli(formula, prior=prior))
+
+
+BUILT: Mapping[str, Callable[..., Any]] = {
+    **MODELS, "two_part": _two_part, "zero_inflated": _zero_inflated
+}  # fmt: skip
 """Makers of models by name; each takes a formula and settings."""
 
 

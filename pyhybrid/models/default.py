@@ -43,6 +43,7 @@ HISTOGRAM = "perturbed_histogram"
 MOST_LEVELS = 30
 """Levels beyond which a column is synthesized without predictors, and is none itself."""
 _BINS = 30
+_NEAR_ENDS = 20
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,16 @@ def _counts(kind: Counts) -> dict[str, Any]:
             "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
 
 
+def _zeros_and_counts(kind: Counts) -> dict[str, Any]:
+    return {name: own for name, own in _counts(kind).items() if name != "lower"}
+
+
+def _between_ends(kind: Kind) -> bool:
+    if not isinstance(kind, Counts) or kind.lower is None or kind.upper is None:
+        return False
+    return kind.upper - kind.lower <= _NEAR_ENDS
+
+
 def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
     center, unit = kind.typical or (0.0, 1.0)
     return {"unit": center if center > 0 else unit, "decimals": kind.decimals}
@@ -171,6 +182,18 @@ RULES: tuple[ModelRule, ...] = (
         why="levels in no order",
         applies=lambda kind, _: isinstance(kind, Nominal),
         options=_levels,
+    ),
+    ModelRule(
+        model="zero_inflated",
+        why="counts, and zeros beyond them",
+        applies=lambda kind, _: isinstance(kind, Counts) and kind.extra_zeros,
+        options=_zeros_and_counts,
+    ),
+    ModelRule(
+        model="beta_binomial",
+        why=f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
+        applies=lambda kind, _: _between_ends(kind),
+        options=_counts,
     ),
     ModelRule(
         model="negative_binomial",

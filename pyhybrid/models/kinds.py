@@ -140,14 +140,23 @@ class Number(Kind):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Number):
-    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`."""
+    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`.
+
+    Parameters
+    ----------
+    extra_zeros : bool, default False
+        More zeros than counts alone have, as of those who never go; `lower` is 0 then.
+    """
 
     lower: float | None = 0
+    extra_zeros: bool = False
     whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.lower, "lower", at_least=0)
+        if check_flag(self.extra_zeros, "extra_zeros") and self.lower != 0:
+            raise InvalidInput(f"lower must be 0 with extra_zeros: found {self.lower:g}")
         if self.upper is not None:
             check_count(self.upper, "upper")
 

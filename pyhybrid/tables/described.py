@@ -20,11 +20,13 @@ __all__ = ["SOURCES", "DescribedTable", "KnownKind", "check_levels"]
 SOURCES: Mapping[str, str] = {
     "declared": "declared",
     "dtype": "of the column's type",
+    "categories": "the categories of the column's type",
     "reference": "from the reference",
     "published": "from the column, which is published",
     "data": "read from the confidential column",
 }
-"""Where a kind came from, in words."""
+"""Where a kind came from, in words. Categories are no declaration: ``astype("category")`` takes
+them from the records, and whether it did cannot be seen without looking at these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +106,14 @@ class DescribedTable:
         if name in self.types:
             check_levels(column, self.types[name])
             return KnownKind(kind=self.types[name], source="declared")
-        if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
-            own = replace(kind_of(column), missing=False)
-            return KnownKind(kind=own, source="dtype")
         if self.reference is not None and name in self.reference.columns:
             own = kind_of(self.reference[name])
             check_levels(column, own)
             return KnownKind(kind=own, source="reference")
+        if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
+            own = replace(kind_of(column), missing=False)
+            logical = pd.api.types.is_bool_dtype(column)
+            return KnownKind(kind=own, source="dtype" if logical else "categories")
         return KnownKind(kind=kind_of(column), source="data")
 
     def _kept_kind(self, name: str) -> KnownKind | None:

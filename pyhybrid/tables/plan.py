@@ -165,8 +165,9 @@ class Plan:
 
     @property
     def not_declared(self) -> tuple[str, ...]:
-        """Sensitive columns whose kind was read from the confidential data."""
-        return tuple(column.name for column in self.columns if column.kind.source == "data")
+        """Sensitive columns whose kind was, or may have been, read from the confidential data."""
+        read = ("data", "categories")
+        return tuple(column.name for column in self.columns if column.kind.source in read)
 
     def with_column(
         self,

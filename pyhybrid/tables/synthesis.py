@@ -262,8 +262,9 @@ def _check_declared(plan: Plan) -> None:
     if plan.not_declared:
         raise InvalidInput(
             "a strict charge needs types of sensitive columns that are declared, or read from a "
-            f"reference: {', '.join(plan.not_declared)} were read from the confidential data; "
-            "give ph.Table(..., types={...}) or reference="
+            f"reference: those of {', '.join(plan.not_declared)} come from the confidential data, "
+            "or from categories, which astype('category') makes of them; give ph.Table(..., "
+            "types={...}) or reference="
         )
 
 

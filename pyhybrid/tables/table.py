@@ -31,8 +31,9 @@ class Table(DescribedTable):
         first predictors.
     types : mapping of str to Kind
         What columns can hold, e.g. ``{"income": ph.SemiContinuous(lower=0, unit=20_000)}``. A
-        column of logicals or of categories says so itself; for all other sensitive columns a strict
-        charge needs a type, here or from `reference`.
+        column of logicals says so itself; for all other sensitive columns a strict charge needs a
+        type, here or from `reference`. Categories are none: ``astype("category")`` takes them from
+        the records.
     rules : sequence of str
         That every row meets, e.g. ``"wage <= income"``, or ``"age < 16 -> income == 0"`` for a
         structural zero; see `pyhybrid.models.row_rules`.

@@ -12,6 +12,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.built import build_model
+from pyhybrid.models.default import rule_for
+from pyhybrid.models.kinds import kind_from_dict
 from tests.tables.conftest import TYPES
 
 SENSITIVE = ["income", "wage", "visits", "region", "voted"]
@@ -42,6 +45,32 @@ def test_kinds_give_models(plan: Any) -> None:
         "wage": "normal",
         "income": "normal",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "options"),
+    [
+        (ph.Counts(lower=1, upper=7), "beta_binomial", {"lower": 1, "upper": 7}),
+        (ph.Counts(lower=0, upper=21), "negative_binomial", {"lower": 0, "upper": 21}),
+        (ph.Counts(unit=3), "negative_binomial", {"lower": 0, "upper": None}),
+        (ph.Counts(unit=3, extra_zeros=True), "zero_inflated", {"upper": None}),
+        (ph.Counts(upper=9, extra_zeros=True), "zero_inflated", {"upper": 9}),
+    ],
+)
+def test_counts_get_a_model_by_their_ends_and_zeros(kind: Any, model: str, options: Any) -> None:
+    rule = rule_for(kind, predicted=True)
+    assert rule.model == model
+    assert rule.options(kind) == {"prior": "normal", **options}
+    made: Any = build_model(model, "y ~ x", rule.options(kind))
+    assert made.name.lower() == model.replace("_", "")
+    main = made.main if model == "zero_inflated" else made
+    assert main.upper == options["upper"]
+    assert kind_from_dict(kind.as_dict()) == kind
+
+
+def test_extra_zeros_are_counted_from_zero() -> None:
+    with pytest.raises(InvalidInput, match="lower must be 0 with extra_zeros: found 1"):
+        ph.Counts(lower=1, extra_zeros=True)
 
 
 def test_every_model_binds_and_none_depends_on_all_records(plan: Any, survey: pd.DataFrame) -> None:

@@ -129,7 +129,9 @@ def test_a_strict_charge_needs_declared_types_and_a_center(
     survey: pd.DataFrame, reference: pd.DataFrame
 ) -> None:
     table = ph.Table(survey, sensitive=["voted", "visits"], id="person", drop=["name"])
-    with pytest.raises(InvalidInput, match=r"needs types .*: voted, visits were read from the con"):
+    with pytest.raises(
+        InvalidInput, match=r"needs types .*: those of voted, visits come from the con"
+    ):
         ph.synthesize_table(table.plan(), epsilon=1)
     declared = ph.Table(
         survey, sensitive=["voted"], id="person", drop=["name"], types={"voted": TYPES["voted"]}

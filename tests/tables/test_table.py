@@ -71,8 +71,26 @@ def test_kinds_say_where_they_came_from(survey: pd.DataFrame, reference: pd.Data
     assert found["voted"] == ("Nominal", "declared")
     assert found["region"] == ("Nominal", "reference")
     assert found["visits"][1] == "data"
-    assert found["sure"] == found["grade"] == ("Nominal", "dtype")
+    assert found["sure"] == ("Nominal", "dtype")
+    assert found["grade"] == ("Nominal", "categories")
     assert found["age"] == ("Counts", "published")
+
+
+@pytest.mark.parametrize("mechanism", ["censored", "marginals"])
+def test_categories_are_no_declaration_under_a_strict_charge(
+    survey: pd.DataFrame, mechanism: str
+) -> None:
+    own = survey.assign(region=survey["region"].astype("category"))
+    sensitive = ["voted", "region"]
+    said = {"voted": TYPES["voted"]}
+    plan = ph.Table(own, sensitive=sensitive, types=said).plan()
+    with pytest.raises(InvalidInput, match=r"those of region come .* astype\('category'\)"):
+        ph.synthesize_table(plan, epsilon=1.0, mechanism=mechanism)
+    again = ph.Plan.from_dict(plan.as_dict(), own)
+    assert again.not_declared == plan.not_declared == ("region",)
+    levels = ph.Nominal(levels=tuple(sorted(survey["region"].unique())))
+    declared = ph.Table(own, sensitive=sensitive, types={**said, "region": levels}).plan()
+    assert declared.not_declared == ()
 
 
 def test_a_representation_holds_no_values(survey: pd.DataFrame) -> None:
