@@ -21,12 +21,13 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.afterwards import afterwards_sentences
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.page import Section, Table, render_page
+from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page
 
 __all__ = ["review_checklist"]
 
 _FINE, _LOOK, _DECIDE = "as it should be", "LOOK", "to decide"
 _LARGE = 10.0
+_APPROXIMATE = "chains approximate the posterior that the charge is for"
 _Row = tuple[str, str, str]
 
 
@@ -55,14 +56,14 @@ def review_checklist(release: Release) -> str:
         _section("Documentation", _documentation(release)),
     ]
     rows = [row for section in sections for table in section.tables for row in table.rows]
-    marked = [str(row[0]) for row in rows if row[2] == _LOOK]
+    marked = [str(row[0]) for row in rows if _word(row[2]) == _LOOK]
     verdict = (
         f"{len(marked)} of {len(rows)} points need a look before this goes out: "
         f"{', '.join(marked)}."
         if marked
         else f"None of the {len(rows)} points that a program can check stands out."
     )
-    decide = sum(row[2] == _DECIDE for row in rows)
+    decide = sum(_word(row[2]) == _DECIDE for row in rows)
     paragraph = ["", verdict, f" {decide} points are for a person to decide."]
     opening = Section(heading="Verdict", paragraphs=[paragraph])
     return render_page("Review checklist", [opening, *sections], confidential=True)
@@ -70,8 +71,27 @@ def review_checklist(release: Release) -> str:
 
 def _section(heading: str, rows: Iterator[_Row]) -> Section:
     header = ("point", "found", "verdict")
-    table = Table(caption=heading, header=header, rows=[list(row) for row in rows])
+    marked: list[list[Cell]] = [
+        [name, found, Marked(text="", word=verdict)] for name, found, verdict in rows
+    ]
+    table = Table(caption=_ASKED[heading], header=header, rows=marked)
     return Section(heading=heading, tables=[table])
+
+
+_ASKED = {
+    "The claim": "What is promised, to whom, against what.",
+    "Composition": "What else was, or will be, told of the same data.",
+    "Algorithm and machine": "Whether what ran is what the claim is for.",
+    "What is not covered": "What the number leaves out, and what it takes for granted.",
+    "Labelling": "Whether a reader can tell what is synthetic.",
+    "Disclosure": "What the columns that stay may tell.",
+    "Structure": "Whether the files are whole and alike, and what was done to them.",
+    "Documentation": "Where all this is written down.",
+}
+
+
+def _word(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell.word
 
 
 def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
@@ -99,13 +119,23 @@ def _composition(charge: PrivacyCharge) -> Iterator[_Row]:
 
 def _machine(release: Release) -> Iterator[_Row]:
     found, charge = release.diagnostics, release.charge
-    if found is None:
+    fitted = [each for each in release.parts if each.diagnostics is not None]
+    for place, each in enumerate(fitted, start=1):
+        own = each.diagnostics
+        assert own is not None
+        said = "; ".join(own.problems) or f"R-hat at most {own.max_rhat:.3f}"
+        what = ", ".join(each.synthesized)
+        yield f"Convergence, {place}", f"{what}: {said}", _FINE if own.converged else _LOOK
+    if fitted:
+        if charge.kind == STRICT:
+            yield "Sampling", _APPROXIMATE, _DECIDE
+    elif found is None:
         yield "Sampling", "exact or without a model: nothing to converge", _FINE
     else:
         said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
         yield "Convergence", said, _FINE if found.converged else _LOOK
         if charge.kind == STRICT:
-            yield "Sampling", "chains approximate the posterior that the charge is for", _DECIDE
+            yield "Sampling", _APPROXIMATE, _DECIDE
     made_by = release.provenance
     if isinstance(made_by, Provenance):
         yield "Engine", f"{made_by.engine} {made_by.engine_version}", _FINE
@@ -120,14 +150,14 @@ def _machine(release: Release) -> Iterator[_Row]:
 
 def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
     for number, sentence in enumerate(charge.not_covered, start=1):
-        yield f"Outside, {number}", sentence, _DECIDE
+        yield f"Outside,\u00a0{number}", sentence, _DECIDE
     for number, sentence in enumerate(charge.assumes, start=1):
-        yield f"Assumed, {number}", sentence, _DECIDE
+        yield f"Assumed,\u00a0{number}", sentence, _DECIDE
 
 
 def _labelling(release: Release) -> Iterator[_Row]:
     yield "Synthesized", ", ".join(release.synthesized), _FINE
-    kept = [str(name) for name in _published(release) if str(name) not in release.synthesized]
+    kept = _as_in_data(release)
     yield "As in the data", _listed(kept), _DECIDE if kept else _FINE
     yield "Said in the statement", "which columns were replaced, and by what", _FINE
 
@@ -139,7 +169,7 @@ def _disclosure(release: Release) -> Iterator[_Row]:
         risky = what.startswith("Kept") and bool(names)
         yield what, _listed(list(names)), _LOOK if risky else _FINE
     table = release.synthetic[0]
-    kept = [n for n in _published(release) if str(n) not in release.synthesized]
+    kept = [n for n in _published(release) if str(n) in _as_in_data(release)]
     if kept:
         alone = int((~table.duplicated(subset=kept, keep=False)).sum())
         share = alone / len(table)
@@ -159,7 +189,7 @@ def _structure(release: Release) -> Iterator[_Row]:
         (_FINE if alike else _LOOK),
     )
     for number, sentence in enumerate(afterwards_sentences(release.settings), start=1):
-        yield f"Changed afterwards, {number}", sentence, _DECIDE
+        yield f"Changed\u00a0afterwards,\u00a0{number}", sentence, _DECIDE
     missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
     yield "Missing values in synthesized columns", str(missing), _FINE
     plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop
@@ -180,6 +210,12 @@ def _documentation(release: Release) -> Iterator[_Row]:
 def _published(release: Release) -> Sequence[object]:
     dropped = set(release.decisions.drop)
     return [name for name in release.synthetic[0].columns if str(name) not in dropped]
+
+
+def _as_in_data(release: Release) -> list[str]:
+    """Published columns with their own values: neither synthetic nor numbers in their place."""
+    changed = {*release.synthesized, *release.decisions.ids}
+    return [str(name) for name in _published(release) if str(name) not in changed]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -31,7 +31,10 @@ def release() -> ph.Release:
 def _rows(page: str) -> dict[str, tuple[str, str]]:
     row = r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>'
     cells = re.findall(row, page, re.DOTALL)
-    return {name.strip(): (found.strip(), mark.strip()) for name, found, mark in cells}
+    bare = [
+        [re.sub(r"<.*?>", "", each).replace("\u00a0", " ").strip() for each in row] for row in cells
+    ]
+    return {name: (found, mark) for name, found, mark in bare}
 
 
 def test_every_part_is_answered_from_the_release(release: ph.Release) -> None:
@@ -76,3 +79,23 @@ def test_metadata_describe_the_public_tables(release: ph.Release, tmp_path: Path
     assert {v["name"]: v["synthesized"] for v in told["dataDscr"]} == {"y": True, "sex": False}
     for file in told["fileDscr"]:
         assert (tmp_path / "out" / "public" / file["fileName"]).exists()
+
+
+def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Release) -> None:
+    steps = [ph.Unweighted(ph.Poisson("y ~ 1", prior="normal")), ph.Unweighted(
+        ph.Bernoulli("sex ~ 1", levels=("f", "m"), prior="normal"))]  # fmt: skip
+    made = ph.SequentialSynthesis(steps).release(
+        _table(), engine="embedded", settings=SHORT, on_not_converged="warn"
+    )
+    page = ph.review_checklist(made)
+    rows = _rows(page)
+    assert "Sampling" not in rows, "there are chains"
+    for place, (column, part) in enumerate(zip(("y", "sex"), made.parts, strict=True), start=1):
+        found, word = rows[f"Convergence, {place}"]
+        assert found.startswith(f"{column}: ")
+        assert part.diagnostics is not None
+        assert word == ("as it should be" if part.diagnostics.converged else "LOOK")
+    for word in ("to decide", "as it should be"):
+        assert f'<span class="word {word}">{word}</span>' in page
+    captions = re.findall(r"<caption>(.*?)</caption>", page)
+    assert len(set(captions)) == 8
