@@ -33,7 +33,8 @@ _INSTEAD: Mapping[str, str] = {
 }  # fmt: skip
 _CHARACTERS: Mapping[str, str] = {
     "|": "one right-hand side, without '|': write g in the place of (1 | g), x:g in that of "
-    "(x | g), coefficients by level under the prior; or make a column of it",
+    "(x | g), coefficients by level, which prior='normal' pulls together by prior_scale; where "
+    "the data are to say how far, take a brms model (ph.from_brms)",
     "&": "no '&': write I((a > 1) * (b > 2)), or make a column of it",
     "@": "no '@': terms are made record by record; make a column of it",
     "!": "no '!': write a comparison, such as I(x == 0)",

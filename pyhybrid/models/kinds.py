@@ -259,7 +259,8 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
     counted = levels.size > 3 and np.array_equal(levels, np.arange(levels.size))
-    if levels.size <= FEW and not counted:
+    exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
+    if levels.size <= FEW and not counted and exact:
         return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
     spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
     unit = _rounded(spread if spread > 0 else float(values.std()))

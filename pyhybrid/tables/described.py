@@ -215,6 +215,8 @@ def _check_varies(column: pd.Series) -> None:
     name, held = str(column.name), column.dropna()
     if held.empty:
         raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
+    if not pd.api.types.is_scalar(held.iloc[0]):
+        return  # refused with its kind
     if bool((held == held.iloc[0]).all()) and not column.isna().any():
         raise InvalidInput(
             f"column {name!r} must vary: all rows have the same value; keep or drop it"

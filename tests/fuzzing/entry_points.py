@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fuzzing import command_line, files, measures, releases, surveys
+from tests.fuzzing import command_line, files, measures, plans, releases, surveys
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     },
     "SequentialSynthesis": EntryPoint(releases.sequences(), releases.check_sequence, 70),
     "PerturbedHistogram": EntryPoint(releases.histograms(), releases.check_histogram, 8),
+    "NoisyMarginals": EntryPoint(plans.marginals(), plans.check_marginals, 50),
+    "Table": EntryPoint(plans.tables(), plans.check_plan, 50),
     "formula": EntryPoint(measures.designs, measures.check_design, 5),
     "CSV file": EntryPoint(st.tuples(st.just("csv"), files.csv_bytes()), files.check_table_file, 4),
     "Parquet file": EntryPoint(

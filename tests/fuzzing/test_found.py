@@ -282,3 +282,17 @@ def test_a_synthetic_set_that_numpy_cannot_hold_is_refused() -> None:
     table = pd.DataFrame({"y": [10**400, 1] * 30}, dtype=object)
     with pytest.raises(InvalidInput, match="must be estimable from every synthetic set"):
         ph.verify(table, table, "mean:y", tolerance=1, epsilon=1)
+
+
+def test_a_column_of_lists_is_no_column_to_synthesize() -> None:
+    table = pd.DataFrame({"y": [[1, 2], [3], [1, 2]], "x": [1, 2, 3]})
+    with pytest.raises(InvalidInput, match="'y' must hold texts, logicals, categories or numbers"):
+        ph.Table(table, sensitive=["y"]).plan()
+
+
+def test_plans_keep_whole_numbers_that_floats_do_not_hold() -> None:
+    large = [2**53 + k % 3 for k in range(12)]
+    table = pd.DataFrame({"y": Y[:6] * 2, "g": large})
+    plan = ph.Table(table, sensitive=["y"]).plan()
+    again = ph.Plan.from_dict(json.loads(json.dumps(plan.as_dict())), table)
+    assert again.as_dict() == plan.as_dict()
