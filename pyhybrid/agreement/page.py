@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyhybrid.agreement.rows import UNITS, Row
-from pyhybrid.reports.page import Section, Table, render_page
+from pyhybrid.reports.page import Marked, Section, Table, render_page
 
 __all__ = ["shown_number", "validation_page"]
 
@@ -83,7 +83,7 @@ def _table(rows: list[Row]) -> Table:
                 f"{row.difference:.2g}",
                 f"{row.tolerance:.2g}",
                 str(row.numbers),
-                "agrees" if row.agrees else "DISAGREES",
+                Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
             ]
             for row in rows
         ],

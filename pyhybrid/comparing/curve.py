@@ -66,7 +66,8 @@ class RiskUtilityCurve:
         cost m times that), bound_ratio (to the bound of LW at the same point), refits (of the
         search for the scalar weight), max_ecdf and avg_ecdf (means over the sets, 0 is best),
         error_mean, error_median, error_q15, error_q90 (absolute differences between data and the
-        average over the sets, unit of the outcome) and converged.
+        average over the sets, unit of the outcome), the standard errors over the sets of these
+        six, under their names with _se behind, and converged.
     outcome : str
         The synthesized column.
     n_synthetic : int

@@ -132,6 +132,11 @@ def table_row(
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
     sets = [present(session.bound.numbers_of(each[column])) for each in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
+    distances = {
+        "max_ecdf": np.array([max_ecdf(data, each) for each in sets]),
+        "avg_ecdf": np.array([avg_ecdf(data, each) for each in sets]),
+    }
+    spread = np.std([summaries([each]) for each in sets], axis=0, ddof=1 if m > 1 else 0)
     return {
         "mechanism": name,
         "scale": None if point is None else point[0],
@@ -141,8 +146,14 @@ def table_row(
         "epsilon": epsilon_of_bound(bound),
         "bound_ratio": bound / vector.bounds.overall,
         "refits": refits,
-        "max_ecdf": float(np.mean([max_ecdf(data, each) for each in sets])),
-        "avg_ecdf": float(np.mean([avg_ecdf(data, each) for each in sets])),
+        **{name: float(each.mean()) for name, each in distances.items()},
         **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},
+        **{f"{name}_se": _standard_error(each) for name, each in distances.items()},
+        **{f"error_{s}_se": float(e) / m**0.5 for s, e in zip(STATISTICS, spread, strict=True)},
         "converged": fit.converged,
     }
+
+
+def _standard_error(values: FloatArray) -> float:
+    """Of the mean over the sets; 0 of one set, which says nothing of it."""
+    return float(values.std(ddof=1)) / values.size**0.5 if values.size > 1 else 0.0

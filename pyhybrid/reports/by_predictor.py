@@ -1,4 +1,4 @@
-"""Synthetic against data by predictor: means of an outcome in groups of another column."""
+"""Synthetic against data by predictor: means, or shares of a level, in groups of another column."""
 
 from __future__ import annotations
 
@@ -47,13 +47,29 @@ class GroupedMeans:
 
 
 def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
-    """A section for each synthesized column of numbers, with its predictors; at most 6 of 4."""
+    """A section for each synthesized column with its predictors, at most 6 columns of 4: means of
+    numbers, and of levels the share of one, the second of two or else the most frequent."""
     found = []
     for outcome in release.synthesized[:_MOST_OUTCOMES]:
+        others = [name for name in _predictors(release, outcome) if name in data.columns]
+        others = others[:_MOST_PREDICTORS]
         if is_number(data[outcome]):
-            others = [name for name in _predictors(release, outcome) if name in data.columns]
-            found += _section(outcome, others[:_MOST_PREDICTORS], release, data)
+            whole = data, release.synthetic
+            found += _section(outcome, others, f"mean of {outcome}", *whole)
+        elif data[outcome].nunique() > 1:
+            level = _shown_level(data[outcome])
+            own, *sets = (
+                table.assign(**{outcome: (table[outcome].astype(str) == level).astype(float)})
+                for table in (data, *release.synthetic)
+            )
+            found += _section(outcome, others, f"share of {outcome} = {level}", own, sets)
     return found
+
+
+def _shown_level(column: pd.Series) -> str:
+    """The second of two levels, else the most frequent one."""
+    levels = [str(level) for level in _levels(column)]
+    return levels[1] if len(levels) == 2 else str(column.astype(str).value_counts().index[0])
 
 
 def grouped_means(
@@ -90,11 +106,15 @@ def _predictors(release: Release, outcome: str) -> list[str]:
 
 
 def _section(
-    outcome: str, predictors: Sequence[str], release: Release, data: pd.DataFrame
+    outcome: str,
+    predictors: Sequence[str],
+    label: str,
+    data: pd.DataFrame,
+    sets: Sequence[pd.DataFrame],
 ) -> list[Section]:
     found: dict[str, GroupedMeans] = {}
     for name in predictors:
-        means = grouped_means(outcome, name, data, release.synthetic)
+        means = grouped_means(outcome, name, data, sets)
         if means is not None:
             found[name] = means
     if not found:
@@ -103,21 +123,24 @@ def _section(
         plot_grouped_means(
             {name: (each.groups, each.mean, each.error, each.synthetic)
              for name, each in found.items()},
-            label=f"mean of {outcome}",
+            label=label,
         ),
-        alt=f"Mean of {outcome} by group of {', '.join(found)}, in the data and the synthetic "
-        "sets.",
+        alt=f"{_opening(label)} by group of {', '.join(found)}, in data and synthetic sets.",
         caption="Bars: the data with 95 % intervals. Points: the synthetic sets, their mean and "
         "range. Where a point leaves its bar the relation to the predictor is not kept.",
     )  # fmt: skip
     return [
         Section(
-            heading=f"By predictor: {outcome}", pictures=[picture], tables=[_table(outcome, found)]
+            heading=f"By predictor: {outcome}", pictures=[picture], tables=[_table(label, found)]
         )
     ]
 
 
-def _table(outcome: str, found: Mapping[str, GroupedMeans]) -> Table:
+def _opening(label: str) -> str:
+    return f"{label[0].upper()}{label[1:]}"
+
+
+def _table(label: str, found: Mapping[str, GroupedMeans]) -> Table:
     rows = []
     for name, each in found.items():
         for k, group in enumerate(each.groups):
@@ -130,7 +153,7 @@ def _table(outcome: str, found: Mapping[str, GroupedMeans]) -> Table:
             shown = (int(each.count[k]), float(each.mean[k]), mean)
             rows.append([f"{name} = {group}", *map(number_text, shown), cell])
     return Table(
-        caption=f"Mean of {outcome} by group. Standardized difference: in standard errors of the "
+        caption=f"{_opening(label)} by group. Standardized difference: in standard errors of the "
         "data; among many groups a few differ by chance.",
         header=["Group", "records", "data", "synthetic", "standardized difference"],
         rows=rows,

@@ -57,6 +57,12 @@ _WITHOUT_FIT = {
     "it.",
     "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
 }
+_OF_STEPS = {
+    "mechanism": "What made the sets: the steps of a sequence, each with a mechanism of its own.",
+    "n_draws_released": "Posterior draws of each step that the sets were simulated from: 1 or m.",
+    "bound": "Confidential. Overall Lipschitz bound Δ of one draw of all steps, nats: the sum over "
+    "the steps. From 0; smaller is safer.",
+}
 _OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
 _OF_FITS = {
     "accounting",
@@ -82,7 +88,8 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     """The table of the charges, the last release first."""
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
-    meanings = _CHARGE if fitted else {**_CHARGE, **_WITHOUT_FIT}
+    stepped = any(release.parts for release in releases.values())
+    meanings = _CHARGE if fitted else {**_CHARGE, **(_OF_STEPS if stepped else _WITHOUT_FIT)}
     declared = any(charge.support is not None for charge in charges)
     show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
     rows = [
@@ -92,7 +99,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
             meaning,
         ]
         for field, meaning in meanings.items()
-        if (fitted or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
+        if (fitted or stepped or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
     ]
     table = Table(
         caption="The privacy charge. Every number, its range and its direction.",

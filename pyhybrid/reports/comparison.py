@@ -21,6 +21,7 @@ from pyhybrid.reports.figures.mechanisms import (
 from pyhybrid.reports.numbers import interval_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
+from pyhybrid.reports.verdicts import comparison_verdict
 
 __all__ = [
     "charge_name",
@@ -37,7 +38,8 @@ def comparison_report(comparison: Comparison) -> str:
     """Return the report as one HTML file without scripts or references. Confidential."""
     releases = comparison.releases
     sections = [
-        Section(paragraphs=_opening(comparison)),
+        comparison_verdict(comparison),
+        Section(heading="What this page is", paragraphs=_opening(comparison)),
         _charges(comparison),
         _estimates(comparison),
         _bounds(comparison),

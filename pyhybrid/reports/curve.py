@@ -5,8 +5,10 @@ from __future__ import annotations
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.figures.curve import plot_curve
+from pyhybrid.reports.measures import judged_cell
 from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Section, Table, picture_of, render_page
+from pyhybrid.reports.page import Cell, Section, Table, picture_of, render_page
+from pyhybrid.reports.verdicts import curve_verdict
 
 __all__ = ["curve_report"]
 
@@ -32,7 +34,7 @@ def curve_report(curve: RiskUtilityCurve) -> str:
         plot_curve(curve.table),
         alt="Utility measures against epsilon, Lipschitz weights and scalar weights.",
         caption="Each point of one curve has its counterpart of the same bound on the other. Lower "
-        "is better; numbers at points are (scale, shift).",
+        "is better; numbers at points are (scale, shift). Bars: 95 % intervals over the sets.",
     )
     caption = (
         f"Means over {curve.n_synthetic} sets. Epsilon of one released draw, asymptotic local, "
@@ -41,10 +43,15 @@ def curve_report(curve: RiskUtilityCurve) -> str:
         f"{curve.outcome}. From 0; smaller is better."
     )
     shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
-    rows = [[number_text(row[name]) for name in _COLUMNS] for _, row in shown.iterrows()]
+    rows: list[list[Cell]] = [
+        [judged_cell(name, row[name]) if name == "max_ecdf" else number_text(row[name])
+         for name in _COLUMNS]
+        for _, row in shown.iterrows()
+    ]  # fmt: skip
     table = Table(caption=caption, header=list(_COLUMNS.values()), rows=rows, numbers=True)
     sections = [
-        Section(paragraphs=[[NOT_COVERED]], pictures=[picture]),
+        curve_verdict(curve),
+        Section(heading="Risk against utility", paragraphs=[[NOT_COVERED]], pictures=[picture]),
         Section(heading="Points", tables=[table]),
     ]
     title = f"Risk and utility: {curve.outcome}"

@@ -32,6 +32,7 @@ __all__ = [
     "is_number",
     "judge_outcome",
     "judge_sets",
+    "measure_label",
     "word_of",
 ]
 
@@ -95,6 +96,12 @@ def word_of(measure: str, value: float) -> str:
     if sign * value <= sign * good:
         return GOOD
     return POOR if sign * value > sign * poor else FAIR
+
+
+def measure_label(name: str) -> str:
+    """Title of a measure with what it is of: "pMSE, logistic" for "pmse, logistic"."""
+    measure, _, rest = name.partition(",")
+    return MEASURES[measure].title + (f",{rest}" if rest else "")
 
 
 def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:

@@ -13,6 +13,7 @@ from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
+from pyhybrid.reports.verdicts import mask_verdict
 
 __all__ = ["mask_report", "masked_pages"]
 
@@ -67,7 +68,8 @@ def mask_report(
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
     sections = [
-        Section(paragraphs=[[
+        mask_verdict(before, after, utility, release.statement.left_as_they_were),
+        Section(heading="What this page is", paragraphs=[[
             "", "Not differentially private.", " There is no epsilon. What follows shows the risk "
             "against one kind of intruder, who knows the keys of a record and nothing else.",
         ]]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
@@ -15,9 +15,10 @@ from pyhybrid.reports.figures.measures import (
     plot_propensities,
 )
 from pyhybrid.reports.figures.mechanisms import plot_intervals
-from pyhybrid.reports.judged import word_of
+from pyhybrid.reports.judged import measure_label, word_of
 from pyhybrid.reports.numbers import interval_text, number_text
 from pyhybrid.reports.page import Cell, Marked, Section, Table, picture_of, render_page
+from pyhybrid.reports.verdicts import risk_verdict, utility_verdict
 
 __all__ = [
     "CONFIDENTIAL",
@@ -50,7 +51,14 @@ def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
     sets = "; ".join(f"{name}: {found.n_sets} set(s)" for name, found in summaries.items())
     first = next(iter(summaries.values()))
     opening = f"{first.n:,} records of the data. {sets}. Numbers are averages over the sets."
-    sections = [Section(paragraphs=[[CONFIDENTIAL], [opening]], tables=[measure_table(overall)])]
+    sections = [
+        utility_verdict(summaries),
+        Section(
+            heading="All measures",
+            paragraphs=[[CONFIDENTIAL], [opening]],
+            tables=[measure_table(overall)],
+        ),
+    ]
     for name, found in summaries.items():
         mark = f": {name}" if len(summaries) > 1 else ""
         sections += [
@@ -83,7 +91,8 @@ def risk_report(summaries: Mapping[str, RiskSummary]) -> str:
         "far to the right are those to protect. The count axis is logarithmic above 10.",
     )
     sections = [
-        Section(paragraphs=paragraphs, tables=[measure_table(overall)]),
+        risk_verdict(summaries),
+        Section(heading="All measures", paragraphs=paragraphs, tables=[measure_table(overall)]),
         Section(heading="Matching risk by record", pictures=[picture]),
     ]
     title = "Disclosure risk of synthetic data"
@@ -124,12 +133,6 @@ def judged_cell(name: str, value: float | None) -> Cell:
         return "–"
     word, text = word_of(name, value), number_text(value)
     return Marked(text=text, word=word) if word else text
-
-
-def measure_label(name: str) -> str:
-    """Title of a measure with what it is of: "pMSE, logistic" for "pmse, logistic"."""
-    measure, _, rest = name.partition(",")
-    return MEASURES[measure].title + (f",{rest}" if rest else "")
 
 
 def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
@@ -227,9 +230,10 @@ def _pairs(found: UtilitySummary, mark: str) -> Section:
     rows = [
         [f"{row.first} and {row.second}", *map(number_text, (row.ratio, row.total_variation))]
         for row in tables.two_way.head(_MOST_PAIRS).itertuples(index=False)
+        if row.total_variation > 0
     ]
     table = Table(
-        caption="The worst pairs.",
+        caption="The worst pairs, of those that the synthesis has changed.",
         header=["Pair", "Table ratio", "Total variation"],
         rows=rows,
         numbers=True,
@@ -259,11 +263,22 @@ def _model(fit: ModelUtility, mark: str) -> Section:
     )
 
 
-def model_table(fit: ModelUtility) -> Table:
-    """Coefficients of data and sets, their overlap and standardized difference."""
+def model_table(
+    fit: ModelUtility, synthetic: str = "Synthetic", shown: Callable[[str], str] = str
+) -> Table:
+    """Coefficients of data and sets, their overlap and standardized difference.
+
+    Parameters
+    ----------
+    fit : ModelUtility
+    synthetic : str
+        Heading of the column of the sets.
+    shown : callable
+        Takes a term, returns it as people write it.
+    """
     rows = [
         [
-            str(term),
+            shown(str(term)),
             interval_text(row, ""),
             interval_text(row, "synthetic_"),
             judged_cell("interval_overlap", row["interval_overlap"]),
@@ -275,7 +290,7 @@ def model_table(fit: ModelUtility) -> Table:
         "Interval overlap: 1 is best, 0 or below is disjoint. Standardized difference: in standard "
         "errors of the data, 0 is best."
     )
-    header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardized difference"]
+    header = ["Term", "Data", synthetic, "Interval overlap", "Standardized difference"]
     return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["interval_text", "number_text"]
+from pyhybrid.releases.statement import in_words
+
+__all__ = ["interval_text", "number_text", "setting_text"]
 
 
 def number_text(value: Any) -> str:
@@ -27,7 +30,12 @@ def number_text(value: Any) -> str:
         return "–"
     if value == 0 or abs(value) >= 1e-4:
         return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
-    return f"{value:.1e}"
+    return f"{value:.1e}".replace(".0e", "e")
+
+
+def setting_text(value: object) -> str:
+    """A setting as people write it: a number, or what a mapping or a list holds, in words."""
+    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
 
 
 def interval_text(row: pd.Series, prefix: str = "", *, gap: str = " ") -> str:

@@ -38,10 +38,12 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """An inlined image with its text alternative."""
+    """An inlined image with its text alternative; `share` of the page's width, in percent."""
 
     source: str
     width: int
+    height: int
+    share: int
     alt: str
     caption: str
 
@@ -59,9 +61,16 @@ class Section:
 
 
 def picture_of(figure: Figure, *, alt: str, caption: str) -> Picture:
-    """The figure as an inlined picture of its own width."""
-    width = round(96 * figure.get_figwidth())
-    return Picture(source=figure_data_uri(figure), width=width, alt=alt, caption=caption)
+    """The figure as an inlined picture, the widest ones as wide as the page."""
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    share = min(100, round(100 * figure.get_figwidth() / _WIDEST))
+    return Picture(
+        source=figure_data_uri(figure), width=width, height=height, share=share, alt=alt,
+        caption=caption,
+    )  # fmt: skip
+
+
+_WIDEST = 8.2  # inches
 
 
 def render_page(

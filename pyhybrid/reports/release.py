@@ -21,7 +21,6 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import in_words
 from pyhybrid.reports.by_predictor import by_predictor
 from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.checklist import review_checklist
@@ -35,13 +34,15 @@ from pyhybrid.reports.figures.mechanisms import (
     plot_weights,
 )
 from pyhybrid.reports.levels import LevelShares, level_shares, shares_of
-from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.numbers import number_text, setting_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
+from pyhybrid.reports.predictive import predictive_section
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.statement import statement_sections
+from pyhybrid.reports.statement import statement_sections, without_steps
 from pyhybrid.reports.steps import steps_section
 from pyhybrid.reports.told import told_section
+from pyhybrid.reports.told_loss import loss_section
 from pyhybrid.reports.verdict import verdict_section
 
 if TYPE_CHECKING:
@@ -115,15 +116,17 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
     sections = [
         verdict_section(release, data),
         Section(heading="Privacy statement", paragraphs=note),
-        *statement_sections(statement, level=3),
-        side_by_side(dict(reversed(releases.items())), data),
+        *without_steps(release, statement_sections(statement, level=3)),
+        *side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
         *told_section(releases),
+        *loss_section(release),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
         *(_outcome(column, data, releases) for column in release.synthesized),
         *by_predictor(release, data),
+        *predictive_section(release),
         *_convergence(release),
         _provenance(release),
     ]
@@ -356,17 +359,17 @@ def _provenance(release: Release) -> Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
-        **{name: _setting(value) for name, value in release.settings.items()},
+        **{name: setting_text(value) for name, value in release.settings.items()},
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
-    table = Table(caption="What made the draws.", header=["What", "Value"], rows=list(rows.items()))
+    said = [(name, value) for name, value in rows.items() if value != _NOTHING]
+    table = Table(caption="What made the draws.", header=["What", "Value"], rows=said)
     text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
     text += "it can recompute the release from guesses of the data."
     return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
 
 
-def _setting(value: object) -> str:
-    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
+_NOTHING = number_text(None)  # of a setting that was not given: no row
 
 
 def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:

@@ -7,7 +7,6 @@ so where it applies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,12 +18,13 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.tables.contingency import tables_of_tables
 from pyhybrid.measures.tables.estimates import columns_of_tables
-from pyhybrid.measures.tables.intervals import SINGLE, model_of_tables
+from pyhybrid.measures.tables.intervals import SINGLE, ModelUtility, model_of_tables
 from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
 from pyhybrid.measures.tables.propensity import propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.coefficients import coefficients_section, plain_formula
 from pyhybrid.reports.measures import judged_cell, measure_rows
 from pyhybrid.reports.page import Cell, Section, Table
 
@@ -54,8 +54,9 @@ class _Columns:
         return [*self.kept, *self.synthesized]
 
 
-def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section:
-    """What is guaranteed, risked, kept and inferred, of each release in a column of its own.
+def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> list[Section]:
+    """What is guaranteed, risked, kept and inferred, of each release in a column of its own, and
+    regression coefficients beside those of the data.
 
     Parameters
     ----------
@@ -77,20 +78,27 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> Section
         f"{', '.join(columns.all)}. Risks from {bounded:,} records and at most {sets} set(s), "
         f"classifiers on {min(len(data), _MOST_ROWS):,} records."
     )
-    tables, left_out = [_privacy(releases)], []
-    for part in (_risk, _utility, _inference):
+    tables, left_out, drawn = [_privacy(releases)], [], []
+    for part in (_risk, _utility):
         try:
             tables += part(releases, data, columns)
         except InvalidInput as error:
             left_out.append([f"Not computed: {error}."])
+    try:
+        fits = _fits(releases, data, columns)
+        tables += _inference(fits)
+        drawn = [coefficients_section(fits)]
+    except InvalidInput as error:
+        left_out.append([f"Not computed: {error}."])
     if bounded < len(data):
         intruder += " Among fewer records each is easier to find: rates are upper estimates."
     note = "Only the first table has a guarantee behind it; the others describe this release."
-    return Section(
+    section = Section(
         heading="Epsilon, risk, utility and inference",
         paragraphs=[[note], [intruder], *left_out],
         tables=tables,
     )
+    return [section, *drawn]
 
 
 def _privacy(releases: Mapping[str, Release]) -> Table:
@@ -195,36 +203,42 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
     return _measures(caption, found, "As good as the data", "Useless")
 
 
-def _inference(
+def _fits(
     releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
-) -> list[Table]:
+) -> dict[str, ModelUtility]:
+    """The linear model of the first synthesized column of numbers, on data and sets."""
     rows = _sample(len(data), _MOST_FITTED)
-    found, rules = {}, set()
+    found = {}
     for name, release in releases.items():
         sets = [table[columns.all].iloc[rows] for table in release.synthetic]
         tables = reconcile_tables(data[columns.all].iloc[rows], sets)
         outcome = next((c for c in columns.synthesized if tables.is_number(c)), None)
         if outcome is None:
             raise InvalidInput("a linear model needs a synthesized column of numbers")
-        formula = _formula(tables, outcome, columns)
         rule = SINGLE if len(sets) == 1 else "partially_synthetic"
-        fit = model_of_tables(tables, formula, rule=rule)
-        rules.add("one set at its word" if rule == SINGLE else "combined by [R03]")
-        found[name] = {
+        found[name] = model_of_tables(tables, _formula(tables, outcome, columns), rule=rule)
+    return found
+
+
+def _inference(fits: Mapping[str, ModelUtility]) -> list[Table]:
+    found = {
+        name: {
             "interval_overlap, mean": fit.mean_overlap,
             "interval_overlap, worst": float(fit.table["interval_overlap"].min()),
             "standardised_difference, worst": float(fit.table["standardised_difference"].max()),
         }
+        for name, fit in fits.items()
+    }
+    rules = {
+        "one set at its word" if fit.rule == SINGLE else "combined by [R03]"
+        for fit in fits.values()
+    }
+    formula = plain_formula(next(iter(fits.values())).formula)
     caption = (
-        f"Inference: coefficients of the linear model {_plain(formula)}, 95 % intervals, "
+        f"Inference: coefficients of the linear model {formula}, 95 % intervals, "
         f"{' or '.join(sorted(rules))}."
     )
     return _measures(caption, found, "As good as the data", "Useless")
-
-
-def _plain(formula: str) -> str:
-    """The formula as people write it, names that need no quotes without them."""
-    return re.sub(r"Q\('([A-Za-z_]\w*)'\)", r"\1", formula)
 
 
 def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:

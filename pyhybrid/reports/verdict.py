@@ -11,7 +11,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome
 from pyhybrid.reports.page import Cell, Marked, Section, Table
 
-__all__ = ["judged_columns", "verdict_section"]
+__all__ = ["in_short", "judged_columns", "verdict_section"]
 
 _EPSILON_OF_LITTLE_USE = 10.0  # nats: a factor of 22,000
 
@@ -20,12 +20,19 @@ def verdict_section(release: Release, data: pd.DataFrame) -> Section:
     """Plain words and one row for each synthesized column. Confidential."""
     judged = judged_columns(release, data)
     wrong = _wrong(release, judged)
-    looks = wrong or ["Nothing that this page checks looks wrong."]
+    said = {"Promised. ": _promise(release), "How good. ": _how_good(judged)}
+    return in_short(said, wrong, [_table(judged)] if judged else [])
+
+
+def in_short(
+    said: Mapping[str, str], wrong: Sequence[str], tables: Sequence[Table] = ()
+) -> Section:
+    """The section that a page opens with: sentences after a bold word, what looks wrong, tables."""
     return Section(
         heading="In short",
-        paragraphs=[["", "Promised. ", _promise(release)], ["", "How good. ", _how_good(judged)]],
-        bullets=looks,
-        tables=[_table(judged)] if judged else [],
+        paragraphs=[["", opening, text] for opening, text in said.items()],
+        bullets=list(wrong) or ["Nothing that this page checks looks wrong."],
+        tables=tables,
     )
 
 

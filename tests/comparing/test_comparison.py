@@ -18,6 +18,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
+from tests.reports.accessible import check_page
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=300)
 MODEL = ph.NegativeBinomial("visits ~ 1")
@@ -157,6 +158,7 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     assert "UNLIKE KINDS" in charges_title(both)
     assert charge_name(both, "two") == "two\n(asymptotic local, replace one record)"
     page = comparison_report(both)
+    check_page(page)
     assert "local (asymptotic local, remove one record)" in page
     alone = compare({"a:b,c": ph.Unweighted(MODEL)}, table, n_synthetic=1, seed=5,
                     engine="embedded", settings=SHORT)  # fmt: skip

@@ -17,6 +17,7 @@ from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.masking import mask_report
 from pyhybrid.studies.masked import FORMULA, KEYS, RADIUS, SHORT_CHAINS, TRUE, masked_database
+from tests.reports.accessible import check_page
 
 MASKS: dict[str, Any] = {
     "x": ph.GaussianMask(copies=20, variance=1.0),
@@ -162,6 +163,7 @@ def test_the_report_holds_what_was_measured(tuned: ph.TunedMask, data: pd.DataFr
         "tuned": tuned,
     }
     page = mask_report(release, data, **parts)
+    check_page(page)
     assert "CONFIDENTIAL" in page
     assert "Not differentially private" in page
     assert f"{naming_share(parts['after']):.4f}" in page

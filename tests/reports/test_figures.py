@@ -148,7 +148,7 @@ def test_wide_counts_are_binned_and_lose_no_record():
     bars = ax.patches[0].get_data()
     assert 55 <= bars.values.size <= 62
     assert bars.values.sum() == pytest.approx(1)
-    assert "per 83" in ax.get_ylabel()
+    assert "per 8,3" in ax.get_ylabel()
 
 
 def test_density_integrates_to_one_and_ecdf_is_exact():

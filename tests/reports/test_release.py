@@ -13,6 +13,7 @@ import pyhybrid as ph
 from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.release import numeric_values, public_report, release_report
+from tests.reports.accessible import check_page
 
 SEED = 918_273_645
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
@@ -101,7 +102,7 @@ def test_self_contained_without_scripts(html, page):
     assert not {name for name in names if name.startswith("on")}
     assert "href" not in names
     sources = [attrs["src"] for attrs in page.attributes("img")]
-    assert len(sources) == 5
+    assert len(sources) == 8
     for source in sources:
         head, _, body = source.partition(",")
         assert head == "data:image/png;base64"
@@ -113,16 +114,17 @@ def test_marked_confidential_before_anything_else(html, page):
     assert re.match(r'<body>\s*<p class="banner" role="note"><strong>CONFIDENTIAL', body)
 
 
-def test_accessible(page):
+def test_accessible(page, html):
+    check_page(html)
     assert page.attributes("html")[0]["lang"] == "en"
     assert all(len(attrs["alt"]) > 30 for attrs in page.attributes("img"))
     headers = page.attributes("th")
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 10
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 13
     assert tags.count("h1") == 1
-    assert tags.count("figcaption") == tags.count("figure") == 5
+    assert tags.count("figcaption") == tags.count("figure") == 8
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
@@ -221,7 +223,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 4  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 7  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -267,7 +269,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "Share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 5
+    assert len(page.attributes("img")) == 7
 
 
 @pytest.mark.parametrize(
@@ -393,7 +395,7 @@ def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
 
     release = releases[0]
     flat = data.assign(**{release.synthesized[0]: 3.0})
-    section = side_by_side({"LW": replace(release, synthetic=[flat, flat])}, flat)
+    section = side_by_side({"LW": replace(release, synthetic=[flat, flat])}, flat)[0]
     assert any("Not computed: ols" in run for runs in section.paragraphs for run in runs)
     assert [table.caption.split(":")[0] for table in section.tables] == [
         "Epsilon", "Risk", "Utility",

@@ -15,6 +15,7 @@ from pyhybrid.reports.page import Marked, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.verdict import verdict_section
+from tests.reports.accessible import check_page
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +94,10 @@ def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
     release: ph.Release, data: pd.DataFrame
 ) -> None:
     page = release_report(release, data)
+    check_page(page)
     assert "Steps of the sequence" in page
     assert "###" not in page
-    assert page.count("Program: stan/poisson.stan") == 2
+    assert page.count('<td data-label="Program">poisson.stan</td>') == 2
     assert "{'" not in page and "{&#39;" not in page  # noqa: PT018
     for part in release.parts:
         assert page.count(str(part.charge.epsilon)) >= 1
@@ -107,7 +109,7 @@ def test_measures_of_many_columns_have_a_row_for_each(
     many: Any = {f"y{k}": data["visits"] for k in range(4)}
     table = data.assign(**many)
     one = replace(release, synthetic=[table, table], synthesized=tuple(many), parts=())
-    section = side_by_side({"one": one}, table)
+    section = side_by_side({"one": one}, table)[0]
     rows = [table.rows for table in section.tables if table.caption.startswith("A row for each")]
     named = [[str(row[0]).partition(",")[0] for row in own] for own in rows]
     assert [list(dict.fromkeys(own)) for own in named] == [list(many)] * len(rows)

@@ -1,4 +1,4 @@
-"""What a release tells about each record: mu by record, the most told about first."""
+"""What a release tells about each record: mu or loss by record, the most told about first."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.checks import check_finite, check_nonnegative_vector
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
+from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.reports.figures.mechanisms import Groups
 from pyhybrid.reports.figures.style import (
+    INK,
     NUMBER,
     RULE,
     STYLES,
@@ -23,7 +26,7 @@ from pyhybrid.reports.figures.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_told"]
+__all__ = ["plot_losses", "plot_told"]
 
 
 def plot_told(groups: Groups, *, charged: float) -> Figure:
@@ -51,6 +54,37 @@ def plot_told(groups: Groups, *, charged: float) -> Figure:
     ax.text(1, level, f"{level:.3g}", **NUMBER)
     ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
            ylabel="mu of one released draw")  # fmt: skip
+    return finish(ax)
+
+
+def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figure:
+    """Leave-one-out loss of each record over the draws, by its largest in descending order.
+
+    Parameters
+    ----------
+    found : LeaveOneOutLoss
+    charged : float, optional
+        Epsilon of one draw, in nats, marked by a line.
+    """
+    ax = new_panels(7, 3.8)[0]
+    order = np.argsort(-found.by_record, kind="stable")
+    place = np.arange(1, order.size + 1)
+    lines = {"largest over the draws": found.by_record}
+    for k in reversed(range(len(found.probabilities))):
+        share = found.probabilities[k]
+        name = "median over the draws" if share == 0.5 else f"{share:.0%} of the draws below"
+        lines[name] = found.quantiles[:, k]
+    for (name, values), style in zip(lines.items(), STYLES, strict=False):
+        ax.plot(place, values[order], label=name, linewidth=1.3, **style)
+    if charged is not None:
+        ax.axhline(charged, label="epsilon charged", **RULE)
+        ax.text(1, charged, f"{charged:.3g}", **NUMBER)
+    unreliable = np.flatnonzero(found.pareto_k[order] > RELIABLE_K)
+    if unreliable.size:
+        at = found.by_record[order][unreliable]
+        ax.plot(place[unreliable], at, "x", color=INK, markersize=5, label="unreliable estimate")
+    ax.set(xscale="log", xlabel="records, the most told about first", ylabel="absolute loss, nats",
+           ylim=(0, None))  # fmt: skip
     return finish(ax)
 
 

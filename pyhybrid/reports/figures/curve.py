@@ -22,6 +22,7 @@ MEASURES = {
 }
 """Measures that are drawn unless others are asked for; 0 is best for all."""
 
+_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _NAMES = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
 
 
@@ -29,7 +30,8 @@ def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -
     """Utility measures against epsilon of one draw, one panel each; lower left is best.
 
     Points of LW carry their (scale, shift); the unweighted fit is a horizontal line, as its epsilon
-    is usually far to the right.
+    is usually far to the right. Bars are 95 % intervals over the sets of a point, where the table
+    has standard errors.
 
     Parameters
     ----------
@@ -64,6 +66,11 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
         points = table[table["mechanism"] == mechanism].sort_values("epsilon")
         style = {**STYLES[place], "marker": MARKERS[place], "markersize": 5}
         ax.plot(points["epsilon"], points[measure], label=name, **style)
+        if f"{measure}_se" in points:
+            half = _NORMAL * points[f"{measure}_se"]
+            bar = {"color": style["color"], "elinewidth": 1.2, "capsize": 2, "linestyle": "none"}
+            low = points[measure].clip(upper=half)  # no measure is below 0
+            ax.errorbar(points["epsilon"], points[measure], yerr=[low, half], **bar)
         if mechanism == "LW":
             _label_points(ax, points, measure)
     for row in table[table["mechanism"] == "Unweighted"].itertuples():

@@ -280,7 +280,7 @@ def _draw_frequencies(
         shares = np.array([np.histogram(values, edges)[0] / values.size for values in sets])
         style = {**STYLES[place % 6], "marker": MARKERS[place % 6], "markersize": 3}
         _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
-    kind = "relative frequency" if step == 1 else f"share per {step:g} values"
+    kind = "relative frequency" if step == 1 else f"share per {step:,.10g} values"
     ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
     return finish(ax)
 

@@ -54,12 +54,23 @@ def new_panels(width: float, height: float, rows: int = 1, columns: int = 1, **s
 def finish(ax: Any) -> Figure:
     """The figure of `ax`, with the labels of `ax` in a legend above all panels."""
     figure: Figure = ax.figure
+    _write_numbers_as_people_do(figure)
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         room = figure.get_figwidth() / (0.6 + 0.075 * max(len(label) for label in handles))
         style: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "ncols": int(max(1, room))}
         figure.legend(handles.values(), handles.keys(), loc="outside upper left", **style)
     return figure
+
+
+def _write_numbers_as_people_do(figure: Figure) -> None:
+    """54,000 at the ticks of linear axes, no powers of ten beside them."""
+    from matplotlib.ticker import ScalarFormatter
+
+    for each in figure.axes:
+        for axis in (each.xaxis, each.yaxis):
+            if axis.get_scale() == "linear" and type(axis.get_major_formatter()) is ScalarFormatter:
+                axis.set_major_formatter("{x:,.10g}")
 
 
 def plain(text: Any) -> str:

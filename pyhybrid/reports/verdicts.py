@@ -1,0 +1,230 @@
+"""The top of the pages on a curve, a comparison, utility, risk and masks: what they say, in words.
+
+That of a release is in `pyhybrid.reports.verdict`. CONFIDENTIAL, like the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.comparing.comparison import DATA, Comparison
+from pyhybrid.comparing.curve import RiskUtilityCurve
+from pyhybrid.masking.analysis import naming_share
+from pyhybrid.measures.arrays.intervals import interval_overlap
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
+from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
+from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import Marked, Section, Table
+from pyhybrid.reports.verdict import in_short
+
+__all__ = [
+    "comparison_verdict",
+    "curve_verdict",
+    "mask_verdict",
+    "risk_verdict",
+    "utility_verdict",
+]
+
+_LITTLE_SAFER = 0.5  # of the risk of the data as they are: above it a mask protects little
+_TELLS = 0.1  # of an attribute risk above that without the keys
+
+
+def curve_verdict(curve: RiskUtilityCurve) -> Section:
+    """Which weights are nearer to the data at equal bounds, and how near."""
+    table = curve.table
+    points = table[table["mechanism"] != "Unweighted"]
+    pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
+    ahead = int((pairs["LW"] < pairs["SW"]).sum())
+    words = {
+        f"{row.mechanism} at {row.scale:g}, {row.shift:g}": word_of("max_ecdf", row.max_ecdf)
+        for row in points.itertuples(index=False)
+    }
+    costs = [epsilon_text(float(end)) for end in (points["epsilon"].min(), points["epsilon"].max())]
+    wrong = []
+    if not table["converged"].all():
+        wrong.append(f"{int((~table['converged']).sum())} fits have NOT CONVERGED: their epsilons "
+                     "may be too small.")  # fmt: skip
+    if all(word == POOR for word in words.values()):
+        wrong.append("No point is near the data: look at the model before the weights.")
+    return in_short(
+        {
+            "Promised. ": f"One released draw costs an epsilon of {costs[0]} to {costs[1]}, by the "
+            "papers' Lipschitz bound; it is local, estimated for this database.",
+            "Which weights. ": f"At equal bounds the distribution under Lipschitz weights (LW) is "
+            f"nearer to the data than under scalar weights (SW) at {ahead} of {len(pairs)} points, "
+            "by max-ECDF.",
+            "How good. ": _by_word(words),
+        },
+        wrong,
+    )
+
+
+def comparison_verdict(comparison: Comparison) -> Section:
+    """Epsilon of each mechanism, and how near its estimates are to those of the data."""
+    own = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
+    of_numbers = "mean" in own.loc[DATA].index
+    found = {
+        name: (_of_mean if of_numbers else _of_shares)(own.loc[DATA], own.loc[name])
+        for name in comparison.releases
+    }
+    words = {name: _worst(*(cell.word for cell in cells)) for name, cells in found.items()}
+    table = Table(
+        caption="Epsilon of all sets, and how far estimates are from those of the data. Good: like "
+        "a second sample; POOR: more than chance explains.",
+        header=["Mechanism", "Epsilon", *(_OF_MEAN if of_numbers else _OF_SHARES)],
+        rows=[
+            [name, epsilon_text(release.charge.epsilon), *found[name]]
+            for name, release in comparison.releases.items()
+        ],
+        numbers=True,
+    )
+    cheapest = min(comparison.releases.items(), key=lambda item: item[1].charge.epsilon)
+    wrong = [
+        f"{name} has NOT CONVERGED: its epsilon may be too small."
+        for name, release in comparison.releases.items()
+        if not release.charge.converged
+    ]
+    wrong += [
+        f"Re-weighting took the mean further from the data in {name}."
+        for name in comparison.moved_away
+    ]
+    said = {
+        "Promised. ": f"The smallest epsilon, {epsilon_text(cheapest[1].charge.epsilon)}, is that "
+        f"of {cheapest[0]}. All were computed on the confidential data.",
+        "How good. ": _by_word(words),
+    }
+    return in_short(said, wrong, [table])
+
+
+def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
+    """How many measures of each version are good, fair and poor, and which are poor."""
+    said, wrong = {}, []
+    for name, found in summaries.items():
+        words = {key: word_of(key, value) for key, value in found.overall().items()}
+        judged = {key: word for key, word in words.items() if word}
+        counts = ", ".join(
+            f"{sum(word == each for word in judged.values())} {each}" for each in (GOOD, FAIR, POOR)
+        )
+        said["How good. " if len(summaries) == 1 else f"{name}. "] = (
+            f"Of {len(judged)} measures that have limits: {counts}."
+        )
+        mark = "" if len(summaries) == 1 else f"{name}: "
+        wrong += [
+            f"{mark}{measure_label(key)} is {number_text(found.overall()[key])} (POOR)."
+            for key, word in judged.items()
+            if word == POOR
+        ]
+    promised = "Nothing: these numbers describe the sets, and no epsilon covers them."
+    return in_short({"Promised. ": promised, **said}, wrong)
+
+
+def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
+    """What the intruder finds, and whether keys tell more than no keys."""
+    said, wrong = {}, []
+    for name, found in summaries.items():
+        overall, single = found.overall(), len(summaries) == 1
+        matching = found.matching
+        named = matching.correct_by_record
+        text = (
+            f"One who knows {', '.join(found.keys)} believes to have found a target with "
+            f"probability {number_text(overall['matching_risk'])} on average"
+        )
+        if named is not None:
+            text += f", and names one correctly with probability {number_text(float(named.mean()))}"
+            certain = int((named >= 1).sum())
+            if certain:
+                wrong.append(
+                    f"{'' if single else f'{name}: '}{certain:,} of {matching.n_targets:,} targets "
+                    "are named correctly and with certainty in every set: protect them."
+                )
+        said["Found. " if single else f"{name}. "] = f"{text}."
+        wrong += _telling(overall, "" if single else f"{name}: ")
+    promised = "Nothing: risk against one kind of intruder is no bound on what others find."
+    return in_short({"Promised. ": promised, **said}, wrong)
+
+
+def mask_verdict(
+    before: MatchingRisk,
+    after: MatchingRisk,
+    utility: ModelUtility | None,
+    left_as_they_were: Iterable[str],
+) -> Section:
+    """What the masks take from an intruder, and what an analysis keeps."""
+    was, now = naming_share(before), naming_share(after)
+    said = {
+        "Promised. ": "Nothing that holds against all intruders: masks have no epsilon.",
+        "Risk. ": f"One who knows the keys identifies {now:.2%} of the records correctly; in "
+        f"the data as they are, {was:.2%}.",
+    }
+    if utility is not None:
+        word = word_of("interval_overlap", utility.mean_overlap)
+        said["How good. "] = (
+            f"Intervals of the analysis overlap by {utility.mean_overlap:.2f} on average ({word}), "
+            f"the worst of them by {float(utility.table['interval_overlap'].min()):.2f}."
+        )
+    wrong = [
+        f"{key} is left as it was in nearly all records: its mask protects little."
+        for key in left_as_they_were
+    ]
+    if was > 0 and now > _LITTLE_SAFER * was:
+        wrong.append("More than half of the risk of the data as they are is left (POOR).")
+    if utility is not None and word_of("interval_overlap", utility.mean_overlap) == POOR:
+        wrong.append("The analysis is not kept (POOR): weaker masks, or other keys, would help.")
+    return in_short(said, wrong)
+
+
+def _telling(overall: Mapping[str, float], mark: str) -> list[str]:
+    """Sensitive columns that an intruder with keys finds more often than one without."""
+    found = []
+    for key, value in overall.items():
+        measure, _, column = key.partition(", ")
+        base = overall.get(f"attribute_baseline, {column}")
+        if measure == "attribute_risk" and base is not None and value > base + _TELLS:
+            found.append(
+                f"{mark}{column} is found with probability {number_text(value)} by one who knows "
+                f"the keys, {number_text(base)} without them."
+            )
+    return found
+
+
+def _by_word(words: Mapping[str, str]) -> str:
+    """ "good: LW, CW; POOR: SW."; what has no word is left out."""
+    parts = []
+    for word in (GOOD, FAIR, POOR):
+        names = [name for name, own in words.items() if own == word]
+        if names:
+            parts.append(f"{word}: {', '.join(names)}")
+    return f"{'; '.join(parts)}." if parts else "Nothing that has limits could be computed."
+
+
+_OF_MEAN = ("Error of the mean", "Interval overlap of the mean")
+_OF_SHARES = ("Total variation of shares",)
+
+
+def _of_mean(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
+    """Cells of an outcome of numbers."""
+    was, now = truth.loc["mean"], found.loc["mean"]
+    off = float(abs(now["estimate"] - was["estimate"]) / abs(was["estimate"] or np.nan))
+    ends = [each[["lower", "upper"]].to_numpy(dtype=np.float64) for each in (was, now)]
+    short = any(not low < high for low, high in ends)
+    overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
+    return [
+        Marked(text="–" if np.isnan(off) else f"{off:.1%}", word=word_of("mean_error", off)),
+        Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
+    ]
+
+
+def _of_shares(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
+    """The cell of an outcome of levels: half the sum of the differences of their shares."""
+    off = float((found["estimate"] - truth["estimate"]).abs().sum()) / 2
+    return [Marked(text=f"{off:.3f}", word=word_of("total_variation", off))]
+
+
+def _worst(*words: str) -> str:
+    return next((word for word in (POOR, FAIR, GOOD) if word in words), "")

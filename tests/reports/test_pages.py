@@ -1,0 +1,181 @@
+"""Pages on curves, utility and risk; what is drawn by predictor; contrast of the colors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.agreement import Row, Validation
+from pyhybrid.comparing.curve import RiskUtilityCurve
+from pyhybrid.privacy.leave_one_out import leave_one_out_loss
+from pyhybrid.reports.by_predictor import _shown_level
+from pyhybrid.reports.coefficients import coefficients_section, plain_term
+from pyhybrid.reports.curve import curve_report
+from pyhybrid.reports.figures.accounts import plot_losses
+from pyhybrid.reports.figures.curve import plot_curve
+from pyhybrid.reports.figures.groups import plot_forest
+from pyhybrid.reports.measures import risk_report, utility_report
+from pyhybrid.reports.predictive import tail_word
+from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
+from tests.reports.accessible import check_page, contrast
+
+TEMPLATE = Path(ph.__file__).with_name("report_template.html").read_text()
+
+
+def _colors(style: str) -> dict[str, str]:
+    return dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})", style))
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_has_contrast_of_at_least_4_5(mode: str) -> None:
+    light, dark = TEMPLATE.split("@media (prefers-color-scheme: dark)")[:2]
+    colors = _colors(light) | (_colors(dark.split("body {")[0]) if mode == "dark" else {})
+    assert {"ink", "page", "soft", "good", "fair", "poor"} <= set(colors)
+    for name in ("ink", "soft", "good", "fair", "poor"):
+        assert contrast(colors[name], colors["page"]) >= 4.5, name
+    banner = re.search(r"\.banner \{ background: (#\w+); color: (#\w+)", TEMPLATE)
+    assert banner is not None
+    assert contrast(*banner.groups()) >= 4.5
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    """And refuses what is too pale."""
+    assert contrast("#000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.01)
+    assert contrast("#999", "#fff") < 4.5
+
+
+@pytest.fixture(scope="module")
+def data() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    site = rng.choice(["a", "b"], 300)
+    x = rng.normal(size=300).round(2)
+    return pd.DataFrame({"site": site, "x": x, "wage": 20_000 + 3_000 * x + rng.normal(size=300)})
+
+
+@pytest.fixture(scope="module")
+def wreck(data: pd.DataFrame) -> pd.DataFrame:
+    return data.assign(wage=data["wage"].to_numpy()[::-1] * 3)
+
+
+def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> None:
+    found = {"same": [data], "wreck": [wreck]}
+    summaries = {
+        name: ph.utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"],
+                                 rule="single")
+        for name, sets in found.items()
+    }  # fmt: skip
+    section = utility_verdict(summaries)
+    assert section.bullets
+    assert all(bullet.startswith("wreck: ") and "(POOR)" in bullet for bullet in section.bullets)
+    assert any("max-ECDF, worst column" in bullet for bullet in section.bullets)
+    assert "0 POOR" in section.paragraphs[1][2]
+    check_page(utility_report(summaries))
+
+
+def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> None:
+    keys = ["site", "x"]
+    same = ph.risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
+    section = risk_verdict({"one": same})
+    alone = int((data.groupby(keys)["x"].transform("size") == 1).sum())
+    assert any(bullet.startswith(f"{alone:,} of 300 targets") for bullet in section.bullets)
+    assert any("wage is found" in bullet for bullet in section.bullets)
+    other = data.assign(x=data["x"] + 100, wage=0.0)
+    safe = ph.risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
+    assert risk_verdict({"one": safe}).bullets == ["Nothing that this page checks looks wrong."]
+    check_page(risk_report({"one": same}))
+
+
+def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
+    rows = []
+    for name, scale, ecdf in (
+        ("Unweighted", None, 0.01), ("LW", 1.0, 0.04), ("SW", 1.0, 0.03), ("LW", 0.5, 0.05),
+        ("SW", 0.5, 0.09),
+    ):  # fmt: skip
+        measures = dict.fromkeys(("avg_ecdf", "error_mean", "error_median", "error_q15"), 0.1)
+        own = {"max_ecdf": ecdf + worse, **measures, "error_q90": 12_345.6}
+        rows.append(
+            {"mechanism": name, "scale": scale, "shift": None if scale is None else 0.0,
+             "epsilon": 4 * (scale or 3.0), "bound_ratio": 1.0, **own,
+             **{f"{key}_se": value / 10 for key, value in own.items()}, "converged": converged}
+        )  # fmt: skip
+    table = pd.DataFrame(rows)
+    return RiskUtilityCurve(table=table, outcome="wage", n_synthetic=5, points_resumed=0)
+
+
+def test_a_curve_says_which_weights_are_nearer() -> None:
+    section = curve_verdict(_curve())
+    assert "at 1 of 2 points" in section.paragraphs[1][2]
+    assert section.bullets == ["Nothing that this page checks looks wrong."]
+    bad = curve_verdict(_curve(worse=0.5, converged=False)).bullets
+    assert any("NOT CONVERGED" in bullet for bullet in bad)
+    assert any("No point is near the data" in bullet for bullet in bad)
+    page = curve_report(_curve())
+    check_page(page)
+    assert "12,346" in page
+
+
+def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
+    curve = _curve()
+    ax = plot_curve(curve.table).axes[3]  # error of the 90th percentile
+    bars = [segment for c in ax.collections for segment in c.get_segments()]
+    ends = {round(float(end), 3) for segment in bars for end in segment[:, 1]}
+    half = 1.959963984540054 * 1_234.56
+    assert ends == {round(12_345.6 - half, 3), round(12_345.6 + half, 3)}
+
+
+def test_validation_marks_what_disagrees() -> None:
+    rows = tuple(
+        Row(part="array functions", quantity=name, python=1.0, r=r, difference=abs(r - 1),
+            tolerance=1e-9)
+        for name, r in (("gaussian_mu", 1.0), ("count_weights", 2.0))
+    )  # fmt: skip
+    found = Validation(rows=rows, versions={}, programs={}, settings={}, seed=1, own_data=False)
+    page = found.report()
+    assert '<span class="word disagrees">DISAGREES</span>' in page
+    assert '<span class="word agrees">agrees</span>' in page
+    check_page(page)
+
+
+def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> None:
+    fit = ph.model_utility(data, [data], "wage ~ x + site", rule="single")
+    shifted = fit.table.copy()
+    error = (shifted["upper"] - shifted["lower"]) / (2 * 1.959963984540054)
+    for end in ("estimate", "lower", "upper"):
+        shifted[f"synthetic_{end}"] = shifted[end] + 2 * error
+    ax = plot_forest({"one": shifted}).axes[0]
+    points = next(line for line in ax.lines if line.get_label() == "one")
+    np.testing.assert_allclose(points.get_xdata(), 2.0, rtol=1e-12)
+    section = coefficients_section({"one": fit})
+    assert [row[0] for row in section.tables[0].rows] == [plain_term(t) for t in fit.table.index]
+    assert plain_term("Q('site')[T.b]") == "site = b"
+
+
+def test_the_loss_is_drawn_by_record_the_largest_first() -> None:
+    rng = np.random.default_rng(2)
+    found = leave_one_out_loss(rng.normal(size=(400, 30)) * rng.uniform(0.01, 0.5, 30))
+    ax = plot_losses(found, charged=1.5).axes[0]
+    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
+    np.testing.assert_array_equal(drawn["largest over the draws"], np.sort(found.by_record)[::-1])
+    assert (drawn["median over the draws"] <= drawn["largest over the draws"]).all()
+    assert set(drawn["epsilon charged"]) == {1.5}
+
+
+@pytest.mark.parametrize(
+    ("data", "word", "share"),
+    [(0.0, "POOR", 1.0), (101.0, "POOR", 0.0), (50.5, "good", 0.5), (3.0, "fair", 0.975)],
+)
+def test_data_beyond_all_replicates_are_poor(data: float, word: str, share: float) -> None:
+    above, found = tail_word(data, np.arange(1.0, 101.0))
+    assert found == word
+    assert above == pytest.approx(share)
+
+
+def test_the_level_that_is_shown() -> None:
+    assert _shown_level(pd.Series(["no", "yes", "no"])) == "yes"
+    assert _shown_level(pd.Series(["a", "b", "c", "b"])) == "b"
