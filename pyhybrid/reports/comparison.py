@@ -187,7 +187,7 @@ def _weights(comparison: Comparison) -> Section:
             figure = plot_bound_against_weight(
                 kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
             )
-            alt = f"By-record bound against weight, {name}."
+            alt = f"Scatter plot of by-record bound against weight, {name}."
             pictures.append(picture_of(figure, alt=alt, caption=f"{name}: bound against weight."))
     return Section(heading="Record weights", pictures=pictures)
 

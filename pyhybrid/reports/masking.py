@@ -171,7 +171,7 @@ def _tuning(tuned: TunedMask) -> Section:
     )
     header = ["factor", "risk", "match probability", "loss", "meets the target"]
     picture = picture_of(
-        plot_tuning(tuned), alt="Loss against matching risk.",
+        plot_tuning(tuned), alt="Loss of the analysis against matching risk, a point for each mask.",
         caption=f"Chosen: factor {tuned.factor:.4g}, risk {tuned.risk:.4f}, loss {tuned.loss:.4f}.",
     )  # fmt: skip
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
@@ -193,7 +193,9 @@ def _subgroups(groups: RiskSubgroups) -> Section:
     )
     header = ["subgroup", "records", "share", "median matches", "on levels only"]
     picture = picture_of(
-        plot_subgroups(groups), alt="Records by number of matches.", caption="Dashed: k0."
+        plot_subgroups(groups),
+        alt="Numbers of records by their number of matches.",
+        caption="Dashed: k0.",
     )
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
     return Section(heading="Risk subgroups of the data", pictures=[picture], tables=[table])
@@ -211,7 +213,13 @@ def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
             figure = plot_distributions(
                 values[values == values], {"synthetic": sets}, discrete=False, label=key
             )
-            pictures.append(picture_of(figure, alt=f"Distribution of {key}.", caption=key))
+            pictures.append(
+                picture_of(
+                    figure,
+                    alt=f"Distribution of {key} in the data and in the synthetic sets.",
+                    caption=key,
+                )
+            )
     caption = "Unchanged: share of records whose released value equals their own, over all sets."
     table = Table(caption=caption, header=["key", "type", "unchanged"], rows=rows, numbers=True)
     levels = [

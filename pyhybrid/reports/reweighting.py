@@ -30,7 +30,7 @@ def reweighting_section(heading: str, path: Reweighted) -> Section:
         ),
         picture_of(
             plot_weights_before_after(before.alpha, after.alpha),
-            alt="Weights after against before re-weighting.",
+            alt="Scatter plot of record weights after re-weighting against those before.",
             caption="Points above the diagonal: records whose weight was raised.",
         ),
     ]

@@ -68,9 +68,8 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
         ax.plot(points["epsilon"], points[measure], label=name, **style)
         if f"{measure}_se" in points:
             half = _NORMAL * points[f"{measure}_se"]
-            bar = {"color": style["color"], "elinewidth": 1.2, "capsize": 2, "linestyle": "none"}
-            low = points[measure].clip(upper=half)  # no measure is below 0
-            ax.errorbar(points["epsilon"], points[measure], yerr=[low, half], **bar)
+            low = (points[measure] - half).clip(lower=0)  # no measure is below 0
+            ax.vlines(points["epsilon"], low, points[measure] + half, color=style["color"])
         if mechanism == "LW":
             _label_points(ax, points, measure)
     for row in table[table["mechanism"] == "Unweighted"].itertuples():
