@@ -171,7 +171,7 @@ def _tuning(tuned: TunedMask) -> Section:
     )
     header = ["factor", "risk", "match probability", "loss", "meets the target"]
     picture = picture_of(
-        plot_tuning(tuned), alt="Loss of the analysis against matching risk, a point for each mask.",
+        plot_tuning(tuned), alt="Loss of the analysis against matching risk, by mask.",
         caption=f"Chosen: factor {tuned.factor:.4g}, risk {tuned.risk:.4f}, loss {tuned.loss:.4f}.",
     )  # fmt: skip
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
