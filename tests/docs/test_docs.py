@@ -19,6 +19,7 @@ PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 TEXTS = [*PAGES, ROOT / "README.md"]
 _PYTHON = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SHELL = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMMAND = re.compile(r"^pyhybrid ([a-z]+)", re.MULTILINE)
 
 
@@ -99,3 +100,29 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
             r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?:[^\"]+)\"", page.read_text()
         )
         assert loaded == [], page.name
+
+
+@pytest.mark.parametrize("name", ["survey", "verification"])
+def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
+    """All numbers of a row stand in one stored row."""
+    stored = (ROOT / "benchmarks" / "results" / f"{name}.txt").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    table = page.partition(f"<!-- {name} -->")[2].strip().partition("\n\n")[0].splitlines()
+    assert len(table) > 7
+    known = [set(_NUMBER.findall(line)) for line in stored.splitlines()]
+    for line in table[2:]:
+        assert any(set(_NUMBER.findall(line)) <= row for row in known), line
+
+
+def test_ignoring_survey_weights_fails_visibly_in_what_is_stored() -> None:
+    stored = (ROOT / "benchmarks" / "results" / "survey.txt").read_text(encoding="utf-8")
+    bias = {
+        name: float(line.removeprefix(name).split()[1])
+        for line in stored.splitlines()
+        for name in ("weights ignored", "(a) design weights", "(b) synthetic weights")
+        if line.startswith(name)
+    }
+    error = 0.02  # five Monte Carlo errors
+    assert bias["weights ignored"] > 20 * error
+    assert abs(bias["(a) design weights"]) < error
+    assert abs(bias["(b) synthetic weights"]) < error
