@@ -29,7 +29,7 @@ def release() -> ph.Release:
 
 
 def _rows(page: str) -> dict[str, tuple[str, str]]:
-    row = r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>'
+    row = r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>'
     cells = re.findall(row, page, re.DOTALL)
     bare = [
         [re.sub(r"<.*?>", "", each).replace("\u00a0", " ").strip() for each in row] for row in cells
