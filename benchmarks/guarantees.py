@@ -1,10 +1,13 @@
 """Utility at equal epsilon: strict releases with and without a center, beside what costs nothing.
 
-Half of each table is the reference, the other half is released; one set from one draw. By table and
-epsilon, of the released half and its synthetic copy: mean overlap of the 95 % intervals of the
-analyst's coefficients (of the mean, where there are no predictors), error of the mean, of the 90 %
-and 99 % quantiles, distance of the two-way table of outcome and first predictor, CPU seconds.
-Chains are short (2 x 250): a release would take longer ones.
+Half of each table is the reference, the other half is released. Each line is a mean over several
+splits and several released draws of theta, of one set from one draw: mean overlap of the 95 %
+intervals of the analyst's coefficients (of the mean, where there are no predictors), its standard
+error, and its share of the overlap that the model reaches without epsilon (a posterior draw and the
+simulation of one set from it bring 0.71 by themselves); the overlap of five sets that are simulated
+from one draw, which cost no more than one, combined; error of the mean with its deviation from
+release to release, of the 90 % and 99 % quantiles, distance of the two-way table of outcome and
+first predictor, CPU seconds of a fit. Chains are short (2 x 250): a release would take longer ones.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"
@@ -15,8 +18,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,14 +28,21 @@ import statsmodels.api as sm
 from statsmodels.datasets import randhie
 
 import pyhybrid as ph
+from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.session import open_session
 from pyhybrid.models.design import read_design
 
-EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+_ALL_AT = 1.0  # the epsilon at which everything is compared
+_SPLITS = (1, 2, 3)
+_WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
+MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
+              "clipped by size", "histogram")  # fmt: skip
+_DRAWS, _SETS = 6, 5  # draws of theta of one fit; sets from each
 _RIGHT = "lncoins + idp + fmde + physlm + disea + hlthf + hlthp"
 _PEOPLE = 4000  # of the RAND regressions, in each half
 _OPTIONS: dict[str, Any] = {
     "engine": "embedded",
-    "seed": 1,
     "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100, parallel_chains=1),
     "on_not_converged": "warn",
 }
@@ -48,7 +58,11 @@ class Case:
     table: Callable[[], pd.DataFrame]
     analyst: str  # family of a generalized linear model
     bins: tuple[float, float, int]
-    epsilons: tuple[float, ...] = EPSILONS
+
+    @property
+    def outcome(self) -> str:
+        """The column that is synthesized."""
+        return self.model.formula.split("~")[0].strip()
 
 
 def _visits() -> pd.DataFrame:
@@ -75,96 +89,117 @@ CASES = {
                        table=lambda: _consumers().dropna(subset=["share"]), bins=(0, 1, 50)),
     "visits, 7 predictors": Case(
         model=ph.NegativeBinomial(f"mdvis ~ {_RIGHT}", prior="normal"), table=_some_visits,
-        analyst="poisson", bins=(0, 99, 100), epsilons=(1.0,)),
+        analyst="poisson", bins=(0, 99, 100)),
     "any visit, 7 predictors": Case(
         model=ph.Bernoulli(f"any_visit ~ {_RIGHT}", levels=(0, 1)), analyst="binomial",
         table=lambda: _some_visits().assign(any_visit=lambda t: (t["mdvis"] > 0) * 1),
-        bins=(0, 1, 2), epsilons=(1.0,)),
+        bins=(0, 1, 2)),
     "income": Case(
         model=ph.NormalRegression("FINCBTAX ~ age + I(age^2) + size + earners + female + college",
                                   transform="asinh", unit=10_000, decimals=0, prior="normal"),
-        table=_consumers, analyst="gaussian", bins=(-50_000, 550_000, 120), epsilons=(1.0,)),
+        table=_consumers, analyst="gaussian", bins=(-50_000, 550_000, 120)),
 }  # fmt: skip
 
 
-def run(epsilons: Sequence[float] | None = None, names: Sequence[str] = tuple(CASES)) -> None:
+def run(
+    epsilons: Sequence[float] = EPSILONS,
+    names: Sequence[str] = tuple(CASES),
+    splits: Sequence[int] = _SPLITS,
+    mechanisms: Sequence[str] = MECHANISMS,
+) -> None:
     """Print one line for each table, mechanism and epsilon."""
-    print(f"{'table':<25}{'mechanism':<26}{'epsilon':>8}{'overlap':>9}{'mean':>8}{'90 %':>8}"
-          f"{'99 %':>8}{'two-way':>9}{'CPU s':>8}")  # fmt: skip
+    head = {"table": -25, "mechanism": -24, "epsilon": 8, "overlap": 9, "error": 7, "share": 7,
+            "5 sets": 8, "mean": 8, "+-": 6, "90 %": 8, "99 %": 8,
+            "two-way": 9, "CPU s": 7}  # fmt: skip
+    print("".join(f"{text:{'<' if wide < 0 else '>'}{abs(wide)}}" for text, wide in head.items()))
     for name in names:
-        case = CASES[name]
-        table = case.table().reset_index(drop=True)
-        order = np.random.default_rng(1).permutation(len(table))
-        old, new = (table.iloc[part].reset_index(drop=True) for part in np.array_split(order, 2))
-        for what, epsilon, make in _mechanisms(case, old, new, epsilons or case.epsilons):
+        reached = float("nan")
+        for what, epsilon in _lines(epsilons, mechanisms):
             started = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    found = _measures(case, new, make())
-                except (ph.PyhybridError, np.linalg.LinAlgError) as error:
-                    print(f"{name:<25}{what:<26}{epsilon:>8}  {error!s:.60}", flush=True)
-                    continue
-            took = time.process_time() - started
-            print(f"{name:<25}{what:<26}{epsilon:>8}{found[0]:>9.2f}"
-                  + "".join(f"{100 * own:>7.1f}%" for own in found[1:4])
-                  + f"{found[4]:>9.3f}{took:>8.1f}", flush=True)  # fmt: skip
+            try:
+                found = np.array([row for split in splits
+                                  for row in _rows(CASES[name], what, epsilon, split)])  # fmt: skip
+            except (ph.PyhybridError, np.linalg.LinAlgError) as why:
+                print(f"{name:<25}{what:<24}{epsilon or '-':>8}  {why!s:.60}", flush=True)
+                continue
+            took = (time.process_time() - started) / len(splits)
+            mean, deviation = found.mean(axis=0), found.std(axis=0, ddof=1)
+            error = deviation[0] / len(found) ** 0.5
+            if what == "unweighted":
+                reached = mean[0]
+            print(f"{name:<25}{what:<24}{epsilon or '-':>8}{mean[0]:>9.2f}"
+                  f"{error:>7.2f}{mean[0] / reached:>7.2f}{mean[1]:>8.2f}"
+                  f"{mean[2]:>8.1%}{deviation[2]:>6.1%}{mean[3]:>8.1%}{mean[4]:>8.1%}"
+                  f"{mean[5]:>9.3f}{took:>7.1f}", flush=True)  # fmt: skip
 
 
-def _mechanisms(
-    case: Case, old: pd.DataFrame, new: pd.DataFrame, epsilons: Sequence[float]
-) -> list[tuple[str, str, Callable[[], pd.DataFrame]]]:
-    """Name, epsilon and how one set is made."""
-    model, outcome = case.model, case.model.formula.split("~")[0].strip()
-    drifted = _drifted(old, outcome)
-    plain = ph.Unweighted(model)
-
-    def released(mechanism: Any) -> pd.DataFrame:
-        return mechanism.release(new, **_OPTIONS).synthetic[0]
-
-    def centered(reference: pd.DataFrame, epsilon: float) -> pd.DataFrame:
-        frozen = ph.calibrate(model, reference, epsilon=epsilon, **_OPTIONS)
-        return released(ph.Censored(calibration=frozen, check_modes=False))
-
-    def bought(epsilon: float) -> pd.DataFrame:
-        alone = "predictors" not in _kind(model)
-        how = {"histogram": case.bins} if alone else {"predictors": "public"}
-        made = ph.calibrate_privately(model, new, epsilon=epsilon, **how, **_OPTIONS)
-        return released(ph.Censored(calibration=made, check_modes=False))
-
-    def alone(reference: pd.DataFrame) -> pd.DataFrame:
-        """The reference's posterior at the new predictors: nothing of the new outcomes."""
-        frozen = ph.calibrate(model, reference, epsilon=1, n_draws=50, **_OPTIONS)
-        return (
-            model.bind(new).replicate(frozen.draws, 7, np.random.default_rng(1)).combine_first(new)
-        )
-
-    def by_size(epsilon: float) -> pd.DataFrame:
-        mechanism = ph.Censored(model, epsilon=epsilon, inner=plain, center=None, check_modes=False)
-        exact = model.bind(new).grid_form is not None
-        return released(replace(mechanism, sampling="exact" if exact else "chains"))
-
-    def histogram(epsilon: float) -> pd.DataFrame:
-        low, high, n_bins = case.bins
-        own = ph.PerturbedHistogram(column=outcome, lower=low, upper=high, n_bins=n_bins,
-                                    epsilon=epsilon)  # fmt: skip
-        return own.release(new.assign(**{outcome: new[outcome].clip(low, high)})).synthetic[0]
-
-    found: list[tuple[str, str, Callable[[], pd.DataFrame]]] = [
-        ("unweighted, no epsilon", "-", lambda: released(plain)),
-        ("LW, local", "-", lambda: released(ph.LipschitzWeighted(model))),
-        ("reference alone", "0", lambda: alone(old)),
-        ("reference 20 % lower alone", "0", lambda: alone(drifted)),
-    ]
-    for e in epsilons:
-        found += [
-            ("centered", f"{e:g}", lambda e=e: centered(old, e)),
-            ("centered, 20 % lower", f"{e:g}", lambda e=e: centered(drifted, e)),
-            ("private calibration", f"{e:g}", lambda e=e: bought(e)),
-            ("clipped by size", f"{e:g}", lambda e=e: by_size(e)),
-            ("perturbed histogram", f"{e:g}", lambda e=e: histogram(e)),
-        ]
+def _lines(epsilons: Sequence[float], mechanisms: Sequence[str]) -> list[tuple[str, float]]:
+    """Names and epsilons; 0 for what has none. Only `centered` is taken at every epsilon."""
+    found: list[tuple[str, float]] = []
+    for what in mechanisms:
+        if what in _WITHOUT_EPSILON:
+            found.append((what, 0.0))
+        else:
+            found += [(what, e) for e in epsilons if what == "centered" or e == _ALL_AT]
     return found
+
+
+def _rows(case: Case, what: str, epsilon: float, split: int) -> list[tuple[float, ...]]:
+    """What is measured, for each released draw of one split."""
+    table = case.table().reset_index(drop=True)
+    order = np.random.default_rng(split).permutation(len(table))
+    old, new = (table.iloc[part].reset_index(drop=True) for part in np.array_split(order, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [_measures(case, new, sets) for sets in _made(case, what, epsilon, split, old, new)]
+
+
+def _made(
+    case: Case, what: str, epsilon: float, seed: int, old: pd.DataFrame, new: pd.DataFrame
+) -> Iterable[list[pd.DataFrame]]:
+    """Several sets of each of some releases."""
+    model, options = case.model, {**_OPTIONS, "seed": seed}
+    if what == "histogram":
+        return _from_histogram(case, epsilon, new)
+    if "lower" in what:
+        old = _drifted(old, case.outcome)
+    if what.startswith("centered") or "alone" in what:
+        frozen = ph.calibrate(model, old, epsilon=epsilon or 1, **options)
+        if "alone" in what:  # the reference's posterior: nothing of the new outcomes
+            return _simulated(model.bind(new), frozen.draws, new, seed)
+        mechanism: Any = ph.Censored(calibration=frozen, check_modes=False)
+    elif what == "private calibration":
+        public = None if _kind(model) == "intercept" else "public"
+        bought = ph.calibrate_privately(model, new, epsilon=epsilon, predictors=public, **options)
+        mechanism = ph.Censored(calibration=bought, check_modes=False)
+    elif what == "clipped by size":
+        exact = model.bind(new).grid_form is not None
+        mechanism = ph.Censored(
+            model, epsilon=epsilon, inner=ph.Unweighted(model), center=None, check_modes=False,
+            sampling="exact" if exact else "chains",
+        )  # fmt: skip
+    else:
+        mechanism = ph.Unweighted(model)
+    session = open_session(model.bind(new), **options)
+    fit = mechanism.fit(session).fit
+    draws = fit.draws if fit.exact is None else fit.exact.released_draws(_DRAWS, relation="remove")
+    return _simulated(session.bound, draws, new, seed)
+
+
+def _simulated(bound: Any, draws: Any, new: pd.DataFrame, seed: int) -> list[list[pd.DataFrame]]:
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(draws.n_draws, _DRAWS, replace=False)
+    return [[joined(new, bound.replicate(draws, int(k), rng)) for _ in range(_SETS)]
+            for k in chosen]  # fmt: skip
+
+
+def _from_histogram(case: Case, epsilon: float, new: pd.DataFrame) -> list[list[pd.DataFrame]]:
+    low, high, n_bins = case.bins
+    own = ph.PerturbedHistogram(
+        column=case.outcome, lower=low, upper=high, n_bins=n_bins, epsilon=epsilon
+    )
+    clipped = new.assign(**{case.outcome: new[case.outcome].clip(low, high)})
+    return [[own.release(clipped).synthetic[0]] * 2 for _ in range(_DRAWS)]
 
 
 def _kind(model: Any) -> str:
@@ -179,32 +214,42 @@ def _drifted(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     return table.assign(**{outcome: (0.8 * values).round(4).astype(values.dtype)})
 
 
-def _measures(case: Case, data: pd.DataFrame, made: pd.DataFrame) -> tuple[float, ...]:
-    """Overlap, relative errors of mean and quantiles, two-way distance."""
-    outcome = case.model.formula.split("~")[0].strip()
-    own, other = (_intervals(case, table) for table in (data, made))
-    overlap = float(np.mean(ph.interval_overlap(own.T, other.T)))
-    y, z = (table[outcome].to_numpy(dtype=float) for table in (data, made))
+def _measures(case: Case, data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[float, ...]:
+    """Overlap of one set and of all combined; of the first, relative errors and distance."""
+    own, *others = (_estimates(case, table) for table in (data, *sets))
+    ends = _ends(*own)
+    one = np.mean(ph.interval_overlap(ends, _ends(*others[0])))
+    q, v = np.array([each[0] for each in others]), np.array([each[1] for each in others])
+    combined = _ends(q.mean(axis=0), v.mean(axis=0) + q.var(axis=0, ddof=1) / len(q))
+    pooled = np.mean(ph.interval_overlap(ends, combined))
+    y, z = (table[case.outcome].to_numpy(dtype=float) for table in (data, sets[0]))
     errors = [z.mean() / y.mean() - 1]
-    for q in (0.9, 0.99):
-        level = np.quantile(y, q)
-        errors.append((np.quantile(z, q) - level) / max(abs(level), 1e-9))
-    return (overlap, *errors, _two_way(case, data, made))
+    for level in (0.9, 0.99):
+        at = np.quantile(y, level)
+        errors.append((np.quantile(z, level) - at) / max(abs(at), 1e-9))
+    return (float(one), float(pooled), *errors, _two_way(case, data, sets[0]))
 
 
-def _intervals(case: Case, table: pd.DataFrame) -> np.ndarray:
-    """95 % intervals of the analyst's coefficients, shape (K, 2); quasi-likelihood scale."""
+def _ends(estimates: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """95 % intervals, shape (2, K)."""
+    half = 1.96 * np.sqrt(variances)
+    return np.array([estimates - half, estimates + half])
+
+
+def _estimates(case: Case, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """The analyst's coefficients and their variances, each (K,); quasi-likelihood scale."""
     family = {"poisson": sm.families.Poisson, "binomial": sm.families.Binomial,
               "gaussian": sm.families.Gaussian}[case.analyst]()  # fmt: skip
     design = read_design(case.model.formula, table)
     y = np.arcsinh(design.y / 10_000) if case.model.formula.startswith("FINCBTAX") else design.y
     scale = None if case.analyst == "binomial" else "X2"
-    return np.asarray(sm.GLM(y, design.X, family=family).fit(scale=scale).conf_int())
+    fitted = sm.GLM(y, design.X, family=family).fit(scale=scale)
+    return np.asarray(fitted.params), np.asarray(fitted.bse) ** 2
 
 
 def _two_way(case: Case, data: pd.DataFrame, made: pd.DataFrame) -> float:
     """Total variation of outcome fifths by halves of the first predictor."""
-    outcome = case.model.formula.split("~")[0].strip()
+    outcome = case.outcome
     first = read_design(case.model.formula, data).predictors[:1]
     edges = np.unique(np.quantile(data[outcome], [0.2, 0.4, 0.6, 0.8]))
     tables = []

@@ -1,4 +1,4 @@
-"""All audits of the strict mechanisms in one call."""
+"""All audits in one call: of the strict mechanisms, and of local charges by range."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pyhybrid.audits.censored_programs import program_audits
 from pyhybrid.audits.centered import centered_audits
 from pyhybrid.audits.enumeration import censored_audits, histogram_audit, response_audit
 from pyhybrid.audits.finding import AuditFinding, AuditReport
+from pyhybrid.audits.local_ranges import local_audits
 from pyhybrid.audits.marginals import marginals_audits
 from pyhybrid.audits.noise import NOISE, noise_audit
 from pyhybrid.audits.rounds import rounds_audits
@@ -29,10 +30,11 @@ def run_audits(
     engine: str | Engine = "auto",
     progress: FitProgress | None = None,
 ) -> AuditReport:
-    """Check each strict mechanism against its stated epsilon, and a broken one beside it.
+    """Check each mechanism against its stated epsilon, and a broken one beside it.
 
-    Censored posteriors are enumerated on a grid, the Stan programs are evaluated with a record and
-    without it, and mechanisms with OpenDP's noise are run on neighboring databases. An audit can
+    Censored posteriors are enumerated on a grid, and so are weighted ones, whose charges are local;
+    the Stan programs are evaluated with a record and without it, and mechanisms with OpenDP's noise
+    are run on neighboring databases. An audit can
     refute a mechanism and cannot prove it: the losses are those of the databases that were tried.
 
     Parameters
@@ -84,6 +86,7 @@ def _steps(
     """What needs what, and the audits."""
     yield "an engine", lambda: censored_audits({"engine": engine, "seed": 1})
     yield "an engine", lambda: centered_audits({"engine": engine, "seed": 1})
+    yield "local charges by range, enumerated", local_audits
     yield "rounds of a private calibration", rounds_audits
     yield "the Stan programs at given points", program_audits
     yield "the perturbed histogram, enumerated", lambda: [histogram_audit()]

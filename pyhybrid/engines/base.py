@@ -64,7 +64,8 @@ class SamplerSettings:
         Most draws per chain, 4 x `draws` if omitted. While nothing but effective sample sizes or a
         slightly large R-hat keeps a fit from having converged, chains go on from where they are,
         instead of starting anew. The limit is public; when drawing stops depends on the data.
-        Equal to `draws`: a number fixed beforehand, and no second try either.
+        Equal to `draws`: a number fixed beforehand, and no second try either, which the charge
+        of a strict release says.
     """
 
     chains: int = 4

@@ -75,6 +75,8 @@ class PosteriorFit:
     exact : ExactPosterior or None
         The posterior on its grid, if it was not sampled by chains: `draws` are the owner's, and
         released ones are drawn anew.
+    fixed_draws : bool
+        True if the number of draws was fixed before the fit, whatever it went through.
     """
 
     alpha: FloatArray
@@ -84,6 +86,7 @@ class PosteriorFit:
     diagnostics: Diagnostics | None
     censored: npt.NDArray[np.bool_] | None = None
     exact: ExactPosterior | None = None
+    fixed_draws: bool = False
 
     @property
     def converged(self) -> bool:
@@ -161,6 +164,7 @@ class FitSession:
             bounds=bounds,
             diagnostics=diagnostics,
             censored=censored,
+            fixed_draws=self.has_fixed_draws,
         )
 
     def exact_fit(
@@ -214,6 +218,11 @@ class FitSession:
         """The fit with all weights 1."""
         ones = np.ones(self.bound.n)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
+
+    @property
+    def has_fixed_draws(self) -> bool:
+        """True if chains make the draws that were asked for, and no second try."""
+        return self.settings.max_draws == self.settings.draws
 
     def by_unit(self, column: str | None) -> FitSession:
         """This session, or one over the same fits, with the rows that share `column` as a unit."""
@@ -330,14 +339,18 @@ class FitSession:
         return draws, diagnostics
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
-        message = (
-            f"{label} did not converge, also not with more draws and a longer warm-up: "
-            f"{'; '.join(diagnostics.problems)}"
+        fixed = self.has_fixed_draws
+        tried = (
+            "within draws whose number was fixed beforehand"
+            if fixed
+            else "also not with more draws and a longer warm-up"
         )
+        message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
         if self.on_not_converged == "raise":
+            more = ", max_draws above draws to let chains go on," if fixed else ","
             raise NotConverged(
-                f"{message}. Give more warm-up and draws, or on_not_converged='warn' to release "
-                "anyway, with that stated in the charge"
+                f"{message}. Give more warm-up and draws{more} or on_not_converged='warn' to "
+                "release anyway, with that stated in the charge"
             )
         warnings.warn(message, stacklevel=2)
 

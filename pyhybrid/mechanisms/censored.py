@@ -73,7 +73,8 @@ class Censored(PseudoPosteriorMechanism):
         chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
         NormalRegression, under the published prior) and Beta. "auto" does so where there is a
         center, record by record. Of chains, which start at a rough fit, the charge says that they
-        approximate what it holds for.
+        approximate what it holds for, and whether their number was fixed beforehand (`max_draws` of
+        `settings` equal to `draws`).
     grid : mapping, optional
         ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
         at the data; if omitted, the calibration's region, or a wide grid of the model's.

@@ -44,6 +44,11 @@ _DISCRETE = (
     "the log posterior by at most M; 2 M are charged for a draw."
 )
 _FROZEN_BEFORE = "; the center was frozen before these records were looked at."
+_FIXED = "The number of draws was fixed beforehand: when chains stop does not depend on the data."
+_GOING_ON = (
+    "Chains go on until they have converged, up to a public limit (max_draws; equal to draws it "
+    "is a number fixed beforehand): when they stop depends on the data."
+)
 _EXCESS = (
     "What clipping takes away on average was read from frozen rows and added to each term before "
     "it was clipped: a term still ranges over no more than the cap's interval."
@@ -130,9 +135,7 @@ def _of_clipping(
     if fit.exact is None:
         sentences.append(
             "Released draws come from the censored posterior exactly; a sampler that has converged "
-            "comes close to that. Unless the number of draws was fixed beforehand (max_draws equal "
-            "to draws), chains go on until they have converged, up to a public limit: when they "
-            "stop depends on the data."
+            "comes close to that. " + (_FIXED if fit.fixed_draws else _GOING_ON)
         )
     else:
         sentences.append(

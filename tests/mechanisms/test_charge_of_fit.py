@@ -37,7 +37,7 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
         bounds=bounds, diagnostics=diagnostics,
         cap=None if cap is None else Cap.of(cap),
         converged=diagnostics.converged, n_elsewhere=diagnostics.n_elsewhere or 0, exact=None,
-        alpha=np.linspace(0, 1, 100),
+        alpha=np.linspace(0, 1, 100), fixed_draws=given.pop("fixed_draws", False),
     )  # fmt: skip
 
 
@@ -196,6 +196,15 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"
     assert len(charge.not_covered) == 6 + calibrated
+
+
+def test_when_chains_stop_is_said() -> None:
+    fixed, going_on = (
+        censored(fit(0.7, cap=2.0, fixed_draws=own), by_record=True, calibrated=False)
+        for own in (True, False)
+    )
+    assert says(fixed, "when chains stop does not depend on the data")
+    assert says(going_on, "when they stop depends on the data")
 
 
 def test_what_takes_strictness_away_is_said() -> None:
