@@ -339,17 +339,14 @@ class FitSession:
         return draws, diagnostics
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
-        fixed = self.has_fixed_draws
-        tried = (
-            "within draws whose number was fixed beforehand"
-            if fixed
-            else "also not with more draws and a longer warm-up"
-        )
+        tried, more = "also not with more draws and a longer warm-up", ""
+        if self.has_fixed_draws:
+            tried = "within draws whose number was fixed beforehand"
+            more = ", max_draws above draws to let chains go on"
         message = f"{label} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
         if self.on_not_converged == "raise":
-            more = ", max_draws above draws to let chains go on," if fixed else ","
             raise NotConverged(
-                f"{message}. Give more warm-up and draws{more} or on_not_converged='warn' to "
+                f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
                 "release anyway, with that stated in the charge"
             )
         warnings.warn(message, stacklevel=2)
