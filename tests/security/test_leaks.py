@@ -124,7 +124,23 @@ def mechanisms() -> dict[str, Callable[..., ph.Release]]:
         ),
         "sequential": by(ph.SequentialSynthesis(steps)),
         "perturbed_histogram": lambda table: histogram.release(table, n_synthetic=2),
+        "noisy_marginals": lambda table: marginals().release(table, n_synthetic=2),
+        "whole table": lambda table: ph.synthesize_table(
+            planned(table), epsilon=1, mechanism="marginals", n_synthetic=2
+        ),
     }
+
+
+def marginals(largest: float = 9999) -> ph.NoisyMarginals:
+    """The outcome in three bins, given age."""
+    domain = {"visits": ph.ColumnDomain(bins=(0, 3, 6, largest))}
+    return ph.NoisyMarginals(domain=domain, given=["age"], epsilon=1)
+
+
+def planned(table: pd.DataFrame, kind: Any = None) -> ph.Plan:
+    """A plan of the outcome; its declared kind, or counts."""
+    own = ph.Counts(lower=0, upper=9999, unit=3) if kind is None else kind
+    return ph.Table(table, sensitive=["visits"], types={"visits": own}).plan()
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
@@ -213,6 +229,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ).release(people()),
     "beyond an amount's end": lambda: ph.Gamma("visits ~ 1", upper=50).bind(people()),
     "a log-normal amount below 0": lambda: ph.LogNormal("visits ~ 1").bind(people(-CANARY)),
+    "outside of a domain": lambda: marginals(largest=50).release(people()),
+    "no declared level": lambda: planned(people(), ph.Nominal(levels=tuple(range(50)))),
+    "beyond a declared range": lambda: ph.synthesize_table(
+        planned(people(), ph.Counts(lower=0, upper=50)), epsilon=1, mechanism="marginals"
+    ),
     "an amount below 0": lambda: ph.TwoPart.of_formula("visits ~ age").bind(people(-CANARY)),
     "no whole count": lambda: ph.ZeroInflated(ph.Poisson("visits ~ 1")).bind(people(CANARY + 0.5)),
     "beside missing values": lambda: ph.WithMissing(ph.Poisson("visits ~ 1")).bind(
