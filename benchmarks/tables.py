@@ -151,20 +151,27 @@ def _line(name: str, n_sets: int, make: Callable[[], pd.DataFrame]) -> dict[str,
     }  # fmt: skip
 
 
-def sizes(n: int = 100_000, n_columns: int = 30, n_levels: int = 300) -> float:
-    """CPU seconds of a table of this size, one column of it with that many levels."""
+def sizes(n: int = 100_000, n_columns: int = 30, n_levels: int = 300, counts: int = 0) -> float:
+    """CPU seconds of a table of this size by noisy marginals.
+
+    One column has `n_levels` levels (none for 0), so many `counts`, the others have three levels.
+    """
     rng = np.random.default_rng(1)
-    own: dict[str, Any] = {"code": rng.integers(0, n_levels, n)}
-    types: dict[str, Any] = {"code": ph.Nominal(levels=tuple(range(n_levels)))}
     base = rng.integers(0, 3, n)
-    for k in range(n_columns - 1):
+    own: dict[str, Any] = {}
+    types: dict[str, Any] = {}
+    if n_levels:
+        own["code"] = rng.integers(0, n_levels, n)
+        types["code"] = ph.Nominal(levels=tuple(range(n_levels)))
+    for k in range(counts):
+        own[f"n{k}"] = rng.poisson(np.exp(0.3 * base))
+        types[f"n{k}"] = ph.Counts(lower=0, upper=60, center=2, unit=2)
+    for k in range(n_columns - len(own)):
         own[f"c{k}"] = np.where(rng.random(n) < 0.5, base, rng.integers(0, 3, n))
         types[f"c{k}"] = ph.Nominal(levels=(0, 1, 2))
-    plan = ph.Table(pd.DataFrame(own), sensitive=list(own), types=types).plan(most_coefficients=6)
+    plan = ph.Table(pd.DataFrame(own), sensitive=list(own), types=types).plan()
     started = time.process_time()
-    ph.synthesize_table(
-        plan, epsilon=4, engine="embedded", settings=_SHORT, on_not_converged="warn"
-    )
+    ph.synthesize_table(plan, epsilon=4, mechanism="marginals")
     return time.process_time() - started
 
 
