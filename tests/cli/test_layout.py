@@ -106,7 +106,7 @@ def test_examples_are_right_calls(name: str) -> None:
     ("arguments", "said"),
     [
         (("risk", "a.csv", "b.csv", "--kex", "age"), "No such option"),
-        (("synthesize", "a.csv"), "--out"),
+        (("mask", "a.csv", "--out", "x"), "--keys"),
         (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
     ],
 )
