@@ -129,6 +129,8 @@ def _source_of_tables(release: ReleaseRecord) -> str:
         "Drawing from a model that was fitted to noisy tables is post-processing: any number of "
         "sets costs no more than one."
     )
+    if release.charge.n_synthetic == 1:
+        return f"{one} This set was drawn at the mode: alone it does not show how the noise varies."
     if not release.settings.get("noise_aware"):
         return f"{one} All sets share one fit: they do not show how the noise varies."
     return (

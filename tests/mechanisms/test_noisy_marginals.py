@@ -267,8 +267,11 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
     assert "any number of sets costs no more than one" in words
     assert "scale 18 on each count of 9 tables" in words
     assert '"noise_aware"' in words
-    plain = mechanism(noise_aware=False).release(table).statement
-    assert "do not show how the noise varies" in plain
+    plain = mechanism(noise_aware=False).release(table, n_synthetic=2).statement
+    assert "All sets share one fit: they do not show how the noise varies" in plain
+    alone = " ".join(mechanism().release(table).statement.split())
+    assert "This set was drawn at the mode" in alone
+    assert '"noise_aware"' not in alone
     settings = json.loads((tmp_path / "out/confidential/run.json").read_text())["settings"]
     assert settings["predictors"]["visits"] == ["age", "sex"]
     again = {k: settings[k] for k in ("domain", "predictors", "epsilon", "relation")}
