@@ -76,7 +76,7 @@ def test_on_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path:
         "perturbed_histogram:lower=0,upper=60,n_bins=30": (),
     }.items():
         out = name.partition(":")[0]
-        code, _, problem = run(*common, "1", *more, "--mechanism", name, "--out", out)
+        code, _, problem = run(*common, "1.5", *more, "--mechanism", name, "--out", out)
         assert code == 0, problem
         charge = pd.read_json(tmp_path / out / "public" / "charge.json", typ="series")
         assert 0 < charge["epsilon"] <= 2
