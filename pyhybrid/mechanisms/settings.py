@@ -121,7 +121,10 @@ class MechanismSettings:
         if self.support is None:  # names of random streams stay what they were
             del own["support"]
         own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
-        return {"mechanism": self.name, **own, **self.model.describe()}
+        model = self.model.describe()
+        if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
+            own["unit_of_privacy"] = own.pop("unit")
+        return {"mechanism": self.name, **own, **model}
 
     def stream(self) -> str:
         """Name of this mechanism's random streams: unlike settings never share one."""

@@ -207,6 +207,15 @@ def test_what_is_no_unit_is_refused(make: Any, message: str) -> None:
     assert "id 7" not in str(error.value)
 
 
+def test_the_unit_of_an_outcome_does_not_hide_the_unit_of_privacy() -> None:
+    """Models of scaled outcomes have a setting named unit, too; unlike units, unlike streams."""
+    by_person = ph.Unweighted(ph.LogNormal("y ~ 1", unit=1000), unit="person")
+    settings = by_person.describe()
+    assert (settings["unit_of_privacy"], settings["unit"]) == ("person", 1000)
+    assert by_person.stream() != replace(by_person, unit="household").stream()
+    assert ph.Unweighted(MODEL, unit="person").describe()["unit"] == "person"
+
+
 def test_unlike_units_do_not_meet() -> None:
     with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Truncated"):
         ph.Truncated(MODEL, cap=3, unit="person", inner=ph.Unweighted(MODEL))
