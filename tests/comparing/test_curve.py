@@ -165,6 +165,7 @@ def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
     pd.testing.assert_frame_equal(second.table, expected, check_exact=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*scalar:UserWarning")  # of few draws, at one seed in many
 def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "points.jsonl"
     unseeded = {**OPTIONS, "seed": None}
