@@ -1,0 +1,87 @@
+"""Lipschitz weights by what a record tells: the map of the unweighted draws, stated, recomputed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.fitting.session import FitSession, open_session
+
+OPTIONS: dict[str, Any] = {
+    "seed": 3,
+    "engine": "embedded",
+    "settings": SamplerSettings(chains=4, warmup=300, draws=300),
+}
+MODEL = ph.Poisson("y ~ 1")
+RISKS = {
+    "range": lambda log_lik: np.ptp(log_lik, axis=0),
+    "deviation": lambda log_lik: log_lik.std(axis=0, ddof=1),
+}
+
+
+def _counts() -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    y = np.append(rng.poisson(5, 79), 21)  # one record that stands out
+    return pd.DataFrame({"y": y, "person": np.repeat(np.arange(40), 2)})
+
+
+@pytest.fixture(scope="module")
+def session() -> FitSession:
+    return open_session(MODEL.bind(_counts()), **OPTIONS)
+
+
+def _log_lik(session: FitSession) -> np.ndarray:
+    """Of the unweighted draws, by scipy, shape (S, n)."""
+    beta = session.unweighted().draws.flat("beta").reshape(-1, 1)
+    return np.asarray(stats.poisson.logpmf(_counts()["y"].to_numpy(), np.exp(beta)))
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_weights_are_the_map_of_the_unweighted_draws(risk: str, session: FitSession) -> None:
+    mechanism = ph.LipschitzWeighted(MODEL, risk=risk, scale=0.8)
+    log_lik = _log_lik(session)
+    f = RISKS[risk](log_lik)
+    expected = 0.8 * (1 - (f - f.min()) / (f.max() - f.min()))
+    fit = mechanism.fit(session).fit
+    np.testing.assert_allclose(fit.alpha, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        fit.alpha, ph.lipschitz_weights(log_lik, risk=risk, scale=0.8), rtol=1e-9, atol=1e-12
+    )
+    assert fit.alpha[-1] == 0
+    control = ph.LipschitzWeighted(MODEL, scale=0.8).fit(session).fit.alpha
+    assert np.abs(control - fit.alpha).max() > 0.01, "by size the weights are others"
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_the_charge_takes_weights_without_each_record(risk: str, session: FitSession) -> None:
+    """The record that stands out alone moves the other weights; held fixed, its term is 0."""
+    recomputed = ph.LipschitzWeighted(MODEL, risk=risk).recomputed(session)
+    assert recomputed is not None
+    log_lik = _log_lik(session)
+    alpha, others = ph.lipschitz_weights(log_lik, risk=risk), log_lik[:, :-1]
+    change = log_lik @ alpha - others @ ph.lipschitz_weights(others, risk=risk)
+    np.testing.assert_allclose(recomputed.terms(log_lik)[:, -1], change, rtol=1e-9, atol=1e-9)
+    assert alpha[-1] == 0
+    assert np.ptp(change) > 1
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_a_unit_counts_by_the_sum_of_its_rows(risk: str, session: FitSession) -> None:
+    own = session.by_unit("person")
+    alpha = ph.LipschitzWeighted(MODEL, risk=risk, unit="person").fit(own).fit.alpha
+    f = RISKS[risk](_log_lik(session).reshape(-1, 40, 2).sum(axis=2))
+    expected = np.repeat(1 - (f - f.min()) / (f.max() - f.min()), 2)
+    np.testing.assert_allclose(alpha, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_settings_name_the_risk_where_it_is_not_the_papers() -> None:
+    assert "risk" not in ph.LipschitzWeighted(MODEL).describe()
+    assert ph.LipschitzWeighted(MODEL, risk="range").describe()["risk"] == "range"
+    with pytest.raises(ph.InvalidInput, match="risk must be one of size, range, deviation"):
+        ph.LipschitzWeighted(MODEL, risk="mean")
