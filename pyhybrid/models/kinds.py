@@ -262,9 +262,16 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
     if levels.size <= FEW and not counted and exact:
         return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
-    spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
-    unit = _rounded(spread if spread > 0 else float(values.std()))
-    center = unit * round(2 * float(np.median(values)) / unit) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
+        spread = spread if spread > 0 else float(values.std())
+    if not 0 < spread < np.inf:
+        raise InvalidInput(
+            f"column {str(held.name)!r} must hold numbers that differ as floats and have a spread "
+            f"that a float holds: found {spread:g}; divide it by a power of ten, or drop it"
+        )
+    unit = _rounded(spread)
+    center = unit * round(2 * (float(np.median(values)) / unit)) / 2
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
         return Counts(lower=0, **given)

@@ -233,7 +233,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     assert page.count("<img ") == 6  # intervals, violins, weights, 2 of re-weighting, mean
     for external in ("<script", "http:", "https:", 'src="/'):
         assert external not in page
-    assert "before re-weighting" in page
+    assert "weights after re-weighting against those before" in page
     assert run(*BASE, *QUICK)[0] == 2  # the folder is not empty now
     assert len(list(folder.iterdir())) == 3
 

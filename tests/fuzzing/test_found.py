@@ -18,6 +18,7 @@ from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.measures.as_json import utility_as_dict
 from pyhybrid.models.design import read_design
+from pyhybrid.models.kinds import kind_of
 from pyhybrid.releases.chained_file import locked_file
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.files import Damage, _parquet_seeds, check_damage
@@ -296,3 +297,20 @@ def test_plans_keep_whole_numbers_that_floats_do_not_hold() -> None:
     plan = ph.Table(table, sensitive=["y"]).plan()
     again = ph.Plan.from_dict(json.loads(json.dumps(plan.as_dict())), table)
     assert again.as_dict() == plan.as_dict()
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        np.uint64(2**64 - 1) - np.arange(6, dtype=np.uint64),
+        np.array([-1.7e308, 1.7e308, 1e308] * 2),
+    ],
+    ids=["no two differ as floats", "no float holds the spread"],
+)
+def test_numbers_that_cannot_be_scaled_are_no_predictor(held: np.ndarray) -> None:
+    table = pd.DataFrame({"y": Y[:6], "g": held})
+    with pytest.raises(InvalidInput, match="'g' must hold numbers that differ as floats"):
+        kind_of(table["g"])
+    assert ph.Table(table, sensitive=["y"]).plan()["y"].predictors == ()
+    other = table.assign(g=[0.5, 1.25, 2.0, 7.5, 3.25, 4.0])
+    assert ph.Table(other, sensitive=["y"]).plan()["y"].predictors == ("g",)
