@@ -164,7 +164,10 @@ class _Truth:
         self.name = str(column.name)
         self.values = _numbers(column)
         if not pd.api.types.is_numeric_dtype(column.dtype):  # numbers that are held as objects
-            numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
+            try:
+                numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
+            except OverflowError:  # whole numbers beyond any float are texts
+                numbers = np.full(len(column), np.nan)
             if np.isfinite(numbers).sum() == column.notna().sum():
                 self.values = numbers
         self.sample = self.values[rows]

@@ -7,8 +7,9 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.row_rules import RowRule, meeting
 from pyhybrid.randomness import Streams
 
-__all__ = ["choose_draws", "joined", "marked", "synthesize"]
+__all__ = ["choose_draws", "in_one_dtype", "joined", "marked", "synthesize"]
 
 
 def choose_draws(
@@ -119,6 +120,27 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole
+
+
+def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
+    """The tables with each of the columns in one dtype: files of a release have one schema.
+
+    Whole numbers of one set beside missing values of another become floats; what numpy has no
+    number for becomes objects.
+    """
+    made = list(tables)
+    for name in columns:
+        kinds = {table[name].dtype for table in made}
+        if len(kinds) > 1:
+            common = _common(kinds)
+            made = [table.assign(**{name: table[name].astype(common)}) for table in made]
+    return made
+
+
+def _common(kinds: Collection[Any]) -> Any:
+    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+        return np.result_type(*kinds)
+    return "Int64" if all(map(pd.api.types.is_integer_dtype, kinds)) else np.dtype(object)
 
 
 def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) -> pd.DataFrame:

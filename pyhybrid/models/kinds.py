@@ -271,7 +271,7 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
             f"that a float holds: found {spread:g}; divide it by a power of ten, or drop it"
         )
     unit = _rounded(spread)
-    center = unit * round(2 * (float(np.median(values)) / unit)) / 2
+    center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
         return Counts(lower=0, **given)

@@ -13,7 +13,7 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import joined, marked
+from pyhybrid.fitting.replicates import in_one_dtype, joined, marked
 from pyhybrid.privacy.shown import html_rows
 from pyhybrid.randomness import new_identifier
 from pyhybrid.releases.afterwards import check_still_published
@@ -116,7 +116,8 @@ class Release(ReleaseRecord):
         """The release of `tables` with its record, sealed; for mechanisms."""
         own = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
         name = new_identifier() if identifier is None else identifier
-        made = Release(**own, synthetic=tables, identifier=name, parts=tuple(parts), origin=origin)
+        sets = in_one_dtype(tables, record.synthesized)
+        made = Release(**own, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin)
         return made.sealed()
 
     @property

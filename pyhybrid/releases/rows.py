@@ -21,6 +21,7 @@ from pyhybrid.releases.statement import shaping_columns
 
 __all__ = ["with_rows"]
 
+_MOST_ROWS = 100_000_000  # what memory holds
 IntArray = npt.NDArray[np.intp]
 
 
@@ -43,7 +44,7 @@ def with_rows(
     ----------
     release : Release
     n_rows : int
-        At least 2.
+        At least 2, and at most 10^8.
     public : sequence of str
         Columns that were not synthesized, and are public: they stay. All others are left out.
     unit : str, optional
@@ -66,6 +67,8 @@ def with_rows(
     """
     release.check_seal()
     rows = check_count(n_rows, "n_rows", at_least=2)
+    if rows > _MOST_ROWS:
+        raise InvalidInput(f"n_rows must be at most {_MOST_ROWS:,}: found {rows:g}")
     if isinstance(public, str):
         raise InvalidInput(f"public must be a list of columns: found {public!r}")
     table, named = release.synthetic[0], [*public, *([] if unit is None else [unit])]

@@ -110,7 +110,8 @@ class Verification(LaplaceAnswer):
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Holds the difference without noise with at least this probability, in (0, 1)."""
         half = self.margin(confidence)
-        return max(self.value - half, -self.reach), min(self.value + half, self.reach)
+        low, high = np.clip([self.value - half, self.value + half], -self.reach, self.reach)
+        return float(low), float(high)
 
     def summary(self) -> str:
         """In words, for the analyst."""

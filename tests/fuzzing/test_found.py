@@ -314,3 +314,37 @@ def test_numbers_that_cannot_be_scaled_are_no_predictor(held: np.ndarray) -> Non
     assert ph.Table(table, sensitive=["y"]).plan()["y"].predictors == ()
     other = table.assign(g=[0.5, 1.25, 2.0, 7.5, 3.25, 4.0])
     assert ph.Table(other, sensitive=["y"]).plan()["y"].predictors == ("g",)
+
+
+def test_sets_of_noisy_marginals_have_one_dtype_whatever_noise_draws(tmp_path: Path) -> None:
+    """Missing values that noise draws in one set alone; whole numbers that int8 does not hold."""
+    domain = {"y": ph.ColumnDomain(levels=(0,), bins=(1, 10, 1e6), missing=True)}
+    for held in (np.array([0, 1], dtype=np.int8), pd.array([0, 1], dtype="Int8")):
+        release = ph.NoisyMarginals(domain=domain, epsilon=1.0).release(
+            pd.DataFrame({"y": held, "x": [1, 2]}), n_synthetic=12
+        )
+        assert len({table["y"].dtype for table in release.synthetic}) == 1
+        release.save(tmp_path / str(held.dtype), report=False)
+        assert len(ph.Release.load(tmp_path / str(held.dtype)).synthetic) == 12
+
+
+def test_an_interval_beyond_what_an_answer_can_be_ends_there() -> None:
+    table = pd.DataFrame({"y": np.arange(60.0)})
+    for _ in range(20):
+        answer = ph.verify(table, table, "mean:y", tolerance=1, epsilon=0.001, reach=9.0)
+        low, high = answer.interval()
+        assert -9 <= low <= high <= 9
+
+
+def test_more_rows_than_memory_holds_are_refused() -> None:
+    table = pd.DataFrame({"y": Y})
+    histogram = ph.PerturbedHistogram(column="y", lower=0, upper=9, n_bins=9, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="n_rows must be at most 100,000,000: found 1e"):
+        ph.with_rows(histogram.release(table), 1e300)
+
+
+def test_noisy_marginals_given_a_column_of_lists_are_refused() -> None:
+    table = pd.DataFrame({"y": Y[:3], "x": [[1], [2], [1]]})
+    domain = {"y": ph.ColumnDomain(bins=(0, 1, 2, 6), step=1)}
+    with pytest.raises(InvalidInput, match="'x' must hold texts, logicals, categories or numbers"):
+        ph.NoisyMarginals(domain=domain, given=["x"], epsilon=1.0).release(table)

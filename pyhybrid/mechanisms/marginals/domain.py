@@ -270,9 +270,10 @@ def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Seri
     marker = like[like.isna()].iloc[0] if like.dtype == object and like.isna().any() else None
     whole: pd.Series = drawn.astype(object)
     whole[absent] = marker
-    if isinstance(like.dtype, np.dtype) and like.dtype.kind == "b":
+    dtype = like.dtype.subtype if isinstance(like.dtype, pd.SparseDtype) else like.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "b":
         return whole
-    if isinstance(like.dtype, np.dtype) and like.dtype.kind in "iu":
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
         return whole.astype(np.float64)
     plain = not pd.api.types.is_extension_array_dtype(like.dtype)
     if plain and pd.api.types.is_numeric_dtype(like.dtype):

@@ -8,7 +8,7 @@ steps, which would weaken them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 
 __all__ = ["PARTS", "Predictor", "Rows", "of_cells", "of_nothing", "of_public", "stacked"]
@@ -103,6 +104,11 @@ def of_public(values: pd.Series, domain: ColumnDomain | None = None) -> Predicto
     number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
     if number and values.nunique() > _KNOTS:
         return _of_numbers(name, values.to_numpy(dtype=np.float64, na_value=np.nan))
+    if not all(isinstance(value, Hashable) for value in values):
+        raise InvalidInput(
+            f"column {name!r} must hold texts, logicals, categories or numbers to be read: found "
+            f"{dtype} of lists or the like; leave it out of given"
+        )
     codes, levels = pd.factorize(values, sort=number, use_na_sentinel=False)
     at = np.full(len(levels), np.nan)
     if number:  # few numbers: in their order, the missing ones aside
