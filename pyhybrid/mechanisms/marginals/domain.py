@@ -278,7 +278,10 @@ def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Seri
     plain = not pd.api.types.is_extension_array_dtype(like.dtype)
     if plain and pd.api.types.is_numeric_dtype(like.dtype):
         whole = whole.astype(np.float64)
-    return whole.astype(like.dtype)
+    try:
+        return whole.astype(like.dtype)
+    except OverflowError:  # whole numbers that the data's dtype is too narrow for
+        return whole.astype("Int64")
 
 
 def reference_domain(
