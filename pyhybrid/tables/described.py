@@ -130,6 +130,11 @@ class DescribedTable:
             return None
 
     def _check_names(self) -> None:
+        for column in self.df.columns:
+            if not isinstance(column, str):
+                raise InvalidInput(
+                    f"names of columns must be texts, for a plan: found {column!r}; rename it"
+                )
         columns = [str(name) for name in self.df.columns]
         twice = self.df.columns[self.df.columns.duplicated()]
         if len(twice):

@@ -6,14 +6,12 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from hypothesis import strategies as st
 
 import pyhybrid as ph
 from pyhybrid.errors import PyhybridError
 from tests.fuzzing.outcomes import attempted
-from tests.fuzzing.releases import WRONG, check_saved
+from tests.fuzzing.releases import WRONG, check_form, check_saved
 from tests.fuzzing.tables import OFTEN, Recipe, recipes
 
 _KINDS: list[Any] = [
@@ -87,19 +85,8 @@ def check_plan(case: tuple[Recipe, dict[str, Any], dict[str, Any]]) -> bool:
     release = attempted(lambda: ph.synthesize_table(plan, epsilon=4.0, mechanism="marginals"))
     if not isinstance(release, PyhybridError):
         assert not plan.not_declared
-        _check_whole(release, df)
+        check_form(release, df)
     return True
-
-
-def _check_whole(release: ph.Release, df: pd.DataFrame) -> None:
-    """m tables in the form of the data at a finite charge, only synthesized columns changed."""
-    assert len(release.synthetic) == release.charge.n_synthetic
-    kept = [column not in release.synthesized for column in df.columns]
-    for table in release.synthetic:
-        pd.testing.assert_frame_equal(table.loc[:, kept], df.loc[:, kept])
-        assert list(table.columns) == list(df.columns)
-    assert np.isfinite(release.charge.epsilon)
-    assert "epsilon" in release.statement
 
 
 @st.composite
@@ -131,7 +118,7 @@ def check_marginals(case: tuple[Recipe, dict[str, Any], dict[str, Any]]) -> bool
     release = attempted(lambda: mechanism.release(df, **arguments))
     if isinstance(release, PyhybridError):
         return False
-    _check_whole(release, df)
+    check_form(release, df)
     for made in release.synthetic:
         for name in mechanism.synthesizes:
             mechanism.domain[name].places(made[name])

@@ -348,3 +348,9 @@ def test_noisy_marginals_given_a_column_of_lists_are_refused() -> None:
     domain = {"y": ph.ColumnDomain(bins=(0, 1, 2, 6), step=1)}
     with pytest.raises(InvalidInput, match="'x' must hold texts, logicals, categories or numbers"):
         ph.NoisyMarginals(domain=domain, given=["x"], epsilon=1.0).release(table)
+
+
+def test_a_plan_of_columns_whose_names_are_no_texts_is_refused() -> None:
+    table = pd.DataFrame({"y": Y, 0: Y[::-1]})
+    with pytest.raises(InvalidInput, match="names of columns must be texts, for a plan: found 0"):
+        ph.Table(table, sensitive=["y"]).plan()

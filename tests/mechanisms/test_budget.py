@@ -45,7 +45,8 @@ def test_a_target_by_another_accounting_is_met_from_below(accounting: str) -> No
     assert 0 < most.epsilon <= 0.3
     release = most.mechanism.release_from(most.session, n_synthetic=1, n_draws_released=1)
     assert release.charge.epsilon == most.epsilon
-    assert release.charge.epsilon_lipschitz > 0.3, "the control: by the papers' it is not met"
+    control = release.charge.epsilon_lipschitz
+    assert control > max(0.3, 1.5 * most.epsilon), "by the papers' accounting it is not met"
 
 
 def test_several_draws_share_the_budget() -> None:
