@@ -225,13 +225,14 @@ def _run(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: str) -> tuple
 
 def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")  # so that no cell goes on in the next line
     code, out, _ = _run(monkeypatch, capsys, "list")
     assert code == 0
     assert "[S22]" in out
     options = ("--replicates", "2", "--engine", "embedded")
     code, out, _ = _run(monkeypatch, capsys, "run", "a", "--out", "A", *options)
     assert code == 0
-    assert "contracts" in out  # "onto 3.5" may stand on the next line of its cell
+    assert "contracts onto 3.5" in out
     code, again, _ = _run(monkeypatch, capsys, "summary", "A", "--csv", "a.csv")
     assert out == again
     rows = pd.read_csv("a.csv")
