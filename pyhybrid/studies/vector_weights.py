@@ -25,7 +25,10 @@ from pyhybrid.studies.fits import ACCOUNTING
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 
-__all__ = ["STUDY_C", "STUDY_D", "candidates", "salaries"]
+__all__ = ["LARGEST_SALARY", "STUDY_C", "STUDY_D", "candidates", "salaries"]
+
+LARGEST_SALARY = 509_000
+"""Of the survey of [V25] sec. 3, in dollars."""
 
 _ONE = "one database"
 _STEP = Reweighting.published(k=0.95)
@@ -72,7 +75,7 @@ def salaries(n: int, rng: np.random.Generator) -> np.ndarray:
     mean, sd = 107_609.0, 69_718.0
     shape = (mean / sd) ** 2
     values = rng.gamma(shape, mean / shape, size=4 * n)
-    return np.round(values[values <= 509_000][:n])
+    return np.round(values[values <= LARGEST_SALARY][:n])
 
 
 def measure_c(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:

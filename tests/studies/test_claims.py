@@ -85,10 +85,24 @@ def test_the_radius_must_bring_the_published_quantile(
     assert _holds("C", "the published 90th percentile", _summary(rows)) == holds
 
 
+def _salaries(
+    values: dict[str, float], setting: str = "salary, simulated"
+) -> dict[tuple[str, str, str], float]:
+    return {(setting, name, "max-ECDF"): value for name, value in values.items()}
+
+
 def test_the_order_of_the_salaries_is_checked() -> None:
-    values = {"Weighted": 0.06, "Censor_w": 0.09, "Weighted-e": 0.1, "Censor_uw": 0.13}
-    rows = {("salary, simulated", name, "max-ECDF"): v for name, v in values.items()}
+    rows = _salaries({"Weighted": 0.06, "Censor_w": 0.09, "Weighted-e": 0.1, "Censor_uw": 0.13})
     start = "Weighted is nearest"
     assert _holds("G", start, _summary(rows))
     rows["salary, simulated", "Weighted-e", "max-ECDF"] = 0.01
     assert not _holds("G", start, _summary(rows))
+
+
+@pytest.mark.parametrize(("with_zeros", "holds"), [(0.13, True), (0.09, False), (0.19, False)])
+def test_zeros_must_bring_the_distances_to_the_published(with_zeros: float, holds: bool) -> None:
+    rows = _salaries({"Weighted-e": 0.05, "Censor_uw": 0.07})
+    rows |= _salaries(
+        {"Weighted-e": 0.1, "Censor_uw": with_zeros}, "salary, simulated, rounded and with zeros"
+    )
+    assert _holds("G", "zeros among the salaries", _summary(rows)) == holds
