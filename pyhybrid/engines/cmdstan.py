@@ -39,6 +39,7 @@ from pyhybrid.running.private_folder import cache_folder, private_folder
 __all__ = ["CmdStanEngine", "compiled_program"]
 
 _INSTALL = "python -m cmdstanpy.install_cmdstan (or: conda install -c conda-forge cmdstan)"
+_TOOLCHAIN = "install a C++ toolchain"
 
 
 class CmdStanEngine:
@@ -48,11 +49,10 @@ class CmdStanEngine:
 
     def status(self) -> EngineStatus:
         """Available if cmdstanpy finds an installation and a C++ toolchain is on the path."""
-        try:
-            version = _version()
-        except EngineUnavailable as error:
-            return EngineStatus(name=self.name, available=False, cause=str(error), remedy=_INSTALL)
-        return EngineStatus(name=self.name, available=True, version=version)
+        if (missing := _missing()) is not None:
+            cause, remedy = missing
+            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+        return EngineStatus(name=self.name, available=True, version=_version())
 
     def sample(
         self,
@@ -93,9 +93,9 @@ def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
     Raises
     ------
     SamplingError
-        If the program does not compile; quotes the compiler with line and caret.
+        If Stan does not accept the program; quotes its compiler with line and caret.
     EngineUnavailable
-        If CmdStan or its toolchain is missing.
+        If CmdStan or its toolchain is missing, or fails on a program that Stan accepts.
     """
     flags = {"STAN_THREADS": True} if threads else {}
     key = _key(program, _version(), flags)
@@ -113,23 +113,37 @@ def _cmdstanpy() -> Any:
     return cmdstanpy
 
 
-def _version() -> str:
-    """Version of CmdStan and of cmdstanpy; raises EngineUnavailable with the cause."""
-    cmdstanpy = _cmdstanpy()
+def _missing() -> tuple[str, str] | None:
+    """What keeps CmdStan from running here, and its remedy; None if nothing does."""
+    try:
+        cmdstanpy = _cmdstanpy()
+    except EngineUnavailable as error:
+        return str(error), "pip install cmdstanpy"
     try:
         with _quiet():
-            cmdstanpy.cmdstan_path()
-            found = cmdstanpy.cmdstan_version()
+            home = Path(cmdstanpy.cmdstan_path())
     except ValueError:
-        raise EngineUnavailable(f"no CmdStan installation was found: {_INSTALL}") from None
+        given = os.environ.get("CMDSTAN")
+        where = f": CMDSTAN is {given}, which holds none" if given else ""
+        return f"no CmdStan installation was found{where}", _INSTALL
+    if not (home / "bin" / ("stanc.exe" if os.name == "nt" else "stanc")).exists():
+        return f"the CmdStan in {home} is not built, it has no bin/stanc", f"make -C {home} build"
     missing = [tool for tool in (os.environ.get("MAKE", "make"),) if shutil.which(tool) is None]
     compiler = os.environ.get("CXX", "")
     if not any(shutil.which(tool) for tool in ([compiler] if compiler else ["g++", "clang++"])):
         missing.append(compiler or "g++ or clang++")
     if missing:
-        raise EngineUnavailable(
-            f"CmdStan needs {' and '.join(missing)} on the path: install a C++ toolchain"
-        )
+        return f"CmdStan needs {' and '.join(missing)} on the path", _TOOLCHAIN
+    return None
+
+
+def _version() -> str:
+    """Version of CmdStan and of cmdstanpy; raises EngineUnavailable with cause and remedy."""
+    if (missing := _missing()) is not None:
+        raise EngineUnavailable(": ".join(missing))
+    cmdstanpy = _cmdstanpy()
+    with _quiet():
+        found = cmdstanpy.cmdstan_version()
     number = ".".join(str(part) for part in found) if found else "unknown"
     return f"CmdStan {number}, cmdstanpy {cmdstanpy.__version__}"
 
@@ -138,6 +152,7 @@ def _key(program: StanProgram, version: str, flags: Mapping[str, Any]) -> str:
     parts = (
         program.text,
         version,
+        str(_cmdstanpy().cmdstan_path()),  # an executable looks for its libraries there
         platform.machine(),
         platform.system(),
         os.environ.get("CXX", ""),
@@ -167,16 +182,25 @@ def _build(program: StanProgram, entry: Path, flags: Mapping[str, Any]) -> None:
         try:
             built = Path(str(cmdstanpy.compile_stan_file(source, cpp_options=dict(flags))))
         except (ValueError, RuntimeError, OSError) as error:
-            reason = str(error).replace(str(folder), "")
-            raise SamplingError(
-                f"the Stan program {program.name} does not compile:\n{reason}"
-            ) from None
+            raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
         staged = folder / "entry"
         staged.mkdir()
         shutil.copy2(built, staged / "program")
         digest = hashlib.sha256(built.read_bytes()).hexdigest()
         (staged / "sha256").write_text(digest + "\n")
         _move_into_cache(staged, entry)
+
+
+def _failure(name: str, console: str) -> SamplingError | EngineUnavailable:
+    """Whose fault it is that a program was not built, in the words of the tool that failed."""
+    if rejected := re.search(r"^\w+ error in .*?(?=^\S*make\S*: |\Z)", console, re.M | re.S):
+        return SamplingError(f"the Stan program {name} does not compile:\n{rejected[0].rstrip()}")
+    said = [line for line in console.splitlines() if re.search(r"error|\*\*\*", line, re.I)]
+    return EngineUnavailable(
+        f"CmdStan failed to build the Stan program {name}:\n"
+        + "\n".join(said[:5] or console.splitlines()[-5:])
+        + f"\nmend the C++ toolchain, or install CmdStan anew: {_INSTALL}"
+    )
 
 
 def _move_into_cache(staged: Path, entry: Path) -> None:

@@ -208,9 +208,29 @@ def test_two_compilations_at_once_do_not_disturb_each_other(fake: Fake) -> None:
 
 def test_compile_error_quotes_line_and_caret(fake: Fake) -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { }")
-    with pytest.raises(SamplingError, match=r"(?s)line 1, column 20.*\^"):
+    with pytest.raises(SamplingError, match=r"(?s)line 1, column 20.*\^") as caught:
         compiled_program(broken)
+    assert "make" not in str(caught.value)  # nor its command line with folders of this machine
     assert list(fake.temporary.iterdir()) == []
+
+
+def test_a_compiler_that_fails_is_not_the_programs_fault(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "broken")
+    with pytest.raises(EngineUnavailable, match=r"(?s)Eigen/Dense.*mend the C\+\+ toolchain"):
+        compiled_program(PROGRAM)
+    assert fake.builds == 0
+
+
+def test_another_installation_compiles_for_itself(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executable looks for its libraries where its CmdStan was, which may be gone."""
+    first = compiled_program(PROGRAM)
+    moved = fake.root.rename(tmp_path / "moved")
+    monkeypatch.setenv("CMDSTAN", str(moved))
+    assert compiled_program(PROGRAM) != first
 
 
 def test_unwritable_cache_says_what_to_set(fake: Fake, tmp_path: Path) -> None:
@@ -223,6 +243,7 @@ def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("CMDSTAN", str(tmp_path / "nowhere"))
     status = CmdStanEngine().status()
     assert not status.available
+    assert f"CMDSTAN is {tmp_path / 'nowhere'}" in status.cause
     assert "install_cmdstan" in status.remedy
     with pytest.raises(EngineUnavailable, match="install_cmdstan"):
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
@@ -233,6 +254,14 @@ def test_missing_toolchain_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch)
     status = CmdStanEngine().status()
     assert not status.available
     assert "no-such-compiler" in status.cause
+    assert status.remedy == "install a C++ toolchain"
+
+
+def test_an_installation_that_was_not_built_is_named(fake: Fake) -> None:
+    (fake.root / "bin" / "stanc").unlink()
+    status = CmdStanEngine().status()
+    assert not status.available
+    assert status.remedy == f"make -C {fake.root} build"
 
 
 def _live() -> None:
