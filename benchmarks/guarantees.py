@@ -1,13 +1,16 @@
 """Utility at equal epsilon: strict releases with and without a center, beside what costs nothing.
 
-Half of each table is the reference, the other half is released. Each line is a mean over several
-splits and several released draws of theta, of one set from one draw: mean overlap of the 95 %
-intervals of the analyst's coefficients (of the mean, where there are no predictors), its standard
-error, and its share of the overlap that the model reaches without epsilon (a posterior draw and the
-simulation of one set from it bring 0.71 by themselves); the overlap of five sets that are simulated
-from one draw, which cost no more than one, combined; error of the mean with its deviation from
-release to release, of the 90 % and 99 % quantiles, distance of the two-way table of outcome and
-first predictor, CPU seconds of a fit. Chains are short (2 x 250): a release would take longer ones.
+Half of each table is the reference, the other half is released. A line of results/guarantees.csv is
+one split: means over six released draws of theta of the overlap of the 95 % intervals of the
+analyst's coefficients (of the mean, where there are no predictors) in one set from one draw, and in
+five sets from one draw, which cost no more than one, combined; relative errors of the mean and of
+the 90 % and 99 % quantiles; distance of the two-way table of outcome and first predictor; CPU
+seconds. It is kept as soon as it is measured and not measured again: delete it to do so. Printed
+are means over splits; `share` is the overlap's share of what the model reaches without epsilon in
+the same splits (a posterior draw and the simulation of one set from it bring 0.71 by themselves),
+with its standard error from split to split. Chains are short (2 x 250): a release would take longer
+ones. All epsilons are strict but those of LW: there the largest scale whose local charge, at delta
+1e-6, is within epsilon.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"
@@ -15,11 +18,14 @@ first predictor, CPU seconds of a fit. Chains are short (2 x 250): a release wou
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +38,15 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.design import read_design
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0)
-_ALL_AT = 1.0  # the epsilon at which everything is compared
-_SPLITS = (1, 2, 3)
+EPSILONS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)
+STORED = Path(__file__).parent / "results" / "guarantees.csv"
 _WITHOUT_EPSILON = ("unweighted", "reference alone", "20 % lower alone")
 MECHANISMS = (*_WITHOUT_EPSILON, "centered", "centered, 20 % lower", "private calibration",
-              "clipped by size", "histogram")  # fmt: skip
+              "clipped by size", "histogram", "LW")  # fmt: skip
+_DEAR = ("centered, 20 % lower", "private calibration", "clipped by size")  # by chains
+_FOR_COMPARISON = ("income, unit 10,000",)
 _DRAWS, _SETS = 6, 5  # draws of theta of one fit; sets from each
+_SCALES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)  # of LW
 _RIGHT = "lncoins + idp + fmde + physlm + disea + hlthf + hlthp"
 _PEOPLE = 4000  # of the RAND regressions, in each half
 _OPTIONS: dict[str, Any] = {
@@ -46,8 +54,10 @@ _OPTIONS: dict[str, Any] = {
     "settings": ph.SamplerSettings(chains=2, warmup=150, draws=100, parallel_chains=1),
     "on_not_converged": "warn",
 }
+_LONGER = ph.SamplerSettings(chains=2, warmup=200, draws=500, parallel_chains=1)  # of LW's charge
 _INCOME = os.environ.get("PYHYBRID_CE", "ce_2015_february.csv")
 """Consumer Expenditure Survey, interview of February 2015, as a CSV file."""
+INCOMES = "FINCBTAX ~ age + I(age^2) + size + earners + female + college"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +68,7 @@ class Case:
     table: Callable[[], pd.DataFrame]
     analyst: str  # family of a generalized linear model
     bins: tuple[float, float, int]
+    splits: int = 2  # of the centered mechanism at epsilon 1
 
     @property
     def outcome(self) -> str:
@@ -82,91 +93,143 @@ def _consumers() -> pd.DataFrame:
     )  # fmt: skip
 
 
+def _income(unit: int) -> Case:
+    return Case(
+        model=ph.NormalRegression(INCOMES, transform="asinh", unit=unit, decimals=0,
+                                  prior="normal"),
+        table=_consumers, analyst="gaussian", bins=(-50_000, 550_000, 120), splits=4,
+    )  # fmt: skip
+
+
 CASES = {
     "visits": Case(model=ph.NegativeBinomial("mdvis ~ 1"), table=_visits, analyst="poisson",
-                   bins=(0, 99, 100)),
-    "food share": Case(model=ph.Beta("share ~ 1", decimals=4), analyst="gaussian",
+                   bins=(0, 99, 100), splits=8),
+    "food share": Case(model=ph.Beta("share ~ 1", decimals=4), analyst="gaussian", splits=8,
                        table=lambda: _consumers().dropna(subset=["share"]), bins=(0, 1, 50)),
-    "visits, 7 predictors": Case(
-        model=ph.NegativeBinomial(f"mdvis ~ {_RIGHT}", prior="normal"), table=_some_visits,
-        analyst="poisson", bins=(0, 99, 100)),
+    "income": _income(20_000),  # see benchmarks.income_scale
+    "income, unit 10,000": _income(10_000),
     "any visit, 7 predictors": Case(
         model=ph.Bernoulli(f"any_visit ~ {_RIGHT}", levels=(0, 1)), analyst="binomial",
         table=lambda: _some_visits().assign(any_visit=lambda t: (t["mdvis"] > 0) * 1),
         bins=(0, 1, 2)),
-    "income": Case(
-        model=ph.NormalRegression("FINCBTAX ~ age + I(age^2) + size + earners + female + college",
-                                  transform="asinh", unit=10_000, decimals=0, prior="normal"),
-        table=_consumers, analyst="gaussian", bins=(-50_000, 550_000, 120)),
+    "visits, 7 predictors": Case(
+        model=ph.NegativeBinomial(f"mdvis ~ {_RIGHT}", prior="normal"), table=_some_visits,
+        analyst="poisson", bins=(0, 99, 100)),
 }  # fmt: skip
 
 
 def run(
     epsilons: Sequence[float] = EPSILONS,
     names: Sequence[str] = tuple(CASES),
-    splits: Sequence[int] = _SPLITS,
     mechanisms: Sequence[str] = MECHANISMS,
+    file: Path = STORED,
 ) -> None:
-    """Print one line for each table, mechanism and epsilon."""
-    head = {"table": -25, "mechanism": -24, "epsilon": 8, "overlap": 9, "error": 7, "share": 7,
-            "5 sets": 8, "mean": 8, "+-": 6, "90 %": 8, "99 %": 8,
-            "two-way": 9, "CPU s": 7}  # fmt: skip
-    print("".join(f"{text:{'<' if wide < 0 else '>'}{abs(wide)}}" for text, wide in head.items()))
-    for name in names:
-        reached = float("nan")
-        for what, epsilon in _lines(epsilons, mechanisms):
-            started = time.process_time()
-            try:
-                found = np.array([row for split in splits
-                                  for row in _rows(CASES[name], what, epsilon, split)])  # fmt: skip
-            except (ph.PyhybridError, np.linalg.LinAlgError) as why:
-                print(f"{name:<25}{what:<24}{epsilon or '-':>8}  {why!s:.60}", flush=True)
-                continue
-            took = (time.process_time() - started) / len(splits)
-            mean, deviation = found.mean(axis=0), found.std(axis=0, ddof=1)
-            error = deviation[0] / len(found) ** 0.5
-            if what == "unweighted":
-                reached = mean[0]
-            print(f"{name:<25}{what:<24}{epsilon or '-':>8}{mean[0]:>9.2f}"
-                  f"{error:>7.2f}{mean[0] / reached:>7.2f}{mean[1]:>8.2f}"
-                  f"{mean[2]:>8.1%}{deviation[2]:>6.1%}{mean[3]:>8.1%}{mean[4]:>8.1%}"
-                  f"{mean[5]:>9.3f}{took:>7.1f}", flush=True)  # fmt: skip
+    """Measure what `file` has not, and print one line for each table, mechanism and epsilon."""
+    known = pd.read_csv(file) if file.is_file() else pd.DataFrame(columns=["table"])
+    for name, what, epsilon, split in _lines(epsilons, names, mechanisms):
+        same = (known["table"] == name) & (known["table"] != "")
+        for column, value in (("mechanism", what), ("epsilon", epsilon), ("split", split)):
+            same &= known.get(column) == value
+        if same.any():
+            continue
+        row = {"table": name, "mechanism": what, "epsilon": epsilon, "split": split,
+               **_row(name, what, epsilon, split)}  # fmt: skip
+        known = pd.concat([known, pd.DataFrame([row])], ignore_index=True)
+        known.to_csv(file, index=False, float_format="%.5g")
+    print(summary(known).to_string(index=False, na_rep="-"))
 
 
-def _lines(epsilons: Sequence[float], mechanisms: Sequence[str]) -> list[tuple[str, float]]:
-    """Names and epsilons; 0 for what has none. Only `centered` is taken at every epsilon."""
-    found: list[tuple[str, float]] = []
-    for what in mechanisms:
-        if what in _WITHOUT_EPSILON:
-            found.append((what, 0.0))
-        else:
-            found += [(what, e) for e in epsilons if what == "centered" or e == _ALL_AT]
-    return found
+def _lines(
+    epsilons: Sequence[float], names: Sequence[str], mechanisms: Sequence[str]
+) -> list[tuple[str, str, float, int]]:
+    """Table, mechanism, epsilon (0 for what has none) and split of each line, the goal's first."""
+    lines = []
+    for epsilon, name, what in itertools.product((0.0, *epsilons), names, mechanisms):
+        if (what in _WITHOUT_EPSILON) == (epsilon == 0):
+            splits = range(1, 1 + _splits(name, what, epsilon))
+            lines += [(name, what, epsilon, split) for split in splits]
+    return sorted(lines, key=_turn)
 
 
-def _rows(case: Case, what: str, epsilon: float, split: int) -> list[tuple[float, ...]]:
-    """What is measured, for each released draw of one split."""
-    table = case.table().reset_index(drop=True)
-    order = np.random.default_rng(split).permutation(len(table))
-    old, new = (table.iloc[part].reset_index(drop=True) for part in np.array_split(order, 2))
+def _turn(line: tuple[str, str, float, int]) -> tuple[bool, ...]:
+    name, what, epsilon, _ = line
+    by_chains = _kind(CASES[name].model) != "intercept"
+    return epsilon > 0 and what != "centered", epsilon not in (0, 1), by_chains and what in _DEAR
+
+
+def _splits(name: str, what: str, epsilon: float) -> int:
+    """Most where the goal is, none of the rest for the model that is there for comparison."""
+    if what == "unweighted" or (what == "centered" and epsilon == 1):
+        return CASES[name].splits
+    if name in _FOR_COMPARISON:
+        return 0
+    return 2 if what in _WITHOUT_EPSILON else 1
+
+
+def summary(known: pd.DataFrame) -> pd.DataFrame:
+    """Means over splits, with the share of the overlap that is reached without epsilon."""
+    plain = known[known["mechanism"] == "unweighted"].set_index(["table", "split"])["overlap"]
+    rows = []
+    for (name, what, epsilon), own in known.groupby(["table", "mechanism", "epsilon"], sort=False):
+        beside = plain.reindex([(name, split) for split in own["split"]]).to_numpy()
+        overlap = own["overlap"].to_numpy()
+        share, k = overlap.mean() / beside.mean(), len(own)
+        off = (overlap - share * beside) / beside.mean()
+        rows.append({
+            "table": name, "mechanism": what, "epsilon": epsilon or np.nan, "splits": k,
+            "overlap": overlap.mean(), "share": share,
+            "se": off.std(ddof=1) / k**0.5 if k > 1 else np.nan,
+            "5 sets": own["pooled"].mean(), "mean %": 100 * own["mean_error"].mean(),
+            "se %": 100 * own["mean_error"].std(ddof=1) / k**0.5 if k > 1 else np.nan,
+            "90 %": 100 * own["q90_error"].mean(), "99 %": 100 * own["q99_error"].mean(),
+            "two-way": own["two_way"].mean(), "CPU s": own["cpu_seconds"].mean(),
+        })  # fmt: skip
+    found = pd.DataFrame(rows).sort_values(["table", "mechanism", "epsilon"], kind="stable")
+    digits = {"overlap": 2, "share": 2, "se": 2, "5 sets": 2, "mean %": 1, "se %": 1, "90 %": 1,
+              "99 %": 1, "two-way": 3, "CPU s": 1}  # fmt: skip
+    return found.round(digits)
+
+
+_MEASURES = ("overlap", "pooled", "mean_error", "q90_error", "q99_error", "two_way")
+
+
+def _row(name: str, what: str, epsilon: float, split: int) -> dict[str, Any]:
+    """Means over the released draws of one split; empty, with the reason, where nothing came."""
+    case, started = CASES[name], time.process_time()
+    old, new = halves(name, split)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [_measures(case, new, sets) for sets in _made(case, what, epsilon, split, old, new)]
+        try:
+            found = np.array([_measures(case, new, sets)
+                              for sets in _made(name, what, epsilon, split, old, new)])  # fmt: skip
+            row: dict[str, Any] = dict(zip(_MEASURES, found.mean(axis=0), strict=True))
+            row["mean_sd"], row["why_not"] = found[:, 2].std(ddof=1), ""
+        except (ph.PyhybridError, np.linalg.LinAlgError) as why:
+            row = {**dict.fromkeys((*_MEASURES, "mean_sd"), np.nan), "why_not": f"{why!s:.80}"}
+    return {**row, "cpu_seconds": time.process_time() - started}
+
+
+@lru_cache(maxsize=8)
+def halves(name: str, split: int) -> list[pd.DataFrame]:
+    """The reference, and what is released."""
+    table = CASES[name].table().reset_index(drop=True)
+    order = np.random.default_rng(split).permutation(len(table))
+    return [table.iloc[part].reset_index(drop=True) for part in np.array_split(order, 2)]
 
 
 def _made(
-    case: Case, what: str, epsilon: float, seed: int, old: pd.DataFrame, new: pd.DataFrame
+    name: str, what: str, epsilon: float, seed: int, old: pd.DataFrame, new: pd.DataFrame
 ) -> Iterable[list[pd.DataFrame]]:
     """Several sets of each of some releases."""
+    case = CASES[name]
     model, options = case.model, {**_OPTIONS, "seed": seed}
     if what == "histogram":
         return _from_histogram(case, epsilon, new)
-    if "lower" in what:
-        old = _drifted(old, case.outcome)
     if what.startswith("centered") or "alone" in what:
-        frozen = ph.calibrate(model, old, epsilon=epsilon or 1, **options)
+        frozen = _calibrated(name, seed, "lower" in what)
         if "alone" in what:  # the reference's posterior: nothing of the new outcomes
             return _simulated(model.bind(new), frozen.draws, new, seed)
+        frozen = replace(frozen, cap=epsilon / 2, epsilon=epsilon)
         mechanism: Any = ph.Censored(calibration=frozen, check_modes=False)
     elif what == "private calibration":
         public = None if _kind(model) == "intercept" else "public"
@@ -178,12 +241,44 @@ def _made(
             model, epsilon=epsilon, inner=ph.Unweighted(model), center=None, check_modes=False,
             sampling="exact" if exact else "chains",
         )  # fmt: skip
+    elif what == "LW":
+        return _simulated(model.bind(new), _lipschitz(name, seed, epsilon), new, seed)
     else:
         mechanism = ph.Unweighted(model)
     session = open_session(model.bind(new), **options)
     fit = mechanism.fit(session).fit
     draws = fit.draws if fit.exact is None else fit.exact.released_draws(_DRAWS, relation="remove")
     return _simulated(session.bound, draws, new, seed)
+
+
+@lru_cache(maxsize=16)
+def _calibrated(name: str, split: int, lower: bool) -> Any:
+    """The reference's calibration; its cap does not enter what is frozen."""
+    case, (old, _) = CASES[name], halves(name, split)
+    table = _drifted(old, case.outcome) if lower else old
+    return ph.calibrate(case.model, table, epsilon=1, **_OPTIONS, seed=split)
+
+
+@lru_cache(maxsize=8)
+def _lipschitz_session(name: str, split: int) -> tuple[Any, dict[float, float]]:
+    """A session over the released half, and the charges found in it, by scale."""
+    _, new = halves(name, split)
+    options = {**_OPTIONS, "settings": _LONGER, "seed": split}
+    return open_session(CASES[name].model.bind(new), **options), {}
+
+
+def _lipschitz(name: str, split: int, epsilon: float) -> Any:
+    """Draws under the largest scale whose local charge is within epsilon."""
+    session, charged = _lipschitz_session(name, split)
+    for scale in _SCALES:
+        mechanism = ph.LipschitzWeighted(CASES[name].model, scale=scale)
+        if scale not in charged:
+            path = mechanism.fit(session)
+            charge = mechanism.charge_of(session, path, n_synthetic=1, n_draws_released=1)
+            charged[scale] = charge.epsilon
+        if charged[scale] <= epsilon:
+            return mechanism.fit(session).fit.draws
+    raise ph.InvalidInput(f"scale {_SCALES[-1]} costs {charged[_SCALES[-1]]}")
 
 
 def _simulated(bound: Any, draws: Any, new: pd.DataFrame, seed: int) -> list[list[pd.DataFrame]]:

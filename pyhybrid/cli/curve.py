@@ -15,9 +15,11 @@ from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model, sampler_settings
 from pyhybrid.cli.parameters import (
+    Accounting,
     AdaptDelta,
     Chains,
     Data,
+    Delta,
     Draws,
     Engine,
     Formula,
@@ -37,10 +39,7 @@ from pyhybrid.running.files import write_folder
 
 __all__ = ["curve", "numbers"]
 
-_CAPTION = (
-    "Epsilon of one draw, asymptotic local, remove one record, nats. The last two: absolute "
-    "errors of mean and 90th percentile."
-)
+_ERRORS = "The last two: absolute errors of mean and 90th percentile."
 
 
 def curve(
@@ -54,6 +53,8 @@ def curve(
         str, typer.Option(help="Values of g, separated by commas; all pairs are fitted.")
     ] = "0",
     model: OptionalModel = None,
+    accounting: Accounting = None,
+    delta: Delta = None,
     n_synthetic: Annotated[int, typer.Option(help="m, the number of sets at each point.")] = 20,
     workers: Workers = 1,
     engine: Engine = "auto",
@@ -85,6 +86,8 @@ def curve(
                 scales=grid[0],
                 shifts=grid[1],
                 n_synthetic=m,
+                accounting="gaussian" if accounting is None else accounting,
+                delta=1e-6 if delta is None else delta,
                 seed=seed,
                 engine=engine,
                 settings=sampler_settings(chains, warmup, draws, adapt_delta),
@@ -138,17 +141,29 @@ def _save(found: RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> 
 
 
 def _show(found: RiskUtilityCurve, out: Path) -> None:
+    from pyhybrid.reports.curve import epsilon_words
     from pyhybrid.reports.figures.curve import MEASURES
     from pyhybrid.reports.numbers import number_text
 
     title = f"{escape(found.outcome)}: risk and utility (confidential)"
-    table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
-    for name in ("", "scale, shift", "epsilon", "max-ECDF", "avg-ECDF", "mean", "90th"):
+    caption = f"{epsilon_words(found.table)} {_ERRORS}"
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    for name in (
+        "",
+        "scale, shift",
+        "epsilon",
+        "counted by",
+        "max-ECDF",
+        "avg-ECDF",
+        "mean",
+        "90th",
+    ):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for _, row in found.table.iterrows():
         place = "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}"
         shown = (number_text(row[name]) for name in MEASURES)
-        table.add_row(str(row["mechanism"]), place, epsilon_text(float(row["epsilon"])), *shown)
+        cost = epsilon_text(float(row["epsilon"])), str(row["accounting"])
+        table.add_row(str(row["mechanism"]), place, *cost, *shown)
     resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
     show(table)
     show(

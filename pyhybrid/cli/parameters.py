@@ -14,9 +14,11 @@ __all__ = [
     "OWN_PROGRAM",
     "TWO_PART",
     "ZERO_INFLATED",
+    "Accounting",
     "AdaptDelta",
     "Chains",
     "Data",
+    "Delta",
     "Draws",
     "Engine",
     "FileFormat",
@@ -53,6 +55,14 @@ OptionalModel = Annotated[str | None, typer.Option(help=f"{_MODEL_HELP} {_CHOSEN
 OptionalModels = Annotated[
     list[str] | None,
     typer.Option(help=f"{_MODEL_HELP}; once, or once per formula {_CHOSEN}"),
+]
+Accounting = Annotated[
+    str | None,
+    typer.Option(help="Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]"),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Delta of Gaussian accounting, below 1 / n. [default: 1e-6]"),
 ]
 OneDraw = Annotated[
     bool, typer.Option("--one-draw", help="Simulate all sets from one draw, at the cost of one.")

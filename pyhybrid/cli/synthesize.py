@@ -28,9 +28,11 @@ from pyhybrid.cli.options import (
     with_target,
 )
 from pyhybrid.cli.parameters import (
+    Accounting,
     AdaptDelta,
     Chains,
     Data,
+    Delta,
     Draws,
     Engine,
     FileFormat,
@@ -112,14 +114,8 @@ def synthesize(
     safety_factor: Annotated[
         float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
     ] = None,
-    accounting: Annotated[
-        str | None,
-        typer.Option(help="Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]"),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="Delta of Gaussian accounting, below 1 / n. [default: 1e-6]"),
-    ] = None,
+    accounting: Accounting = None,
+    delta: Delta = None,
     target_epsilon: Annotated[
         float | None,
         typer.Option(

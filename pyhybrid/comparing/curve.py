@@ -1,8 +1,8 @@
-"""The risk-utility curve: Lipschitz weights against scalar weights at equal bounds.
+"""The risk-utility curve: Lipschitz weights against scalar weights at equal epsilon.
 
 Over a grid of (scale, shift) the Lipschitz-weighted posterior (LW) is fitted, and beside each point
-a scalar-weighted one (SW, the exponential mechanism) whose refitted bound is the same. What a
-vector of weights gains is the distance between the two curves at one epsilon.
+a scalar-weighted one (SW, the exponential mechanism) whose refit costs the same by the accounting
+that is asked for. What a vector of weights gains is the distance between the curves at one epsilon.
 
 Every point is computed on the confidential data: choosing a point by looking at the curve is not
 covered by any guarantee.
@@ -26,12 +26,13 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count, check_finite
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.comparing.curve_points import (
     NEAR,
     CurveSettings,
     Point,
     PointTask,
+    charge_at,
     point_rows,
     table_row,
 )
@@ -40,6 +41,8 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, resolve_e
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress, PosteriorFit
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
 from pyhybrid.running.tasks import first_failure, run_tasks
@@ -62,9 +65,11 @@ class RiskUtilityCurve:
     ----------
     table : DataFrame
         Rows: "Unweighted", then "LW" and "SW" for each (scale, shift). Columns: mechanism, scale,
-        shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats; m draws
-        cost m times that), bound_ratio (to the bound of LW at the same point), refits (of the
-        search for the scalar weight), max_ecdf and avg_ecdf (means over the sets, 0 is best),
+        shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats),
+        accounting (by which it was counted: where the limit of Gaussian accounting does not hold,
+        the range), delta, mu, epsilon_range and epsilon_lipschitz (by the other accountings),
+        bound_ratio and epsilon_ratio (to LW at the same point), refits (of the search for the
+        scalar weight), max_ecdf and avg_ecdf (means over the sets, 0 is best),
         error_mean, error_median, error_q15, error_q90 (absolute differences between data and the
         average over the sets, unit of the outcome), the standard errors over the sets of these
         six, under their names with _se behind, and converged.
@@ -92,6 +97,8 @@ def risk_utility_curve(
     scales: Iterable[float],
     shifts: Iterable[float] = (0.0,),
     n_synthetic: int = 20,
+    accounting: str = "gaussian",
+    delta: float = 1e-6,
     seed: int | None = None,
     engine: str | Engine = "auto",
     settings: SamplerSettings | None = None,
@@ -102,10 +109,13 @@ def risk_utility_curve(
     results: str | os.PathLike[str] | None = None,
     progress: FitProgress | None = None,
 ) -> RiskUtilityCurve:
-    """Bounds and utility over a grid of (scale, shift), LW against SW at equal bounds.
+    """Epsilon and utility over a grid of (scale, shift), LW against SW at equal epsilon.
 
     One unweighted fit gives the weights of all points. At each point LW is fitted, and scalar
-    weights are refitted until their own bound is within 2 % of LW's and not above it.
+    weights are refitted until their own epsilon is within 5 % of LW's (2 % by the Lipschitz bound,
+    which varies less from fit to fit) and not above it. Weights are computed on the same data; by
+    Gaussian and range accounting the whole change counts that a record makes by leaving, of its own
+    weight and of those of others.
 
     Parameters
     ----------
@@ -116,6 +126,10 @@ def risk_utility_curve(
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
     n_synthetic : int, default 20
         m, sets at each point.
+    accounting : {"gaussian", "range", "lipschitz"}, default "gaussian"
+        Of the epsilon that is equal. [S22] has "lipschitz": equal bounds, 2 Delta.
+    delta : float, default 1e-6
+        Of Gaussian accounting, public, below 1 / n.
     seed, engine, settings, rule, on_not_converged
         See `pyhybrid.fitting.session.open_session`. All points share one seed.
     workers : int, default 1
@@ -147,6 +161,8 @@ def risk_utility_curve(
     """
     grid = _checked_grid(scales, shifts)
     m = check_count(n_synthetic, "n_synthetic")
+    check_choice(accounting, "accounting", ACCOUNTINGS)
+    check_delta(delta)
     workers = check_count(workers, "workers")
     bound = model.bind(df)
     _check_numbers(bound)
@@ -158,17 +174,20 @@ def risk_utility_curve(
         settings=settings or SamplerSettings(),
         rule=rule or ConvergenceRule(),
         on_not_converged=on_not_converged,
+        accounting=accounting,
+        delta=delta,
     )
     with open_parts(results, settings=_fingerprint(common, bound), seed=seed) as finished:
         resumed = sum(key in finished.parts for key in map(_key, grid))
         _complete(common, grid, finished, workers, executor, progress)
     rows = [finished.parts[_UNWEIGHTED], *itertools.chain(*(finished.parts[_key(p)] for p in grid))]
     table = pd.DataFrame(rows)
-    far = int((table["bound_ratio"] < NEAR).sum())
+    near = NEAR[accounting]
+    far = int((table["epsilon_ratio"] < 0.99 * near).sum())  # epsilons are rounded up
     if far:
         warnings.warn(
-            f"{far} scalar weight(s) have a bound more than {1 - NEAR:.0%} below that of the "
-            "Lipschitz weights they stand beside: see bound_ratio in the table",
+            f"{far} scalar weight(s) cost more than {1 - near:.0%} less than the Lipschitz weights "
+            "they stand beside: see epsilon_ratio in the table",
             stacklevel=2,
         )
     return RiskUtilityCurve(
@@ -195,7 +214,8 @@ def _complete(
     unweighted = session.unweighted()
     weights = {point: _alpha(unweighted, point) for point in missing}
     if _UNWEIGHTED not in finished.parts:
-        row = table_row(session, common, "Unweighted", None, unweighted, unweighted, 0)
+        cost = charge_at(session, common, unweighted, None)
+        row = table_row(session, common, "Unweighted", None, unweighted, cost, cost, 0)
         finished.add(_UNWEIGHTED, row)
     if executor is None and workers > 1:  # chains one after the other where points are parallel
         chains = max(1, (os.cpu_count() or 1) // workers)
@@ -206,7 +226,9 @@ def _complete(
             entropy=finished.entropy,
             point=point,
             alpha=alpha,
+            lipschitz=unweighted.bounds.by_record,
             unweighted_bound=unweighted.bounds.overall,
+            unweighted_epsilon=finished.parts[_UNWEIGHTED]["epsilon"],
             start=unweighted.draws.warm_start(),
         )
         for point, alpha in weights.items()
@@ -281,5 +303,6 @@ def _fingerprint(common: CurveSettings, bound: BoundModel) -> str:
             "settings": settings,
             "rule": asdict(common.rule),
             "on_not_converged": common.on_not_converged,
+            "accounting": [common.accounting, common.delta],
         }
     )

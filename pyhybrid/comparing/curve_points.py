@@ -1,7 +1,8 @@
-"""One point of the risk-utility curve: LW, and SW at the same bound, with their utilities."""
+"""One point of the risk-utility curve: LW, and SW at the same epsilon, with their utilities."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +16,31 @@ from pyhybrid.errors import SamplingError
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
+from pyhybrid.mechanisms.account import account_of_fit
+from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.models.base import Model
-from pyhybrid.privacy.epsilon import epsilon_of_bound
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
+from pyhybrid.privacy.recomputed import lipschitz_without, scalar_without
 
-__all__ = ["NEAR", "CurveSettings", "Point", "PointTask", "point_rows", "scalar_fit", "table_row"]
+__all__ = [
+    "NEAR",
+    "CurveSettings",
+    "Point",
+    "PointTask",
+    "charge_at",
+    "point_rows",
+    "scalar_fit",
+    "table_row",
+]
 
-NEAR = 0.98
-"""A scalar weight is near enough if its bound is within (0.98, 1] of the Lipschitz weights'."""
+NEAR: Mapping[str, float] = {"lipschitz": 0.98, "gaussian": 0.95, "range": 0.95}
+"""A scalar weight is near enough if its epsilon is within (0.98, 1] of the Lipschitz weights'.
 
-_AIM = 0.99
+Deviations and ranges of few thousand draws differ by several per cent from fit to fit."""
+
 _MOST_REFITS = 10
+_POWER = 2.0  # deviation and range of w f grow as the root of w: those of f as w^(-1/2)
 
 Point = tuple[float, float]
 
@@ -40,6 +56,8 @@ class CurveSettings:
     settings: SamplerSettings
     rule: ConvergenceRule
     on_not_converged: str
+    accounting: str
+    delta: float
 
     def session(self, entropy: int, progress: FitProgress | None = None) -> FitSession:
         return open_session(
@@ -55,61 +73,114 @@ class CurveSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PointTask:
-    """One point: its weights (n,), and the unweighted fit's bound, from which the scalar search
-    starts, and state, from which its fit starts as the mechanism's does."""
+    """One point: its weights (n,), the unweighted fit's bounds f (n,), overall bound and epsilon,
+    from which the scalar search starts, and state, from which its fit starts as the mechanism's."""
 
     common: CurveSettings
     entropy: int
     point: Point
     alpha: FloatArray
+    lipschitz: FloatArray
     unweighted_bound: float
+    unweighted_epsilon: float
     start: WarmStart
 
 
 def point_rows(task: PointTask) -> list[dict[str, Any]]:
     """The rows of LW and SW at one point; runs in any process."""
-    session = task.common.session(task.entropy)
-    label = f"LW at scale {task.point[0]:g}, shift {task.point[1]:g}"
+    common, f = task.common, task.lipschitz
+    session = common.session(task.entropy)
+    scale, shift = task.point
+    label = f"LW at scale {scale:g}, shift {shift:g}"
     cold = (task.alpha == 1).all()
     vector = session.fit(task.alpha, label=label, warm_start=None if cold else task.start)
-    scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
+    own = charge_at(session, common, vector, lipschitz_without(f, scale=scale, shift=shift))
+
+    def charged(fit: PosteriorFit) -> PrivacyCharge:
+        target = float(fit.alpha[0]) * float(f.max())
+        return charge_at(session, common, fit, scalar_without(f, target_bound=target))
+
+    if common.accounting == "lipschitz":
+        scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
+    else:
+        scalar, refits = scalar_fit(
+            session,
+            vector,
+            task.unweighted_epsilon,
+            target=own.epsilon,
+            cost=lambda fit: charged(fit).epsilon,
+            power=_POWER,
+            near=NEAR[common.accounting],
+        )
     return [
-        table_row(session, task.common, "LW", task.point, vector, vector, 0),
-        table_row(session, task.common, "SW", task.point, scalar, vector, refits),
+        table_row(session, common, "LW", task.point, vector, own, own, 0),
+        table_row(session, common, "SW", task.point, scalar, charged(scalar), own, refits),
     ]
 
 
-def scalar_fit(
-    session: FitSession, vector: PosteriorFit, unweighted_bound: float
-) -> tuple[PosteriorFit, int]:
-    """Scalar-weighted fit whose bound is near that of `vector` and not above it; refits made.
+def charge_at(
+    session: FitSession,
+    common: CurveSettings,
+    fit: PosteriorFit,
+    without: WeightsWithoutRecords | None,
+) -> PrivacyCharge:
+    """Charge of one draw of `fit`, whose weights change as `without` says when a record leaves."""
+    return charge_of_fit(
+        "risk_utility_curve",
+        fit,
+        session.bound,
+        n_synthetic=1,
+        n_draws_released=1,
+        relation="remove",
+        safety_factor=1.0,
+        account=account_of_fit(session, fit, without),
+        accounting=common.accounting,
+        delta=common.delta,
+    )
 
-    The bound is nearly proportional to the weight, so that each refit scales it; a step that
-    leaves the bracket bisects it. All refits start from the same state: with one seed, the bound is
-    then a smooth function of the weight (from unlike states it jumps by several per cent).
+
+def scalar_fit(
+    session: FitSession,
+    vector: PosteriorFit,
+    unweighted: float,
+    *,
+    target: float | None = None,
+    cost: Callable[[PosteriorFit], float] | None = None,
+    power: float = 1.0,
+    near: float = NEAR["lipschitz"],
+) -> tuple[PosteriorFit, int]:
+    """Scalar-weighted fit whose cost is near that of `vector` and not above it; refits made.
+
+    The cost, of which `unweighted` is that of weights of 1, is the Lipschitz bound if omitted; the
+    target is the bound of `vector` then. Weights are nearly proportional to a `power` of the cost,
+    so that each refit scales them; a step that leaves the bracket bisects it. All refits start from
+    the same state: with one seed, the cost is then a smooth function of the weight (from unlike
+    states it jumps by several per cent).
     """
-    target = vector.bounds.overall
-    low, high, best = 0.0, 1.0, None
-    weight, start = min(1.0, target / unweighted_bound), vector.draws.warm_start()
+    wanted = vector.bounds.overall if target is None else target
+    low, high, best, best_cost = 0.0, 1.0, None, -np.inf
+    weight = min(1.0, (wanted / unweighted) ** power)
+    start = vector.draws.warm_start()
     for refit in range(1, _MOST_REFITS + 1):
         fit = session.fit(
             np.full(session.bound.n, weight),
             label=f"scalar weight {weight:.4g}",
             warm_start=start,
         )
-        found = fit.bounds.overall
-        if found <= target:
-            best = fit if best is None or found > best.bounds.overall else best
-            if found > NEAR * target or weight >= 1:
-                return best, refit
+        found = fit.bounds.overall if cost is None else cost(fit)
+        if found <= wanted:
+            if found > best_cost:
+                best, best_cost = fit, found
+            if found > near * wanted or weight >= 1:
+                return fit if best is None else best, refit
             low = weight
         else:
             high = weight
-        scaled = weight * _AIM * target / found
+        scaled = weight * ((1 + near) / 2 * wanted / found) ** power
         weight = scaled if low < scaled < high else (low + high) / 2
     if best is None:
         raise SamplingError(
-            f"no scalar weight with a bound of at most {target:.4g} was found in {_MOST_REFITS} "
+            f"no scalar weight that costs at most {wanted:.4g} was found in {_MOST_REFITS} "
             "refits: give more draws"
         )
     return best, _MOST_REFITS
@@ -121,14 +192,16 @@ def table_row(
     name: str,
     point: Point | None,
     fit: PosteriorFit,
-    vector: PosteriorFit,
+    charge: PrivacyCharge,
+    vector: PrivacyCharge,
     refits: int,
 ) -> dict[str, Any]:
-    """One row of the table as plain JSON values."""
-    m, bound = common.n_synthetic, fit.bounds.overall
-    release = GivenWeights(common.model, alpha=fit.alpha).release_from(
-        session, n_synthetic=m, n_draws_released=m
+    """One row of the table as plain JSON values; `vector` is the charge of LW at the same point."""
+    m = common.n_synthetic
+    mechanism = GivenWeights(
+        common.model, alpha=fit.alpha, accounting=common.accounting, delta=common.delta
     )
+    release = mechanism.release_from(session, n_synthetic=m, n_draws_released=m)
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
     sets = [present(session.bound.numbers_of(each[column])) for each in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
@@ -142,9 +215,15 @@ def table_row(
         "scale": None if point is None else point[0],
         "shift": None if point is None else point[1],
         "mean_weight": float(fit.alpha.mean()),
-        "lipschitz_bound": bound,
-        "epsilon": epsilon_of_bound(bound),
-        "bound_ratio": bound / vector.bounds.overall,
+        "lipschitz_bound": charge.bound,
+        "epsilon": charge.epsilon,
+        "accounting": charge.accounting,
+        "delta": charge.delta,
+        "mu": charge.mu,
+        "epsilon_range": charge.epsilon_range,
+        "epsilon_lipschitz": charge.epsilon_lipschitz,
+        "bound_ratio": charge.bound / vector.bound,
+        "epsilon_ratio": charge.epsilon / vector.epsilon,
         "refits": refits,
         **{name: float(each.mean()) for name, each in distances.items()},
         **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},

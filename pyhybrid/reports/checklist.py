@@ -23,7 +23,14 @@ from pyhybrid.releases.afterwards import afterwards_sentences
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page
 
-__all__ = ["review_checklist"]
+__all__ = ["COUNTED", "review_checklist"]
+
+COUNTED = {
+    "gaussian": "by the Gaussian limit",
+    "range": "by range of the log-likelihood",
+    "lipschitz": "by the papers' Lipschitz bound",
+}
+"""How a local epsilon was counted, by accounting."""
 
 _FINE, _LOOK, _DECIDE = "as it should be", "LOOK", "to decide"
 _LARGE = 10.0
@@ -105,9 +112,7 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
     kind = "holds for every database" if strict else "holds for this database, as n grows"
     yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
     if charge.mu is not None and not strict:
-        ways = {"gaussian": "by the Gaussian limit", "range": "by range of the log-likelihood",
-                "lipschitz": "by the papers' Lipschitz bound"}  # fmt: skip
-        yield "Counted", ways.get(charge.accounting, charge.accounting), _FINE
+        yield "Counted", COUNTED[charge.accounting], _FINE
 
 
 def _composition(charge: PrivacyCharge) -> Iterator[_Row]:

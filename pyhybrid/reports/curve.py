@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.figures.curve import plot_curve
@@ -10,14 +12,15 @@ from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Cell, Section, Table, picture_of, render_page
 from pyhybrid.reports.verdicts import curve_verdict
 
-__all__ = ["curve_report"]
+__all__ = ["curve_report", "epsilon_words"]
 
 _COLUMNS = {
     "mechanism": "",
     "scale": "scale",
     "shift": "shift",
     "epsilon": "epsilon",
-    "bound_ratio": "ratio",
+    "accounting": "counted by",
+    "epsilon_ratio": "ratio",
     "max_ecdf": "max-ECDF",
     "avg_ecdf": "avg-ECDF",
     "error_mean": "mean",
@@ -33,13 +36,13 @@ def curve_report(curve: RiskUtilityCurve) -> str:
     picture = picture_of(
         plot_curve(curve.table),
         alt="Utility measures against epsilon, Lipschitz weights and scalar weights.",
-        caption="Each point of one curve has its counterpart of the same bound on the other. Lower "
-        "is better; numbers at points are (scale, shift). Bars: 95 % intervals over the sets.",
+        caption="Each point of one curve has its counterpart of the same epsilon on the other. "
+        "Lower is better; numbers at points are (scale, shift). Bars: 95 % intervals over the "
+        "sets.",
     )
     caption = (
-        f"Means over {curve.n_synthetic} sets. Epsilon of one released draw, asymptotic local, "
-        "remove one record, nats; m draws cost m times that. Ratio: bound to the bound of LW at "
-        "the same point. The last four: absolute errors of mean and percentiles, unit of "
+        f"Means over {curve.n_synthetic} sets. {epsilon_words(curve.table)} Ratio: to the epsilon "
+        "of LW at the same point. The last four: absolute errors of mean and percentiles, unit of "
         f"{curve.outcome}. From 0; smaller is better."
     )
     shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
@@ -56,3 +59,10 @@ def curve_report(curve: RiskUtilityCurve) -> str:
     ]
     title = f"Risk and utility: {curve.outcome}"
     return render_page(title, sections, confidential=True, advice="publish no part of this page")
+
+
+def epsilon_words(table: pd.DataFrame) -> str:
+    """What the epsilons of a curve's table are, in one sentence."""
+    at = sorted({float(delta) for delta in table["delta"] if delta})
+    counted = f" at delta {at[0]:g} where counted as Gaussian" if at else ""
+    return f"Epsilon of one released draw, asymptotic local, remove one record, nats{counted}."

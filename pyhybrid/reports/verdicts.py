@@ -18,6 +18,7 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Marked, Section, Table
@@ -36,7 +37,7 @@ _TELLS = 0.1  # of an attribute risk above that without the keys
 
 
 def curve_verdict(curve: RiskUtilityCurve) -> Section:
-    """Which weights are nearer to the data at equal bounds, and how near."""
+    """Which weights are nearer to the data at equal epsilon, and how near."""
     table = curve.table
     points = table[table["mechanism"] != "Unweighted"]
     pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
@@ -46,6 +47,7 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         for row in points.itertuples(index=False)
     }
     costs = [epsilon_text(float(end)) for end in (points["epsilon"].min(), points["epsilon"].max())]
+    counted = " and ".join(COUNTED[each] for each in table["accounting"].unique())
     wrong = []
     if not table["converged"].all():
         wrong.append(f"{int((~table['converged']).sum())} fits have NOT CONVERGED: their epsilons "
@@ -54,9 +56,9 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         wrong.append("No point is near the data: look at the model before the weights.")
     return in_short(
         {
-            "Promised. ": f"One released draw costs an epsilon of {costs[0]} to {costs[1]}, by the "
-            "papers' Lipschitz bound; it is local, estimated for this database.",
-            "Which weights. ": f"At equal bounds the distribution under Lipschitz weights (LW) is "
+            "Promised. ": f"One released draw costs an epsilon of {costs[0]} to {costs[1]}, "
+            f"counted {counted}; it is local, estimated for this database.",
+            "Which weights. ": f"At equal epsilon the distribution under Lipschitz weights (LW) is "
             f"nearer to the data than under scalar weights (SW) at {ahead} of {len(pairs)} points, "
             "by max-ECDF.",
             "How good. ": _by_word(words),

@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import pyhybrid as ph
@@ -112,6 +114,24 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     known = [set(_NUMBER.findall(line)) for line in stored.splitlines()]
     for line in table[2:]:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
+
+
+def test_the_table_of_exact_posteriors_is_the_stored_one_and_nothing_is_charged_too_little() -> (
+    None
+):
+    stored = pd.read_csv(ROOT / "benchmarks" / "limits.csv")
+    assert (stored["charged"] >= stored["exact"]).all()
+    page = (ROOT / "docs/pages/concepts/what_the_number_means.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- limits -->")[2].strip().partition("\n\n")[0].splitlines()
+    shown = {}
+    for line in table[2:]:
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        shown[name.partition(":")[0]] = [[float(x) for x in _NUMBER.findall(c)] for c in cells]
+    for name, own in stored.groupby("model"):
+        pairs = own[["charged", "exact"]].to_numpy()
+        assert np.allclose(shown[name], pairs, rtol=5e-3, atol=5e-3), name
+        bold = ["**" in cell for cell in table[2 + list(shown).index(name)].split("|")[2:-1]]
+        assert bold == list(~own["limit_holds"])
 
 
 def test_ignoring_survey_weights_fails_visibly_in_what_is_stored() -> None:

@@ -101,7 +101,8 @@ def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
         own = {"max_ecdf": ecdf + worse, **measures, "error_q90": 12_345.6}
         rows.append(
             {"mechanism": name, "scale": scale, "shift": None if scale is None else 0.0,
-             "epsilon": 4 * (scale or 3.0), "bound_ratio": 1.0, **own,
+             "epsilon": 4 * (scale or 3.0), "accounting": "gaussian", "delta": 1e-6,
+             "epsilon_ratio": 1.0, **own,
              **{f"{key}_se": value / 10 for key, value in own.items()}, "converged": converged}
         )  # fmt: skip
     table = pd.DataFrame(rows)
