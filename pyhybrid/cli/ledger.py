@@ -33,7 +33,11 @@ def create(
     kind: Annotated[str, typer.Option(help="'strict' or 'asymptotic local'.")],
     relation: Annotated[str, typer.Option(help="Neighbors: remove or replace a record.")],
     delta: Annotated[
-        float | None, typer.Option(help="Delta of a local ledger. [default: 1e-6]")
+        float | None,
+        typer.Option(
+            help="Delta of a local ledger [default: 1e-6], or of a strict one whose charges are "
+            "to add by rho where that is less."
+        ),
     ] = None,
 ) -> None:
     """Start a ledger in a new file."""

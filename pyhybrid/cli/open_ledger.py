@@ -56,7 +56,8 @@ def open_ledger(
             f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
             f"found {delta:g}; give --delta, or --accounting range"
         )
-    if epsilon is not None and epsilon > ledger.left and ledger.kind == STRICT:
+    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
+    if epsilon is not None and epsilon > ledger.left and added:
         raise BudgetExceeded(
             f"ledger {path} must have budget for this release: it would cost "
             f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"

@@ -10,8 +10,9 @@ from typing import Any
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.concentrated import epsilon_together
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown
-from pyhybrid.privacy.gaussian_curve import compose_mu, epsilon_of_mu
+from pyhybrid.privacy.gaussian_curve import check_delta, compose_mu, epsilon_of_mu
 
 __all__ = [
     "compose",
@@ -23,16 +24,22 @@ __all__ = [
 _PRICE_FIELDS = ("density_above_one", "safety_factor")
 
 
-def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> float:
+def compose(
+    charges: Sequence[PrivacyCharge], *, delta: float | None = None, allow_unlike: bool = False
+) -> float:
     """Sequential composition of charges of one kind and relation.
 
-    Epsilons add. Those counted by the Gaussian limit, at one delta, first compose by squares of
-    their mu; the whole is then an epsilon at that delta.
+    Epsilons add. Strict ones, at a `delta`, also compose by zero-concentrated privacy, and the
+    smaller epsilon is returned (`pyhybrid.privacy.concentrated`). Those counted by the Gaussian
+    limit, at one delta, first compose by squares of their mu; the whole is then an epsilon at that
+    delta.
 
     Parameters
     ----------
     charges : sequence of PrivacyCharge
-        Releases computed from the same confidential data.
+        Releases computed from the same confidential data, with random numbers of their own.
+    delta : float, optional
+        Public, in (0, 1), for strict charges; what is returned is then (epsilon, delta).
     allow_unlike : bool, default False
         Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
 
@@ -44,7 +51,8 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
     Raises
     ------
     InvalidInput
-        If kinds, relations, units of privacy or deltas differ and `allow_unlike` is False.
+        If kinds, relations, units of privacy or deltas differ and `allow_unlike` is False; for a
+        delta with charges that are not strict, which have their own.
     """
     labels = sorted({f"{c.kind}, {c.relation} {c.protected}" for c in charges})
     if len(labels) > 1 and not allow_unlike:
@@ -52,12 +60,18 @@ def compose(charges: Sequence[PrivacyCharge], *, allow_unlike: bool = False) -> 
             f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
             "a sum of unlike charges is no guarantee, pass allow_unlike=True to add them anyway"
         )
+    if delta is not None:
+        if any(c.kind != STRICT for c in charges):
+            raise InvalidInput(
+                "delta is for strict charges: local ones are counted at a delta of their own"
+            )
+        return epsilon_together([c.public() for c in charges], check_delta(delta))
     deltas = sorted({c.delta for c in charges if c.accounting == "gaussian"})
     if len(deltas) > 1:
         if not allow_unlike:
             raise InvalidInput(
                 "charges counted by the Gaussian limit must be at one delta: found "
-                f"{', '.join(f'{delta:g}' for delta in deltas)}"
+                f"{', '.join(f'{each:g}' for each in deltas)}"
             )
         return add_epsilons(charge.epsilon for charge in charges)
     mus = [charge.mu_of_release for charge in charges if charge.accounting == "gaussian"]

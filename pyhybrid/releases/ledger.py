@@ -56,8 +56,9 @@ class Ledger:
         Relation of the charges it takes; fixed when the ledger is created.
     delta : float, optional
         Of a ledger of asymptotic local charges: the public delta at which charges counted by the
-        Gaussian limit are added, by squares of their mu. 1e-6 if omitted when the ledger is
-        created; strict ledgers have none.
+        Gaussian limit are added, by squares of their mu; 1e-6 if omitted when the ledger is
+        created. Of a strict ledger, if given: the budget is then of (epsilon, delta), and many
+        small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add.
     allow_unlike : bool, default False
         Take charges of another kind or relation, too. The sum is then labeled: it is no
         guarantee of either kind.
@@ -152,7 +153,8 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """Epsilon of all entries, nats: those with a mu by squares at `delta`, the others added.
+        """Epsilon of all entries, nats: those with a mu by squares at `delta`, the others added;
+        in a strict ledger with a delta by rho, where that is less.
 
         See `label` for what it means.
         """
@@ -173,7 +175,8 @@ class Ledger:
             found |= {f"unit {unit or 'row'}" for unit in units}
         data = "; releases of more than one data set" if any(e.other_data for e in entries) else ""
         if found <= {f"{self.kind}, {self.relation}"}:
-            at = f" at delta = {self.delta:g}" if any(e.mu is not None for e in entries) else ""
+            told = self.kind == STRICT or any(e.mu is not None for e in entries)
+            at = f" at delta = {self.delta:g}" if told and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
             return f"{self.kind}{at}, {self.relation} one {whose}{data}"
         unlike = "; ".join(sorted(found | {f"{self.kind}, {self.relation}"}))

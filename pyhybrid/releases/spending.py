@@ -1,4 +1,8 @@
-"""What the entries of a ledger cost together: Gaussian charges by squares of mu, others added."""
+"""What the entries of a ledger cost together.
+
+Gaussian charges by squares of mu, others added; strict ones, in a ledger with a delta, by rho of
+zero-concentrated privacy where that is less.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import spent
+from pyhybrid.privacy.concentrated import epsilon_together
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.ledger_entry import LedgerEntry
 
@@ -23,27 +27,33 @@ def is_delta(delta: Any) -> bool:
 
 
 def delta_of_new(kind: str, delta: float | None) -> dict[str, float]:
-    """Delta of a new ledger, by name; none of a strict one."""
+    """Delta of a new ledger, by name; none of a strict one whose epsilons are to be added."""
     if kind == STRICT:
-        if delta is not None:
-            raise InvalidInput("a strict ledger must have no delta: its charges have none")
-        return {}
+        return {} if delta is None else {"delta": float(delta)}
     return {"delta": _DELTA if delta is None else float(delta)}
 
 
 def spent_on(entries: Sequence[LedgerEntry], delta: float | None) -> float:
     """Epsilon of all entries at `delta`."""
+    if delta is not None and _all_strict(entries):
+        return epsilon_together([entry.charge for entry in entries], delta)
     mus = [entry.mu for entry in entries if entry.mu is not None]
     return spent(mus, [entry.epsilon for entry in entries if entry.mu is None], delta)
 
 
 def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: float | None) -> float:
     """Epsilon of all entries and one more charge."""
+    if delta is not None and _all_strict(entries) and charge.kind == STRICT:
+        return epsilon_together([*(entry.charge for entry in entries), charge.public()], delta)
     mus = [entry.mu for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]
     if charge.accounting == "gaussian":
         return spent([*mus, charge.mu_of_release], plain, delta)
     return spent(mus, [*plain, charge.epsilon], delta)
+
+
+def _all_strict(entries: Sequence[LedgerEntry]) -> bool:
+    return all(entry.kind == STRICT for entry in entries)
 
 
 def left_of(budget: float, spent: float) -> float:

@@ -82,13 +82,13 @@ def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
         compose([charge(), charge(delta=1e-8)])
 
 
-def test_strict_ledgers_have_no_delta(tmp_path: Path) -> None:
+def test_strict_ledgers_take_no_local_charge(tmp_path: Path) -> None:
     strict = ph.Ledger(tmp_path / "s", budget=5, kind="strict", relation="remove")
     assert strict.delta is None
-    with pytest.raises(InvalidInput, match="strict ledger must have no delta"):
-        ph.Ledger(tmp_path / "t", budget=5, kind="strict", relation="remove", delta=1e-6)
-    with pytest.raises(InvalidInput, match="found asymptotic local"):
-        strict.add(answer(charge()))
+    at_delta = ph.Ledger(tmp_path / "t", budget=5, kind="strict", relation="remove", delta=1e-6)
+    for ledger in (strict, at_delta):
+        with pytest.raises(InvalidInput, match="found asymptotic local"):
+            ledger.add(answer(charge()))
 
 
 def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
@@ -156,3 +156,34 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
     assert public["epsilon_range"] == of.epsilon_range
     loaded = ph.Release.load(tmp_path / "out")
     assert loaded.charge == of
+
+
+def strict_answer() -> NoisyCounts:
+    """One draw of a censored posterior of M = 0.25, and no more of it."""
+    own = charge(
+        kind="strict", mechanism="Censored", cap=0.25, bound=0.25, density_above_one=True,
+        accounting="lipschitz", delta=0.0, loss_range=None, mu=None, mu_standard_error=None,
+    )  # fmt: skip
+    return answer(own)
+
+
+def test_a_strict_ledger_with_a_delta_adds_rho_where_that_is_less(tmp_path: Path) -> None:
+    terms: dict[str, Any] = {"budget": 7, "kind": "strict", "relation": "remove"}
+    at_delta = ph.Ledger(tmp_path / "a", delta=1e-6, **terms)
+    pure = ph.Ledger(tmp_path / "b", **terms)
+    spent = []
+    for _ in range(20):
+        at_delta.add(strict_answer())
+        spent.append(at_delta.spent)
+    assert spent[:2] == [0.5, 1.0]
+    assert spent[-1] == compose([strict_answer().charge] * 20, delta=1e-6) < 6.6
+    assert at_delta.label == "strict at delta = 1e-06, remove one record"
+    assert ph.Ledger(tmp_path / "a").spent == spent[-1]
+    for _ in range(14):
+        pure.add(strict_answer())
+    with pytest.raises(BudgetExceeded):  # the control: epsilons alone end here
+        pure.add(strict_answer())
+    with pytest.raises(BudgetExceeded):
+        for _ in range(10):
+            at_delta.add(strict_answer())
+    assert 6.8 < at_delta.spent <= 7
