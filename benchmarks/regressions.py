@@ -47,6 +47,7 @@ PUBLISHED = {
         "neg_binomial_2_log(X * beta, inv(reciprocal_phi))",
     ),
     "poisson": (_COUNTS, "", 6, "", "poisson_log(X * beta)"),
+    "bernoulli": (_COUNTS, "", 6, "", "bernoulli_logit(X * beta)"),
     "beta_regression": (
         _REAL, "real<lower=0.1> lambda;", 6, "lambda ~ pareto(0.1, 1.5);",
         "beta_proportion(inv_logit(X * beta), lambda)",
@@ -59,6 +60,7 @@ PUBLISHED = {
 MODELS: dict[str, tuple[Any, str]] = {
     "negative_binomial": (ph.NegativeBinomial, "visits"),
     "poisson": (ph.Poisson, "visits"),
+    "bernoulli": (ph.Bernoulli, "seen"),
     "beta_regression": (ph.BetaRegression, "share"),
     "normal": (ph.NormalRegression, "score"),
 }
@@ -79,8 +81,10 @@ def survey(n: int = 4406, seed: int = 1) -> pd.DataFrame:
     eta = 0.17 * table["chronic"] + 0.026 * table["school"] + 0.2 * (table["insurance"] == "yes")
     eta += 0.3 * (table["health"] == "poor") - 0.11 * (table["gender"] == "male")
     mean, share = np.exp(0.9 + eta), expit(eta - 1)
+    visits = rng.poisson(rng.gamma(1.2, mean / 1.2))
     return table.assign(
-        visits=rng.poisson(rng.gamma(1.2, mean / 1.2)),
+        visits=visits,
+        seen=(visits > 0).astype(int),
         share=np.clip(rng.beta(5 * share, 5 * (1 - share)), 1e-6, 1 - 1e-6),
         score=rng.normal(eta, 0.9),
     )
@@ -95,13 +99,13 @@ def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
         make, outcome = MODELS[name]
         base = None
         for prior in ("written plainly", "published", "normal"):
-            plain = prior == "written plainly"
+            first = prior == "written plainly"
             bound = make(
-                f"{outcome} ~ {RIGHT}", prior="published" if plain else prior
+                f"{outcome} ~ {RIGHT}", prior="published" if first else prior
             ).bind(table)  # fmt: skip
-            program = _published(name) if plain else bound.program
+            program = plain(name) if first else bound.program
             rate = _sampled(f"{name}, {prior}", bound, program, base)
-            base = rate if plain else base
+            base = rate if first else base
     for name in names:
         make, outcome = MODELS[name]
         _gradient(name, make(f"{outcome} ~ {RIGHT}").bind(table))
@@ -139,19 +143,27 @@ def _release(table: pd.DataFrame) -> None:
     print(f"  a default release, negative binomial: {wall:.1f} s, {cpu:.1f} CPU s")
 
 
-def _published(name: str) -> StanProgram:
+def plain(name: str) -> StanProgram:
+    """The papers' program of a model, its likelihood in one vectorized statement."""
+    return StanProgram(name="plain", text=_PLAIN % plain_parts(name))
+
+
+def plain_parts(name: str) -> tuple[str, str, str, str]:
+    """Outcome's declaration, further parameters, priors, likelihood of a model's program."""
     data, parameters, eta, priors, likelihood = PUBLISHED[name]
-    text = _PLAIN % (data, parameters, _PRIOR % eta + priors, likelihood)
-    return StanProgram(name="plain", text=text)
+    return data, parameters, _PRIOR % eta + priors, likelihood
+
+
+def plain_data(bound: Any) -> dict[str, Any]:
+    """The data of the program written plainly: all records, each on its own."""
+    y, X = bound.design.y, bound.design.X
+    y = y if bound.density_above_one else y.astype(int)
+    return {"n": y.size, "K": X.shape[1], "y": y, "X": X}
 
 
 def _sampled(label: str, bound: Any, program: StanProgram, base: float | None) -> float:
     """Sample, print a line, and return effective draws per CPU second."""
-    data = bound.stan_data(np.ones(bound.n))
-    if program.name == "plain":  # all records, each on its own
-        y = bound.design.y
-        y = y if bound.density_above_one else y.astype(int)
-        data = {"n": y.size, "K": data["K"], "y": y, "X": bound.design.X}
+    data = plain_data(bound) if program.name == "plain" else bound.stan_data(np.ones(bound.n))
     cpu = time.process_time()
     draws = EmbeddedEngine().sample(program, data, seed=1, settings=SETTINGS)
     cpu = time.process_time() - cpu
@@ -192,10 +204,10 @@ def _gradient(name: str, bound: Any, repeats: int = 50) -> None:
     started = time.process_time()
     for beta in betas:
         _NUMPY[name](y, X, weight, beta, 1.2)
-    plain = (time.process_time() - started) / repeats
+    numpys = (time.process_time() - started) / repeats
     print(
-        f"  gradient, {name:<20} {1e3 * stan:>8.3f} ms, numpy {1e3 * plain:.3f} ms, "
-        f"ratio {stan / plain:.2f}"
+        f"  gradient, {name:<20} {1e3 * stan:>8.3f} ms, numpy {1e3 * numpys:.3f} ms, "
+        f"ratio {stan / numpys:.2f}"
     )
 
 
@@ -211,6 +223,11 @@ def _poisson(y: Any, X: Any, weight: Any, beta: Any, _: float) -> Any:
     eta = X @ beta
     mu = np.exp(eta)
     return weight @ (y * eta - mu - gammaln(y + 1)), X.T @ (weight * (y - mu))
+
+
+def _bernoulli(y: Any, X: Any, weight: Any, beta: Any, _: float) -> Any:
+    eta = X @ beta
+    return weight @ (y * eta - np.logaddexp(0, eta)), X.T @ (weight * (y - expit(eta)))
 
 
 def _beta_regression(y: Any, X: Any, weight: Any, beta: Any, size: float) -> Any:
@@ -231,6 +248,7 @@ def _normal(y: Any, X: Any, weight: Any, beta: Any, sigma: float) -> Any:
 _NUMPY = {
     "negative_binomial": _negative_binomial,
     "poisson": _poisson,
+    "bernoulli": _bernoulli,
     "beta_regression": _beta_regression,
     "normal": _normal,
 }

@@ -23,23 +23,16 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from benchmarks.regressions import RIGHT, SETTINGS, survey, worst_ess
+from benchmarks.regressions import MODELS, RIGHT, SETTINGS, survey, worst_ess
 from pyhybrid.engines.embedded import EmbeddedEngine
 
 HERE = Path(__file__).parent
-MODELS: dict[str, tuple[Any, str]] = {
-    "negative_binomial": (ph.NegativeBinomial, "visits"),
-    "poisson": (ph.Poisson, "visits"),
-    "bernoulli": (ph.Bernoulli, "seen"),
-    "beta_regression": (ph.BetaRegression, "share"),
-    "normal": (ph.NormalRegression, "score"),
-}
 PROGRAMS = ("pyhybrid-published", "pyhybrid-normal", "rstanarm")
 
 
 def run(programs: tuple[str, ...] = PROGRAMS, models: tuple[str, ...] = tuple(MODELS)) -> None:
     """A line for each program and model, and the table of them."""
-    table = survey().assign(seen=lambda t: (t["visits"] > 0).astype(int))
+    table = survey()
     print(f"(m) {len(table)} records, {RIGHT}")
     print(f"  {'model':<20}{'program':<20}{'CPU s':>8}{'ESS':>7}{'ESS/s':>8}")
     lines = []

@@ -74,7 +74,7 @@ def _table(rows: list[Row]) -> Table:
     unit = UNITS[rows[0].unit]
     return Table(
         caption=f"{unit[0].upper()}{unit[1:]}.",
-        header=["Quantity", "Python", "R", "Difference", "Tolerance", "Pairs", "Verdict"],
+        header=["Quantity", *rows[0].sides, "Difference", "Tolerance", "Pairs", "Verdict"],
         rows=[
             [
                 row.quantity,

@@ -120,13 +120,14 @@ def mean_rows(
     bound: BoundModel, posterior: str, python: PosteriorFit, other: PosteriorFit
 ) -> Iterator[Row]:
     """Posterior means of two fits, in Monte Carlo standard errors of their difference."""
-    names = f"{python.draws.provenance.engine} and {other.draws.provenance.engine}"
+    engines = python.draws.provenance.engine, other.draws.provenance.engine
+    sides = ("Python", "R") if engines[1] == "rstan" else engines
     one, two = _ingredients(bound, python), _ingredients(bound, other)
     for name, values in one.items():
         error = np.hypot(_error_of_mean(values), _error_of_mean(two[name]))
         apart = abs(values.mean() - two[name].mean())
         yield Row(
-            part=f"{MEANS}: {posterior}, {names}",
+            part=f"{MEANS}: {posterior}, {' and '.join(engines)}",
             quantity=name,
             python=float(values.mean()),
             r=float(two[name].mean()),
@@ -134,6 +135,7 @@ def mean_rows(
             tolerance=MONTE_CARLO,
             unit=ERRORS,
             numbers=1,
+            sides=sides,
         )
 
 

@@ -36,8 +36,8 @@ class Row:
     quantity : str
         What was computed.
     python, r : float
-        The two values; of several numbers the pair that is furthest apart, and if all are the
-        same the largest.
+        The values of the two `sides`; of several numbers the pair that is furthest apart, and if
+        all are the same the largest.
     difference : float
         Largest difference over all numbers, in `unit`; infinite if shapes differ.
     tolerance : float
@@ -47,6 +47,8 @@ class Row:
         errors of the difference of two posterior means.
     numbers : int
         How many pairs of numbers were compared.
+    sides : tuple of two str, default ("Python", "R")
+        What was held against what: two engines of Python's by name, where neither is R's.
     """
 
     part: str
@@ -57,6 +59,7 @@ class Row:
     tolerance: float
     unit: str = RELATIVE
     numbers: int = 1
+    sides: tuple[str, str] = ("Python", "R")
 
     @property
     def agrees(self) -> bool:

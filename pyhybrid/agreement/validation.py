@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,11 +64,11 @@ class Validation:
 
     @property
     def verdict(self) -> str:
-        """The verdict in words."""
-        wrong = len(self.disagreements)
-        if wrong:
-            return f"Python and R disagree on {wrong} of {len(self.rows)} quantities"
-        return f"Python and R agree on all {len(self.rows)} quantities"
+        """The verdict in words: of Python and R, then of engines held against each other."""
+        return ", ".join(
+            _agreement(sides, [row for row in self.rows if row.sides == sides])
+            for sides in dict.fromkeys(row.sides for row in self.rows)
+        )
 
     @property
     def table(self) -> pd.DataFrame:
@@ -117,3 +117,10 @@ class Validation:
         """
         check_new_file(path, overwrite=overwrite, what="report")
         write_files({Path(path): self.report()}, private=self.own_data)
+
+
+def _agreement(sides: tuple[str, str], rows: Sequence[Row]) -> str:
+    names, wrong = " and ".join(sides), sum(not row.agrees for row in rows)
+    if wrong:
+        return f"{names} disagree on {wrong} of {len(rows)} quantities"
+    return f"{names} agree on all {len(rows)} quantities"

@@ -78,7 +78,8 @@ def _show(found: Validation, out: Path | None) -> None:
     show(f"\n{found.verdict}{':' if found.disagreements else '.'}")
     for row in found.disagreements:
         show(
-            f"  {escape(row.part)}: {escape(row.quantity)}: Python {row.python:.6g}, R {row.r:.6g}",
+            f"  {escape(row.part)}: {escape(row.quantity)}: {row.sides[0]} {row.python:.6g}, "
+            f"{row.sides[1]} {row.r:.6g}",
             f"    {UNITS[row.unit]} {row.difference:.2g}; agreement is at most {row.tolerance:.2g}",
         )
 
@@ -87,7 +88,7 @@ def _table(part: str, rows: list[Row]) -> Table:
     title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("quantity")
-    for name in ("Python", "R", "difference", "tolerance"):
+    for name in (*rows[0].sides, "difference", "tolerance"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:

@@ -340,6 +340,9 @@ def test_quick_compares_two_engines_where_there_are_two(
     assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
     assert all(row.difference > 0 for row in found.rows if row.part.startswith("posterior means"))
     assert found.agrees
+    assert "Python and R agree on all" in found.verdict
+    assert "embedded and cmdstan agree on all" in found.verdict  # and not said of R
+    assert ">cmdstan</th>" in found.report()
 
 
 @pytest.mark.parametrize(

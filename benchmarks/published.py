@@ -1,0 +1,179 @@
+"""(p) The papers' program run by CmdStan, beside ours: effective draws per CPU second.
+
+Two tables: the survey of `benchmarks.regressions` (4,406 records, K = 9) and, for counts, the RAND
+visits (20,190 records, K = 10). The papers' prior on every side, so that the posterior is the same;
+`apart` holds the means against ours, in posterior standard deviations. 2 chains x (150 + 150).
+
+pyhybrid    the built-in model, embedded engine, adapt_delta as by default
+published   CmdStan, its own adapt_delta of 0.8: a weighted term for each record in a loop, with the
+            linear predictor and log_lik as output, as in [V25] supplement 2
+vectorized  the same in one vectorized statement without weights and log_lik: the most that one who
+            writes the program anew gets from CmdStan without another parametrization
+
+CmdStan's seconds are those of its chains alone, without compiling and without reading its output.
+Results are written to benchmarks/results/published.csv.
+
+    python -m benchmarks.published [PROGRAM ...] [MODEL ...] [TABLE ...]
+"""
+
+from __future__ import annotations
+
+import datetime
+import resource
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.datasets import randhie
+
+import pyhybrid as ph
+from benchmarks.regressions import (
+    MODELS,
+    RIGHT,
+    plain,
+    plain_data,
+    plain_parts,
+    survey,
+    worst_ess,
+)
+from pyhybrid.engines import Draws, SamplerSettings, StanProgram, engine_by_name
+from pyhybrid.engines.cmdstan import compiled_program
+
+RESULTS = Path(__file__).parent / "results" / "published.csv"
+PROGRAMS = ("pyhybrid", "published", "vectorized")
+TABLES = ("survey", "visits")
+KEY = ["table", "model", "program"]
+SETTINGS = SamplerSettings(chains=2, warmup=150, draws=150, parallel_chains=1)
+_LOOP = """
+data { int n; int K; %s vector[n] weights; matrix[n, K] X; }
+parameters {
+  vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; %s
+}
+transformed parameters { vector[n] eta = X * beta; }
+model { %s
+  for (i in 1:n) target += weights[i] * %s;
+}
+generated quantities {
+  vector[n] log_lik;
+  for (i in 1:n) log_lik[i] = %s;
+}
+"""
+
+
+def run(
+    programs: tuple[str, ...] = PROGRAMS,
+    models: tuple[str, ...] = tuple(MODELS),
+    tables: tuple[str, ...] = TABLES,
+) -> None:
+    """A line for each table, model and program; CmdStan's are left out where it is missing."""
+    missing = engine_by_name("cmdstan").status().cause
+    print("(p) the papers' prior, effective draws of the worst parameter per CPU second")
+    print(
+        f"  {'table':<8}{'model':<19}{'program':<12}{'CPU s':>8}{'ESS':>7}{'ESS/s':>9}{'apart':>7}"
+    )
+    for name in tables:
+        for model in models:
+            if name == "visits" and MODELS[model][1] != "visits":
+                continue
+            bound, ours = _bound(name, model), None
+            for program in programs:
+                if program != "pyhybrid" and missing:
+                    print(f"  {name:<8}{model:<19}{program:<12}left out: {missing}")
+                    continue
+                draws, seconds = _sampled(program, model, bound, SETTINGS)
+                ours = draws if program == "pyhybrid" else ours
+                _keep(_row(name, model, program, bound, draws, seconds, ours))
+
+
+def _bound(table: str, model: str) -> Any:
+    make, outcome = MODELS[model]
+    if table == "survey":
+        return make(f"{outcome} ~ {RIGHT}", prior="published").bind(survey())
+    data = randhie.load_pandas().data
+    right = " + ".join(name for name in data.columns if name != "mdvis")
+    return make(f"mdvis ~ {right}", prior="published").bind(data)
+
+
+def program_of(program: str, model: str) -> StanProgram:
+    """The program `model` as `program` writes it."""
+    if program == "vectorized":
+        return plain(model)
+    data, parameters, prior, likelihood = plain_parts(model)
+    density, arguments = likelihood.replace("X * beta", "eta[i]").split("(", 1)
+    kind = "lpmf" if data.startswith("array") else "lpdf"
+    term = f"{density}_{kind}(y[i] | {arguments}"
+    return StanProgram(name=program, text=_LOOP % (data, parameters, prior, term, term))
+
+
+def _sampled(
+    program: str, model: str, bound: Any, settings: SamplerSettings
+) -> tuple[Draws, float]:
+    """Draws and CPU seconds, of this process or of CmdStan's chains."""
+    if program == "pyhybrid":
+        data = bound.stan_data(np.ones(bound.n))
+        started = time.process_time()
+        draws = engine_by_name("embedded").sample(bound.program, data, seed=1, settings=settings)
+        return draws, time.process_time() - started
+    text, data = program_of(program, model), plain_data(bound)
+    if program == "published":
+        data |= {"weights": np.ones(bound.n)}
+    compiled_program(text)
+    started = _seconds_of_children()
+    draws = engine_by_name("cmdstan").sample(
+        text, data, seed=1, settings=replace(settings, adapt_delta=0.8)
+    )
+    return draws, _seconds_of_children() - started
+
+
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _row(
+    table: str,
+    model: str,
+    program: str,
+    bound: Any,
+    draws: Draws,
+    seconds: float,
+    ours: Draws | None,
+) -> dict[str, Any]:
+    names = [n for n in (*bound.model.parameters, "reciprocal_phi") if n in draws.variables]
+    worst = min(worst_ess(draws.variables[name]) for name in names)
+    apart = float("nan")
+    if ours is not None:
+        one, two = ours.flat("beta"), draws.flat("beta")
+        apart = float((np.abs(one.mean(axis=0) - two.mean(axis=0)) / one.std(axis=0)).max())
+    settings, ran = draws.provenance.settings, draws.provenance
+    print(f"  {table:<8}{model:<19}{program:<12}{seconds:>8.1f}{worst:>7.0f}"
+          f"{worst / seconds:>9.2f}{apart:>7.2f}", flush=True)  # fmt: skip
+    return {
+        "table": table, "model": model, "program": program, "n": bound.n,
+        "K": bound.design.X.shape[1], "chains": settings.chains, "warmup": settings.warmup,
+        "draws": settings.draws, "cpu_seconds": round(seconds, 2), "ess": round(worst),
+        "divergent": int(draws.divergent.sum()), "treedepth": round(draws.treedepth.mean(), 2),
+        "apart": round(apart, 2), "version": f"pyhybrid {ph.__version__}, {ran.engine} "
+        f"{ran.engine_version}", "date": datetime.datetime.now(datetime.timezone.utc).date(),
+    }  # fmt: skip
+
+
+def _keep(row: dict[str, Any]) -> None:
+    """Replace the stored row of what was run."""
+    found = pd.DataFrame([row]).astype({"date": str})
+    if RESULTS.exists():
+        found = pd.concat([pd.read_csv(RESULTS), found]).drop_duplicates(KEY, keep="last")
+    found.to_csv(RESULTS, index=False)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    unknown = [name for name in given if name not in (*PROGRAMS, *MODELS, *TABLES)]
+    if unknown:
+        sys.exit(f"names are {', '.join((*PROGRAMS, *MODELS, *TABLES))}: found {unknown[0]}")
+    run(*(tuple(n for n in given if n in known) or tuple(known)
+          for known in (PROGRAMS, MODELS, TABLES)))  # fmt: skip
