@@ -39,6 +39,8 @@ transformed data {
   real freedom = K + 11;                       // K - 1 + 2 eta, eta = 6
   vector[n] sign = 2 * to_vector(y) - 1;
   vector[n] weight = frequency .* weights;
+  row_vector[K] sign_X = 0.5 * (weight .* sign)' * X;
+  real sign_offset = 0.5 * dot_product(weight .* sign, offsets);
 }
 parameters {
   vector[K] z;
@@ -52,12 +54,16 @@ model {
   target += log_prior;
   {
     // log p(y | eta) = -log(1 + exp(-eta)) for y = 1, -log(1 + exp(eta)) for y = 0.
-    vector[n] f = -log1p_exp(-sign .* (offsets + X * beta));
+    vector[n] eta = offsets + X * beta;
     if (use_cap == 1) {
+      vector[n] f = -log1p_exp(-sign .* eta);
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
-      target += dot_product(weight, f);
+      // The same value at 2/3 of the cost, (sign eta - |eta|) / 2 - log(1 + exp(-|eta|)), with an
+      // |eta| that has a derivative at 0.
+      vector[n] size = sqrt(square(eta) + 1e-30);
+      target += sign_X * beta + sign_offset - dot_product(weight, 0.5 * size + log(1 + exp(-size)));
     }
   }
 }

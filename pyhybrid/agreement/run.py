@@ -246,5 +246,5 @@ def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, s
         "engines": ", ".join(engine.name for engine in run.engines),
         "chains": str(own.chains),
         "warm-up and kept draws per chain": f"{own.warmup}, {own.draws}",
-        "adapt_delta, max_treedepth": f"{own.adapt_delta:g}, {own.max_treedepth}",
+        "adapt_delta, max_treedepth": f"{own.acceptance:g}, {own.max_treedepth}",
     }

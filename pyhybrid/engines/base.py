@@ -10,10 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_count, check_finite
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
 from pyhybrid.errors import InvalidInput
 
 __all__ = [
+    "METRICS",
     "ContinuingEngine",
     "Draws",
     "Engine",
@@ -27,6 +28,9 @@ __all__ = [
 
 Progress = Callable[[int, int], None]
 """Called with (iterations done, iterations in all), summed over chains."""
+METRICS = ("adapted", "unit")
+"""See `SamplerSettings`."""
+_ACCEPTANCE, _STANDARDIZED_ACCEPTANCE = 0.9, 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +56,18 @@ class SamplerSettings:
         At least 2, so that R-hat can be computed.
     warmup, draws : int, default 1000
         Iterations per chain: adaptation, and kept draws. S = chains x draws.
-    adapt_delta : float, default 0.9
-        Target acceptance rate in (0, 1).
+    adapt_delta : float, optional
+        Target acceptance rate in (0, 1). If omitted 0.9, and for fits of models that standardize
+        what is sampled (`standardized`) 0.7.
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
     threads_per_chain : int, default 1
         For programs of one's own with ``reduce_sum`` or ``map_rect``; more than 1 needs the cmdstan
         engine. Sums are taken in another order: draws depend on the number of threads.
+    metric : {"adapted", "unit"}, default "adapted"
+        The sampler's metric: variances found in the warm-up, or 1 for all parameters. The rstan
+        engine adapts it always.
     max_draws : int, optional
         Most draws per chain, 4 x `draws` if omitted. While nothing but effective sample sizes or a
         slightly large R-hat keeps a fit from having converged, chains go on from where they are,
@@ -71,24 +79,42 @@ class SamplerSettings:
     chains: int = 4
     warmup: int = 1000
     draws: int = 1000
-    adapt_delta: float = 0.9
+    adapt_delta: float | None = None
     max_treedepth: int = 10
     parallel_chains: int | None = None
     threads_per_chain: int = 1
     max_draws: int | None = None
+    metric: str = "adapted"
 
     def __post_init__(self) -> None:
         check_count(self.chains, "chains", at_least=2)
         check_count(self.warmup, "warmup")
         check_count(self.draws, "draws", at_least=4)
         check_count(self.max_treedepth, "max_treedepth")
-        if not 0 < check_finite(self.adapt_delta, "adapt_delta") < 1:
+        if not 0 < check_finite(self.acceptance, "adapt_delta") < 1:
             raise InvalidInput(f"adapt_delta must lie in (0, 1): found {self.adapt_delta:g}")
+        check_choice(self.metric, "metric", METRICS)
         if self.parallel_chains is not None:
             check_count(self.parallel_chains, "parallel_chains")
         if self.max_draws is not None:
             check_count(self.max_draws, "max_draws", at_least=self.draws)
         check_count(self.threads_per_chain, "threads_per_chain")
+
+    @property
+    def acceptance(self) -> float:
+        """The target acceptance rate of an engine: `adapt_delta`, or its default."""
+        return _ACCEPTANCE if self.adapt_delta is None else self.adapt_delta
+
+    def standardized(self) -> SamplerSettings:
+        """Settings for parameters that are nearly standard normal in the posterior.
+
+        There the unit metric is better than an estimated one, whose errors shorten the step, and at
+        an acceptance rate of 0.7 a step of length 1 makes a trajectory of three: half the gradients
+        of one at 0.9 for the same effective draws. Where `adapt_delta` is given, these settings.
+        """
+        if self.adapt_delta is not None:
+            return self
+        return replace(self, adapt_delta=_STANDARDIZED_ACCEPTANCE, metric="unit")
 
     def check_no_threads(self, engine: str) -> None:
         """Refuse threads within chains; called by engines that have none."""
@@ -105,7 +131,7 @@ class SamplerSettings:
             warmup=2 * self.warmup,
             draws=2 * self.draws,
             max_draws=None if self.max_draws is None else max(self.max_draws, 2 * self.draws),
-            adapt_delta=max(self.adapt_delta, 0.99),
+            adapt_delta=max(self.acceptance, 0.99),
             max_treedepth=self.max_treedepth + 2,
         )
 

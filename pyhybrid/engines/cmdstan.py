@@ -247,7 +247,8 @@ def _run(
             seed=seed,
             iter_warmup=settings.warmup,
             iter_sampling=settings.draws,
-            adapt_delta=settings.adapt_delta,
+            adapt_delta=settings.acceptance,
+            metric="unit_e" if settings.metric == "unit" else "diag_e",
             max_treedepth=settings.max_treedepth,
             output_dir=str(output),
             sig_figs=18,
@@ -255,24 +256,24 @@ def _run(
             refresh=max(1, (settings.warmup + settings.draws) // 20),
             force_one_process_per_chain=True,
             threads_per_chain=settings.threads_per_chain,
-            **_start(warm_start, folder, settings.chains),
+            **_start(warm_start, folder, settings),
         )
     except (RuntimeError, ValueError, OSError) as error:
         reason = without_values(str(error).replace(str(folder), ""))
         raise SamplingError(f"the cmdstan engine failed: {reason}") from None
 
 
-def _start(warm_start: WarmStart | None, folder: Path, chains: int) -> dict[str, Any]:
+def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings) -> dict[str, Any]:
     if warm_start is None:
         return {}
     inits = []
-    for chain in range(chains):
+    for chain in range(settings.chains):
         values = warm_start.inits[chain % len(warm_start.inits)]
         path = folder / f"init_{chain + 1}.json"
         path.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in values.items()}))
         inits.append(str(path))
     start: dict[str, Any] = {"inits": inits, "step_size": float(np.mean(warm_start.step_size))}
-    if warm_start.inv_metric is not None:
+    if warm_start.inv_metric is not None and settings.metric != "unit":
         metric = np.mean(warm_start.inv_metric, axis=0)
         path = folder / "inv_metric.json"
         path.write_text(json.dumps({"inv_metric": metric.tolist()}))

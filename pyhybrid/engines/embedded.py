@@ -165,7 +165,8 @@ def _options(settings: SamplerSettings) -> dict[str, Any]:
         "chains": settings.chains,
         "warmup": settings.warmup,
         "samples": settings.draws,
-        "delta": settings.adapt_delta,
+        "delta": settings.acceptance,
+        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
         "max_depth": settings.max_treedepth,
         "parallel_chains": settings.parallel_chains,
     }
@@ -188,7 +189,7 @@ def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) 
         "inits": np.array(inits),
         "step_size": float(np.mean(warm_start.step_size)),
     }
-    if warm_start.inv_metric is not None:
+    if warm_start.inv_metric is not None and settings.metric != "unit":
         start["inv_metric"] = np.mean(warm_start.inv_metric, axis=0)
     return start
 
@@ -259,7 +260,11 @@ def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Dra
         treedepth=stats["treedepth"].astype(np.int64),
         energy=stats["energy"],
         step_size=np.asarray(fit.step_size),
-        inv_metric=tuple(np.asarray(metric) for metric in fit.inv_metric),
+        inv_metric=(
+            None
+            if provenance.settings.metric == "unit"
+            else tuple(np.asarray(metric) for metric in fit.inv_metric)
+        ),
         parameters=parameters,
         provenance=provenance,
     )

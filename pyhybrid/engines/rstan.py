@@ -121,7 +121,7 @@ def _fit(
                 iter_warmup=settings.warmup,
                 iter_sampling=settings.draws,
                 seed=seed,
-                adapt_delta=settings.adapt_delta,
+                adapt_delta=settings.acceptance,
                 max_treedepth=settings.max_treedepth,
                 cores=min(cores, settings.chains),
                 refresh=max(1, iterations // 20),
@@ -138,6 +138,8 @@ def _fit(
     notes = [str(warning.message) for warning in caught]
     if warm_start is not None and warm_start.inv_metric is not None:
         notes.append("rstan takes no inverse metric: the warm start gave inits and step size")
+    if settings.metric == "unit":
+        notes.append("rstan adapted its metric: this engine asks for no other")
     return fit, tuple(notes)
 
 

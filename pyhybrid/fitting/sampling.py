@@ -5,6 +5,9 @@ there is, up to a public limit (`SamplerSettings.max_draws`). One whose chains d
 apart, or for which that was not enough, is made anew, once, with a longer warm-up and a higher
 adapt_delta. Where the limit is the first number of draws, neither is done.
 
+Where what is sampled is nearly standard normal in the posterior, a try with long steps comes first;
+what does not converge under those is made anew as above.
+
 A chain whose warm-up ends with a larger step than its siblings' can still diverge, by chance. Then
 all chains draw once more from where they are, with half of the smallest step.
 """
@@ -65,19 +68,19 @@ class Sampling:
         second: SamplerSettings,
         warm_start: WarmStart | None,
         label: str,
+        *,
+        long_steps: bool = False,
     ) -> tuple[Draws, Diagnostics]:
-        """Draws and their diagnostics, converged or not; `second` are a second try's settings."""
-        draws, found = self._sampled(data, settings, warm_start, label)
-        most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
-        part = 1
-        while self._can_go_on and self._lacks_only_draws(found):
-            more = min(draws.energy.shape[1], most - draws.energy.shape[1])
-            if more <= 0:
-                break
-            part += 1
-            stream = f"posterior, part {part}"
-            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
-            found = self._judged(draws)
+        """Draws and their diagnostics, converged or not; `second` are a second try's settings.
+
+        `long_steps`: what is sampled is nearly standard normal in the posterior.
+        """
+        fast = settings.standardized()
+        if long_steps and fast != settings:
+            draws, found = self._once(data, fast, warm_start, label)
+            if found.converged:
+                return draws, found
+        draws, found = self._once(data, settings, warm_start, label)
         if found.converged or settings.max_draws == settings.draws:
             return draws, found
         draws, found = self._sampled(data, second, None, f"{label}, again")
@@ -89,6 +92,27 @@ class Sampling:
             )
             found = self._judged(draws)
         return draws, replace(found, attempts=2)
+
+    def _once(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        """Draws of one try, as many as the rule asks for and the settings allow."""
+        draws, found = self._sampled(data, settings, warm_start, label)
+        most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
+        part = 1
+        while self._can_go_on and self._lacks_only_draws(found):
+            more = min(draws.energy.shape[1], most - draws.energy.shape[1])
+            if more <= 0:
+                break
+            part += 1
+            stream = f"posterior, part {part}"
+            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
+            found = self._judged(draws)
+        return draws, found
 
     def _sampled(
         self,

@@ -331,8 +331,10 @@ class FitSession:
             rule=self.rule,
             steps=self._steps_of,
         )
+        # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
+        long_steps = cap is None and self.bound.standardized and not self.has_fixed_draws
         draws, diagnostics = sampling.converged(
-            data, settings, self.settings.longer(), warm_start, label
+            data, settings, self.settings.longer(), warm_start, label, long_steps=long_steps
         )
         if not diagnostics.converged:
             self._report_not_converged(label, diagnostics)

@@ -93,6 +93,11 @@ class BoundModel(Protocol):
         """True if that number does not depend on the data."""
 
     @property
+    def standardized(self) -> bool:
+        """True if the program samples parameters that are nearly standard normal in the posterior
+        without a cap; see `SamplerSettings.standardized`."""
+
+    @property
     def takes_center(self) -> bool:
         """True if the program clips terms less a center; see `pyhybrid.privacy.cap.Cap`."""
 

@@ -164,6 +164,11 @@ class BoundParts:
         return any(part.bound.density_above_one for part in self.parts)
 
     @property
+    def standardized(self) -> bool:
+        """Whether all parts sample nothing but standardized parameters."""
+        return all(part.bound.standardized for part in self.parts)
+
+    @property
     def takes_center(self) -> bool:
         """True: the programs of all parts do."""
         return True

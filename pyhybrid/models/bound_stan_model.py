@@ -139,6 +139,11 @@ class BoundStanModel:
         return np.arange(self.n)
 
     @property
+    def standardized(self) -> bool:
+        """False: what a user's program samples is not known."""
+        return False
+
+    @property
     def takes_center(self) -> bool:
         """False: a user's program clips terms as they are."""
         return False

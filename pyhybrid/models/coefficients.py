@@ -85,6 +85,11 @@ class LinearModel(RegressionModel):
         return self.prior == "normal"
 
     @property
+    def standardized(self) -> bool:
+        """True under the normal prior; the published one has scales that are sampled, too."""
+        return self.prior == "normal"
+
+    @property
     def intercept_prior_sd(self) -> float | None:
         """Standard deviation of the intercept's normal prior; None under the published prior."""
         return self.prior_scale_intercept if self.prior == "normal" else None

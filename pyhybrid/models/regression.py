@@ -76,6 +76,11 @@ class RegressionModel(ABC):
         return False
 
     @property
+    def standardized(self) -> bool:
+        """True if all that is sampled is standardized by the rough fit."""
+        return False
+
+    @property
     def stan_program(self) -> str:
         """Name of the program that is sampled."""
         return self.program_name
@@ -94,13 +99,8 @@ class RegressionModel(ABC):
         return None
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
-        """Check `df` and join the model to it, or to its records at the positions `at` (k,) alone.
-
-        Raises
-        ------
-        InvalidInput
-            See `pyhybrid.models.design.read_design`; and for outcomes the model cannot take.
-        """
+        """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
+        InvalidInput as `read_design` does, and for outcomes the model cannot take."""
         design = read_design(self.formula, df, at=at, any_rank=self.any_rank)
         self.check_outcome(design, df.index if at is None else df.index[at])
         design = replace(design, y=self.to_support(design.y))
@@ -112,8 +112,7 @@ class RegressionModel(ABC):
 
     @property
     def given_decimals(self) -> int | None:
-        """Number of decimals of released values that does not depend on the data; None if the
-        model takes it from them."""
+        """Number of decimals of released values; None if it is taken from the data."""
         return 0
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
@@ -238,6 +237,11 @@ class BoundRegression:
         return True
 
     @property
+    def standardized(self) -> bool:
+        """Whether the model samples nothing but standardized parameters."""
+        return self.model.standardized
+
+    @property
     def takes_frozen(self) -> bool:
         """True if frozen rows may stand after the records', in any order."""
         return True
@@ -336,8 +340,7 @@ class BoundRegression:
     def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
         """Unweighted log-likelihood (S, b) of some of the distinct rows."""
         first, own = self.rows.first[rows], self.design
-        # One linear predictor serves all rows by broadcasting.
-        read = first[:1] if self._alike else first
+        read = first[:1] if self._alike else first  # one linear predictor for all, by broadcasting
         return self.model.log_lik(parameters, own.y[first], own.X[read], own.offset[read])
 
     @cached_property
@@ -346,10 +349,7 @@ class BoundRegression:
         return bool((X[0] == X).all() and (offset[0] == offset).all())
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Parameters of the likelihood and the prior scales of the coefficients.
-
-        Left out: what they are made of, and prior correlations, which the likelihood does not read.
-        """
+        """Parameters of the likelihood, and the prior scales of the coefficients."""
         return {name: draws.variables[name] for name in self.model.monitored_parameters}
 
     def replicate(

@@ -303,10 +303,10 @@ def _engine(release: ReleaseRecord, ran: Provenance) -> str:
             f"Engine: {ran.engine} {ran.engine_version}; {s.chains} chains of {s.warmup} warm-up "
             f"and {s.draws} kept iterations."
         )
+    delta = "by default" if asked.adapt_delta is None else f"{asked.adapt_delta:g}"
     return (
         f"Engine: {ran.engine} {ran.engine_version}; asked for: {asked.chains} chains of "
-        f"{asked.warmup} warm-up and {asked.draws} kept iterations, adapt_delta "
-        f"{asked.adapt_delta:g}."
+        f"{asked.warmup} warm-up and {asked.draws} kept iterations, adapt_delta {delta}."
     )
 
 

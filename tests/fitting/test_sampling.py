@@ -188,3 +188,53 @@ def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
     ]  # fmt: skip
     np.testing.assert_allclose(engine.steps[1], engine.steps[0].min() / 2)
     assert len({seed for _, seed, _ in engine.asked[1:]}) == 2
+
+
+def _asked(
+    model: Any, table: pd.DataFrame, diverges: str = "", **options: Any
+) -> tuple[list[SamplerSettings], Any]:
+    """Settings of the fits that a session makes, all divergent under the metric `diverges`, and the
+    last of them."""
+    asked: list[SamplerSettings] = []
+
+    class Noting(EmbeddedEngine):
+        def sample(self, *args: Any, **kwargs: Any) -> Draws:
+            asked.append(kwargs["settings"])
+            draws = super().sample(*args, **kwargs)
+            wrong = np.full_like(draws.divergent, kwargs["settings"].metric == diverges)
+            return replace(draws, divergent=draws.divergent | wrong)
+
+    given: dict[str, Any] = {
+        "settings": replace(SHORT, warmup=300, draws=400),
+        "rule": ConvergenceRule(rhat=1.2, ess_per_chain=5),
+        **options,
+    }
+    session = open_session(model.bind(table), seed=1, engine=Noting(), **given)
+    return asked, session.unweighted()
+
+
+def test_standardized_parameters_are_sampled_with_long_steps() -> None:
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"y": rng.poisson(4, 300), "x": rng.normal(40, 9, 300)})
+    model = ph.Poisson("y ~ x", prior="normal")
+    asked, fit = _asked(model, table)
+    assert [(own.acceptance, own.metric) for own in asked] == [(0.7, "unit")]
+    assert fit.converged
+    assert fit.draws.inv_metric is None
+    assert fit.draws.treedepth.mean() < 2.5
+    careful = replace(SHORT, adapt_delta=0.9)
+    for other, options in (
+        (ph.Poisson("y ~ x"), {}),  # its prior's scales are sampled, too
+        (model, {"settings": careful}),
+        (model, {"settings": replace(SHORT, max_draws=SHORT.draws)}),
+    ):
+        asked, _ = _asked(other, table, **options)
+        assert {(own.acceptance >= 0.9, own.metric) for own in asked} == {(True, "adapted")}
+
+
+def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:
+    table = pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6] * 20})
+    asked, fit = _asked(ph.Poisson("y ~ 1", prior="normal"), table, diverges="unit")
+    assert [(own.acceptance, own.metric) for own in asked] == [(0.7, "unit"), (0.9, "adapted")]
+    assert fit.converged
+    assert fit.draws.inv_metric is not None

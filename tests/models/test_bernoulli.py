@@ -491,3 +491,20 @@ def test_a_synthesized_level_is_a_predictor_of_the_next_column() -> None:
     (made,) = release.synthetic
     assert set(made["y"]) <= {"no", "yes"}
     assert not made["y"].equals(table["y"])
+
+
+def test_log_density_where_probabilities_round_to_0_and_1() -> None:
+    """Predictors of any size, also of records without weight, whose probability may be 0."""
+    y, x = np.array([0, 1, 1, 0, 1]), np.array([-3.0, 2e5, 4.0, 3e3, -1e6])
+    alpha = np.array([1.0, 1.0, 0.5, 1e-3, 0.0])
+    bound = ph.Bernoulli("y ~ x", prior="normal", prior_scale=1.0).bind(
+        pd.DataFrame({"y": y, "x": x})
+    )
+    data = bound.stan_data(alpha)
+    K = data["K"]
+    data |= {"information_root": np.zeros((K, K)), "score": np.zeros(K)}  # beta = scale * z
+    points = np.array([[0.0, 0.0], [0.1, 0.5], [-0.2, 1.5], [0.0, 1e-7]])
+    found = ProgramAtPoints(bound.program, data).log_density(points)
+    eta = points * np.asarray(data["prior_scale"]) @ np.column_stack([np.ones(5), x]).T
+    right = -np.logaddexp(0, (1 - 2 * y) * eta) @ alpha - (points**2).sum(axis=1) / 2
+    np.testing.assert_allclose(found, right, rtol=1e-10)
