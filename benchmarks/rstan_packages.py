@@ -1,11 +1,14 @@
-"""(m) Ours beside rstanarm of R, on the same records: effective draws per CPU second.
+"""(m) Ours beside rstanarm and brms of R, on the same records: effective draws per CPU second.
 
-The survey of `benchmarks.regressions`, default priors on either side (ours: the papers', and the
-normal one), 2 chains x (300 + 300) on one core, embedded engine. R's packages are not tested
-against: where they are missing their rows are left out.
-Results are written to rstan_packages.csv.
+The survey of `benchmarks.regressions`, of any number of records, with further normal columns where
+more are asked for; 2 chains x (300 + 300) on one core, embedded engine. Ours under the papers'
+prior and under `prior="normal"`; rstanarm under its default prior and under the very normal one of
+ours, brms under that one. R's programs are compiled before the clock starts. Effective draws are
+those of the worst parameter of the likelihood, bulk or tail, and the figure stored is the mean over
+the seeds. R's packages are not tested against: where they are missing their rows are left out.
+Results are written to results/rstan_packages.csv, line by line.
 
-    python -m benchmarks.rstan_packages [PROGRAM ...] [MODEL ...]
+    python -m benchmarks.rstan_packages [PROGRAM ...] [MODEL ...] [n=20190] [K=10] [seeds=3]
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,77 +28,117 @@ import pandas as pd
 
 import pyhybrid as ph
 from benchmarks.regressions import MODELS, RIGHT, SETTINGS, survey, worst_ess
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 
 HERE = Path(__file__).parent
-PROGRAMS = ("pyhybrid-published", "pyhybrid-normal", "rstanarm")
+PROGRAMS = (
+    "pyhybrid-published", "pyhybrid-normal", "rstanarm-default", "rstanarm-normal", "brms-normal",
+)  # fmt: skip
+KEY = ["model", "program", "n", "K"]
 
 
-def run(programs: tuple[str, ...] = PROGRAMS, models: tuple[str, ...] = tuple(MODELS)) -> None:
+def run(
+    programs: tuple[str, ...] = PROGRAMS,
+    models: tuple[str, ...] = tuple(MODELS),
+    *,
+    n: int = 4406,
+    K: int = 9,
+    seeds: int = 3,
+    draws: int = 300,
+) -> None:
     """A line for each program and model, and the table of them."""
-    table = survey()
-    print(f"(m) {len(table)} records, {RIGHT}")
+    table, right = columns(n, K)
+    settings = replace(SETTINGS, warmup=draws, draws=draws)
+    print(f"(m) {n} records, K = {K}, {right}")
     print(f"  {'model':<20}{'program':<20}{'CPU s':>8}{'ESS':>7}{'ESS/s':>8}")
-    lines = []
     for model in models:
         for program in programs:
-            found = _measured(program, model, table)
+            formula = f"{MODELS[model][1]} ~ {right}"
+            measured = _in_r if not program.startswith("pyhybrid") else _ours
+            found = measured(program, model, formula, table, seeds, settings)
             if found is None:
-                print(f"  {model:<20}{program:<20}   left out: R or the package is missing")
+                print(f"  {model:<20}{program:<20}   left out: R or the package cannot")
                 continue
-            lines.append({"model": model, "program": program, "n": len(table), "K": 9, **found})
-            print(f"  {model:<20}{program:<20}{found['cpu_seconds']:>8.2f}{found['ess']:>7.0f}"
-                  f"{found['ess'] / found['cpu_seconds']:>8.1f}", flush=True)  # fmt: skip
-    _store(pd.DataFrame(lines))
+            seconds, ess, version = found
+            print(f"  {model:<20}{program:<20}{seconds:>8.2f}{ess:>7.0f}{ess / seconds:>8.1f}",
+                  flush=True)  # fmt: skip
+            _store({
+                "model": model, "program": program, "n": n, "K": K, "draws": draws, "seeds": seeds,
+                "cpu_seconds": round(seconds, 3), "ess": round(ess), "version": version,
+            })  # fmt: skip
 
 
-def _measured(program: str, model: str, table: pd.DataFrame) -> dict[str, Any] | None:
-    if program == "rstanarm":
-        return _in_r(program, model, table)
-    make, outcome = MODELS[model]
-    bound = make(f"{outcome} ~ {RIGHT}", prior=program.removeprefix("pyhybrid-")).bind(table)
-    cpu = time.process_time()
-    draws = EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n)), seed=1, settings=SETTINGS
+def columns(n: int, K: int) -> tuple[pd.DataFrame, str]:
+    """The survey with K - 9 columns more, and the right-hand side of a formula of K columns."""
+    table = survey(n)
+    rng = np.random.default_rng(2)
+    more = [f"x{k}" for k in range(K - 9)]
+    return table.assign(**{x: rng.normal(50, 10, n).round(1) for x in more}), " + ".join(
+        [RIGHT, *more]
     )
-    cpu = time.process_time() - cpu
-    worst = min(worst_ess(draws.variables[n]) for n in bound.model.parameters)
+
+
+def _ours(
+    program: str, model: str, formula: str, table: pd.DataFrame, seeds: int, asked: SamplerSettings
+) -> tuple[float, float, str]:
+    """CPU seconds and effective draws of a fit, means over the seeds, and the version."""
+    bound = MODELS[model][0](formula, prior=program.removeprefix("pyhybrid-")).bind(table)
+    settings = asked.standardized() if bound.standardized else asked
+    found = []
+    for seed in range(1, seeds + 1):
+        cpu = time.process_time()
+        draws = EmbeddedEngine().sample(
+            bound.program, bound.stan_data(np.ones(bound.n)), seed=seed, settings=settings
+        )
+        cpu = time.process_time() - cpu
+        found.append((cpu, min(worst_ess(draws.variables[n]) for n in bound.model.parameters)))
+    seconds, ess = np.mean(found, axis=0)
     version = f"pyhybrid {ph.__version__}, stanli {draws.provenance.engine_version}"
-    return {"cpu_seconds": round(cpu, 2), "ess": round(worst), "version": version}
+    return float(seconds), float(ess), version
 
 
-def _in_r(program: str, model: str, table: pd.DataFrame) -> dict[str, Any] | None:
+def _in_r(
+    program: str, model: str, formula: str, table: pd.DataFrame, seeds: int, asked: SamplerSettings
+) -> tuple[float, float, str] | None:
+    """The same in R; None if it cannot."""
     if shutil.which("Rscript") is None:
         return None
+    package, prior = program.split("-")
     with tempfile.TemporaryDirectory() as folder:
-        data, draws = Path(folder, "data.csv"), Path(folder, "draws.csv")
+        data, out = Path(folder, "data.csv"), Path(folder, "draws")
         table.to_csv(data, index=False)
-        sizes = [str(v) for v in (SETTINGS.chains, SETTINGS.warmup, SETTINGS.draws)]
-        formula = f"{MODELS[model][1]} ~ {RIGHT}"
-        command = ["Rscript", str(HERE / "rstan_packages.R"), program, model, formula, str(data)]
-        done = subprocess.run([*command, str(draws), *sizes], capture_output=True, text=True)
+        sizes = [str(v) for v in (asked.chains, asked.warmup, asked.draws, seeds)]
+        command = ["Rscript", str(HERE / "rstan_packages.R"), package, prior, model, formula]
+        command += [str(data), str(out), *sizes]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
+            print(done.stderr.strip()[-300:])
             return None
-        seconds, version = done.stdout.split()[-2:]
-        values = pd.read_csv(draws).to_numpy()
-    worst = worst_ess(values.reshape(SETTINGS.chains, SETTINGS.draws, -1))
-    return {
-        "cpu_seconds": float(seconds), "ess": round(worst), "version": f"{program} {version}"
-    }  # fmt: skip
+        *seconds, version = done.stdout.split()[-seeds - 1 :]
+        shape = (asked.chains, asked.draws, -1)
+        ess = [
+            worst_ess(pd.read_csv(f"{out}{seed}.csv").to_numpy().reshape(shape))
+            for seed in range(1, seeds + 1)
+        ]
+    return float(np.mean([float(v) for v in seconds])), float(np.mean(ess)), f"{package} {version}"
 
 
-def _store(found: pd.DataFrame) -> None:
-    """Replace the stored rows of what was run."""
-    path, key = HERE / "rstan_packages.csv", ["model", "program", "n", "K"]
-    found = found.assign(date=datetime.datetime.now(datetime.timezone.utc).date().isoformat())
+def _store(line: dict[str, Any]) -> None:
+    """Replace the stored row of what was run."""
+    path = HERE / "results" / "rstan_packages.csv"
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    found = pd.DataFrame([{**line, "date": today}])
     if path.exists():
-        found = pd.concat([pd.read_csv(path), found]).drop_duplicates(key, keep="last")
+        found = pd.concat([pd.read_csv(path), found]).drop_duplicates(KEY, keep="last")
     found.to_csv(path, index=False)
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
+    numbers = {k: int(v) for k, v in (word.split("=") for word in given if "=" in word)}
     run(
         tuple(n for n in given if n in PROGRAMS) or PROGRAMS,
         tuple(n for n in given if n in MODELS) or tuple(MODELS),
+        **numbers,
     )

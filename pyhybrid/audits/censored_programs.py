@@ -8,8 +8,8 @@ the program that releases draw from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from pyhybrid.models import (
 from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.frozen_rows import FrozenRows
 
 __all__ = ["program_audits"]
 
@@ -102,28 +103,17 @@ def program_audits() -> list[AuditFinding]:
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Neighbors:
-    """A model with two tables that differ in one record."""
-
-    model: Any
-    table: pd.DataFrame
-    neighbor: pd.DataFrame
-
-
 def _audit(
     model: Any, table: pd.DataFrame, other: float, relation: str, *, centered: bool
 ) -> AuditFinding:
-    losses = {1.0: 0.0, _TIMES: 0.0}
-    for row in range(len(table)):
-        neighbor = table.drop(index=row)
-        if relation == "replace":
-            neighbor = table.copy()
-            neighbor.loc[row, "y"] = other
-        pair = _Neighbors(model=model, table=table, neighbor=neighbor)
-        for times in losses:
-            losses[times] = max(losses[times], _range(pair, relation, times, centered=centered))
-    name = f"Censored, stan/{model.bind(table).program.name}.stan, {model.name}"
+    own = model.bind(table)
+    neighbors = [model.bind(each) for each in _neighbors(table, other, relation)]
+    frozen = _frozen(own) if centered else None
+    losses = {}
+    for times in (1.0, _TIMES):
+        cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
+        losses[times] = _largest_range(own, neighbors, cap)
+    name = f"Censored, stan/{own.program.name}.stan, {model.name}"
     return AuditFinding(
         mechanism=f"{name}, centered, excess, unequal ends" if centered else name,
         relation=relation,
@@ -135,26 +125,36 @@ def _audit(
     )
 
 
+def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.DataFrame]:
+    """The table without each of its records, or with another outcome in each."""
+    for row in range(len(table)):
+        if relation == "remove":
+            yield table.drop(index=row)
+        else:
+            yield table.assign(y=table["y"].where(table.index != row, other))
+
+
+def _frozen(bound: Any) -> FrozenRows | None:
+    """Rows of any records, the same for every neighbor; joint programs take none."""
+    design = getattr(bound, "design", None)
+    if design is None:
+        return None
+    return frozen_rows(design, np.ones(bound.n), _center_of(bound.table))
+
+
 def _cap(
-    pair: _Neighbors, table: pd.DataFrame, relation: str, times: float, *, centered: bool
+    bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenRows | None
 ) -> float | Cap:
     """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
     by the excess of frozen rows."""
     if not centered:
-        signs = pair.model.bind(table).density_above_one
+        signs = bound.density_above_one
         return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
     span = times * _EPSILON / (2 if relation == "replace" else 1)
-    reference = pair.table  # of any records, the same for every neighbor
-    design = getattr(pair.model.bind(reference), "design", None)  # joint programs take none
-    frozen = (
-        None
-        if design is None
-        else frozen_rows(design, np.ones(len(reference)), _center_of(reference))
-    )
     return Cap(
         below=_BELOW * span,
         above=(1 - _BELOW) * span,
-        reference=_center_of(table),
+        reference=_center_of(bound.table),
         frozen=frozen,
         region=_REGION,
     )
@@ -166,21 +166,23 @@ def _center_of(table: pd.DataFrame) -> FloatArray:
     return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
 
 
-def _range(pair: _Neighbors, relation: str, times: float, *, centered: bool) -> float:
-    """Range over random points of the difference of the two log densities, nats."""
-    own, other = (
-        _data(pair.model, table, _cap(pair, table, relation, times, centered=centered))
-        for table in (pair.table, pair.neighbor)
-    )
-    # The same map from unconstrained points to parameters for both.
-    held = {**other, **{name: value for name, value in own.items() if not _of_records(name, own)}}
-    one = ProgramAtPoints(_program(pair), own)
-    two = ProgramAtPoints(_program(pair), held)
+def _largest_range(own: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
+    """Over the neighbors, the range over random points of the difference of the two log densities,
+    nats."""
+    data = own.stan_data(np.ones(own.n), cap=cap(own))
+    one = ProgramAtPoints(own.program, data)
     points: FloatArray = np.random.default_rng(1).normal(
         scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
     )
-    difference = one.log_density(points) - two.log_density(points)
-    return float(np.ptp(difference[np.isfinite(difference)]))
+    log_density = one.log_density(points)
+    # The same map from unconstrained points to parameters for all.
+    fixed = {name: value for name, value in data.items() if not _of_records(name, data)}
+    largest = 0.0
+    for neighbor in neighbors:
+        held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
+        difference = log_density - ProgramAtPoints(own.program, held).log_density(points)
+        largest = max(largest, float(np.ptp(difference[np.isfinite(difference)])))
+    return largest
 
 
 def _of_records(name: str, data: Mapping[str, Any]) -> bool:
@@ -189,12 +191,3 @@ def _of_records(name: str, data: Mapping[str, Any]) -> bool:
     ends = [f"_{part}" for part in parts if name.endswith(f"_{part}")]
     plain = name.removesuffix(ends[0]) if ends else name
     return name in _OF_JOINT or plain in _ROWS or plain == "row"
-
-
-def _data(model: Any, table: pd.DataFrame, cap: float | Cap) -> Mapping[str, Any]:
-    data: Mapping[str, Any] = model.bind(table).stan_data(np.ones(len(table)), cap=cap)
-    return data
-
-
-def _program(pair: _Neighbors) -> Any:
-    return pair.model.bind(pair.table).program

@@ -17,6 +17,7 @@ References
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -180,21 +181,8 @@ def _noisy_total(
             f"OpenDP would sum a random part of more: found {y.size}; state relation='replace', "
             "or count in whole units"
         )
-    dp = load_opendp()
-    with refusals():
-        if whole:  # 64 bits by name: OpenDP takes Python's whole numbers for 32-bit ones
-            atoms = dp.atom_domain(bounds=(int(low), int(high)), T=dp.i64)
-        else:
-            atoms = dp.atom_domain(bounds=(low, high), nan=False)
-        space = dp.vector_domain(atoms, size=known_size), dp.symmetric_distance()
-        exact = space >> (dp.t.then_mean() if mean else dp.t.then_sum())
-        sensitivity = float(exact.map(CHANGED[relation]))
-    measurement, scale = calibrated(
-        lambda b: exact >> dp.m.then_laplace(scale=b),
-        scale=sensitivity / eps,
-        d_in=CHANGED[relation],
-        epsilon=eps,
-    )
+    ends = (int(low), int(high)) if whole else (low, high)
+    measurement, sensitivity, scale = _measurement(ends, known_size, mean, CHANGED[relation], eps)
     return NoisyNumber(
         value=measurement(y.astype(np.int64).tolist() if whole else y),
         sensitivity=sensitivity,
@@ -206,3 +194,29 @@ def _noisy_total(
             assumes=("The bounds were fixed without looking at the data.",),
         ),
     )
+
+
+@functools.lru_cache(maxsize=32, typed=True)
+def _measurement(
+    ends: tuple[float, float], known_size: int | None, mean: bool, changed: int, epsilon: float
+) -> tuple[Any, float, float]:
+    """OpenDP's sum or mean with noise, its sensitivity and scale; `ends` are ints for whole values.
+
+    All that it is made of is public, so that it may be kept from one answer to the next.
+    """
+    dp = load_opendp()
+    with refusals():
+        if isinstance(ends[0], int):  # 64 bits by name: OpenDP takes such numbers for 32-bit ones
+            atoms = dp.atom_domain(bounds=ends, T=dp.i64)
+        else:
+            atoms = dp.atom_domain(bounds=ends, nan=False)
+        space = dp.vector_domain(atoms, size=known_size), dp.symmetric_distance()
+        exact = space >> (dp.t.then_mean() if mean else dp.t.then_sum())
+        sensitivity = float(exact.map(changed))
+    measurement, scale = calibrated(
+        lambda b: exact >> dp.m.then_laplace(scale=b),
+        scale=sensitivity / epsilon,
+        d_in=changed,
+        epsilon=epsilon,
+    )
+    return measurement, sensitivity, scale

@@ -55,6 +55,7 @@ def load_opendp() -> ModuleType:
     return prelude
 
 
+@functools.lru_cache(maxsize=1)
 def opendp_version() -> str:
     """Version of the installed OpenDP library."""
     from importlib.metadata import version
