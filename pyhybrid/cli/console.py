@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.cli.layout import fitted
 from pyhybrid.cli.progress_lines import progress_lines
+from pyhybrid.running.progress import Progress
 
 __all__ = ["note", "progress_bars", "show"]
 
 
 @contextlib.contextmanager
-def progress_bars(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
+def progress_bars(*, quiet: bool = False) -> Iterator[Progress | None]:
     """Yield a progress callback that draws bars, or writes lines where standard error is no
     terminal; None if `quiet`."""
     console = Console(stderr=True)

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from pyhybrid.running.progress import Progress
+
 __all__ = ["EVERY", "progress_lines"]
 
 EVERY = 30.0
@@ -26,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+")
 @contextlib.contextmanager
 def progress_lines(
     write: Callable[[str], object] | None = None, *, every: float = EVERY
-) -> Iterator[Callable[[str, int, int], None]]:
+) -> Iterator[Progress]:
     """Yield a progress callback; a thread writes where things stand every `every` seconds.
 
     Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Annotated
 
 import typer
 
+from pyhybrid.cli.console import progress_bars
 from pyhybrid.cli.measures import (
     Html,
     Json,
@@ -20,6 +22,7 @@ from pyhybrid.cli.measures import (
 from pyhybrid.cli.options import survey_design
 from pyhybrid.measures import utility_summary
 from pyhybrid.measures.as_json import utility_as_dict
+from pyhybrid.running.progress import Progress
 
 __all__ = ["utility"]
 
@@ -71,25 +74,34 @@ def utility(
     check_outputs(json_out, html, overwrite)
     design = survey_design(weights) if weights and "=" in weights else None
     data, versions = read_versions(real, synthetic, versus or ())
-    found = {
-        name: utility_summary(
-            data,
-            sets,
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
-            categorical=categorical or (),
-            formulas=formula or (),
-            model=model,
-            rule=rule,
-            interactions=interactions,
-            n_permutations=permutations,
-            weights=design if weights and "=" in weights else weights,
-            rng=seed,
-        )
-        for name, sets in versions.items()
-    }
+    with progress_bars() as progress:
+        found = {
+            name: utility_summary(
+                data,
+                sets,
+                columns=None if columns is None else [name.strip() for name in columns.split(",")],
+                categorical=categorical or (),
+                formulas=formula or (),
+                model=model,
+                rule=rule,
+                interactions=interactions,
+                n_permutations=permutations,
+                weights=design if weights and "=" in weights else weights,
+                rng=seed,
+                progress=None if progress is None else _of_version(progress, name, versions),
+            )
+            for name, sets in versions.items()
+        }
     page = None
     if html is not None:
         from pyhybrid.reports.measures import utility_report
 
         page = utility_report(found)
     finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
+
+
+def _of_version(progress: Progress, name: str, versions: Sized) -> Progress:
+    """Says which version the work is on, where there are several."""
+    if len(versions) == 1:
+        return progress
+    return lambda label, done, total: progress(f"{name}: {label}", done, total)

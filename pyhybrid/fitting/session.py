@@ -39,12 +39,12 @@ from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.units import Units, bounds_by_unit
 from pyhybrid.randomness import Streams, streams
+from pyhybrid.running.progress import Progress
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 
 _Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
-FitProgress = Callable[[str, int, int], None]
-"""Called with (what is being done, steps done, steps in all)."""
+FitProgress = Progress
 
 _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
@@ -291,15 +291,22 @@ class FitSession:
         """Count a release of `n_draws` draws."""
         self._released[stream] = (*self.releases_of(stream), n_draws)
 
-    def for_report(self) -> FitSession | None:
-        """A silent copy that holds the unweighted fit alone; None if that was not made."""
-        ones = (np.ones(self.bound.n).tobytes(), None)
-        if ones not in self._kept:
-            return None
+    @property
+    def _unweighted_key(self) -> _Key:
+        return np.ones(self.bound.n).tobytes(), None
+
+    @property
+    def holds_unweighted(self) -> bool:
+        """True if the unweighted fit was made."""
+        return self._unweighted_key in self._kept
+
+    def for_report(self) -> FitSession:
+        """A silent copy that holds no fit but the unweighted one, if that was made."""
+        ones = self._unweighted_key
         return replace(
             self,
             progress=None,
-            _kept={ones: self._kept[ones]},
+            _kept={key: found for key, found in self._kept.items() if key == ones},
             _bounds={key: found for key, found in self._bounds.items() if key[0] == ones},
             _exact={},
             _released={},

@@ -15,10 +15,10 @@ from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_
 from pyhybrid.errors import NotConverged
 from pyhybrid.masking.association import AssociationModel, Snapshot
 from pyhybrid.randomness import Streams
+from pyhybrid.running.progress import Progress
 
 __all__ = ["Chains", "GibbsSettings", "run_chains"]
 
-Progress = Callable[[str, int, int], None]
 _LABEL = "association model"
 _TICK = 10
 

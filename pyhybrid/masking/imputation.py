@@ -19,7 +19,7 @@ import pandas as pd
 from pyhybrid.checks import check_choice, check_count
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.association import AssociationModel, Snapshot
-from pyhybrid.masking.chains import Chains, GibbsSettings, Progress, run_chains
+from pyhybrid.masking.chains import Chains, GibbsSettings, run_chains
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.copula import CopulaModel
 from pyhybrid.masking.evidence import KeyMasks, check_masks, described, draw_evidence
@@ -30,6 +30,7 @@ from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.masking.tuning import TunedMask, tune_mask
 from pyhybrid.randomness import Streams, streams
+from pyhybrid.running.progress import Progress
 
 __all__ = ["MaskedFit", "MaskedImputation"]
 

@@ -12,10 +12,10 @@ import pandas as pd
 from pyhybrid.checks import check_count, check_fraction, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
-from pyhybrid.masking.chains import Progress
 from pyhybrid.masking.evidence import KeyMasks, weakened
 from pyhybrid.masking.release import MaskedRelease
 from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.running.progress import Progress
 
 __all__ = ["TunedMask", "coefficient_loss", "tune_mask"]
 

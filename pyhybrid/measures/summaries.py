@@ -27,6 +27,7 @@ from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.randomness import generator_of
+from pyhybrid.running.progress import Progress
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
 
@@ -137,12 +138,13 @@ def utility_summary(
     n_permutations: int = 20,
     weights: Weights = None,
     rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
 ) -> UtilitySummary:
     """Every utility measure of m synthetic sets from anywhere.
 
     Parameters
     ----------
-    real, synthetic, columns, categorical, interactions, n_permutations, weights, rng
+    real, synthetic, columns, categorical, interactions, n_permutations, weights, rng, progress
         As in `pyhybrid.propensity_utility`; a SurveyDesign gives models design-based intervals.
     formulas : sequence of str
         Analyst's models, each fitted to data and sets; see `pyhybrid.model_utility`.
@@ -162,6 +164,7 @@ def utility_summary(
         interactions=interactions,
         n_permutations=n_permutations,
         rng=generator_of(rng),
+        progress=progress,
     )
 
 
@@ -174,6 +177,7 @@ def summary_of_tables(
     interactions: bool,
     n_permutations: int,
     rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> UtilitySummary:
     """`utility_summary` on tables that are reconciled already."""
     m = len(tables.synthetic)
@@ -186,7 +190,7 @@ def summary_of_tables(
         columns=columns_of_tables(tables, rng=rng),
         logistic=propensity_of_tables(tables, classifier="logistic", interactions=interactions),
         cart=propensity_of_tables(
-            tables, classifier="cart", n_permutations=n_permutations, rng=rng
+            tables, classifier="cart", n_permutations=n_permutations, rng=rng, progress=progress
         ),
         one_and_two_way=tables_of_tables(tables),
         n=len(tables.real),

@@ -219,17 +219,18 @@ class SequentialSynthesis:
             )
             parts.append(made.record)
             tables = made.tables
+        origin = Origin(data=df, steps=[step.origin(df) for step in steps])
         own = [column for bound in bounds for column in bound.synthesized]
         read = [column for each in rules for column in each.columns]
         whole = [joined(df, table[own]) for table in tables]
-        return self._joined(parts, whole, opened.random, df, read)
+        return self._joined(parts, whole, opened.random, origin, read)
 
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
         tables: list[pd.DataFrame],
         random: Streams,
-        df: pd.DataFrame,
+        origin: Origin,
         of_rules: Sequence[str],
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
@@ -259,7 +260,7 @@ class SequentialSynthesis:
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
                 entropy=random.entropy,
-                data=data_mark(df),
+                data=data_mark(origin.data),
             ),
             exposed={
                 name: reason
@@ -268,7 +269,7 @@ class SequentialSynthesis:
                 if name not in synthesized
             },
         )
-        return Release.of(record, tables, parts=parts, origin=Origin(data=df))
+        return Release.of(record, tables, parts=parts, origin=origin)
 
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:

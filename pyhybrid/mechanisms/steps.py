@@ -18,6 +18,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.row_rules import RowRule
 from pyhybrid.randomness import Streams
+from pyhybrid.releases.origin import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 
 __all__ = ["Joined", "OpenStep", "Opened", "Step", "fit_apart", "is_strict"]
@@ -44,6 +45,12 @@ class OpenStep:
     random: Streams
     session: FitSession | None
     fitted: Reweighted | None = None
+
+    def origin(self, df: pd.DataFrame) -> Origin:
+        """What the owner's page of the step is made of; `df` are the confidential records."""
+        if self.session is None or isinstance(self.mechanism, PerturbedHistogram):
+            return Origin(data=df)
+        return Origin(data=df, model=self.mechanism.model, session=self.session.for_report())
 
     def make(
         self,

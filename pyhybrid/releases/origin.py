@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -26,11 +26,14 @@ class Origin:
         The confidential records.
     model : Model or None
     session : FitSession or None
-        Holds the unweighted fit, to be shown beside the release, if it was made on the way.
+        What the fits of the release shared; it holds the unweighted fit, to be shown beside the
+        release, if that was made on the way. None of a release without a fit, and of a sequence.
     remarks : callable
         Returns what `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.remarks` says of the data.
     compared : sequence of DataFrame or None
         Synthetic sets with the rows of the data, for the report, where those released have others.
+    steps : sequence of Origin
+        Of a sequence: that of each step, in their order. Empty otherwise.
     """
 
     data: pd.DataFrame
@@ -38,6 +41,14 @@ class Origin:
     session: FitSession | None = None
     remarks: Callable[[], Remarks] = dict
     compared: Sequence[pd.DataFrame] | None = None
+    steps: Sequence[Origin] = ()
+
+    def of_step(self, place: int) -> Origin:
+        """Where step `place` of a sequence comes from, counted from 0; of this one's data."""
+        if not self.steps:
+            return self
+        own = self.steps[place]
+        return replace(self, model=own.model, session=own.session, steps=())
 
     def __repr__(self) -> str:
         return f"<Origin of a release: {len(self.data)} confidential records>"

@@ -131,9 +131,10 @@ class Release(ReleaseRecord):
             ", ".join(part.synthesized): Release(
                 **{f.name: getattr(part, f.name) for f in fields(ReleaseRecord)},
                 synthetic=self.synthetic,
-                origin=self.origin,
+                identifier=f"{self.identifier}-{place}",
+                origin=None if self.origin is None else self.origin.of_step(place - 1),
             )
-            for part in self.parts
+            for place, part in enumerate(self.parts, start=1)
         }
 
     @property

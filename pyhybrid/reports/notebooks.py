@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyhybrid.checks import check_choice
 from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.running.progress import Progress
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -71,7 +71,7 @@ def render_notebook(
     path: str | os.PathLike[str],
     *,
     size: str = "quick",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """Execute a notebook in a folder of its own and return it as HTML, images inlined.
 
@@ -131,7 +131,7 @@ def _folder() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parent / "notebooks"
 
 
-def _count_cells(client: Any, name: str, progress: Callable[[str, int, int], None] | None) -> None:
+def _count_cells(client: Any, name: str, progress: Progress | None) -> None:
     if progress is None:
         return
     total, done = len(client.nb.cells), iter(range(1, len(client.nb.cells) + 1))

@@ -35,8 +35,9 @@ STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
 
 
 def predictive_section(release: Release) -> list[Section]:
-    """Figure and table of the released fit's replicates; none of levels, of a sequence or of a
-    release that was loaded. The replicates are made for this page and are not those released."""
+    """Figure and table of the released fit's replicates; none of levels, of a whole sequence, whose
+    steps have their own, or of a release that was loaded. The replicates are made for this page
+    and are not those released; in a step they are given the data's values of earlier columns."""
     session = None if release.origin is None else release.origin.session
     if session is None or release.fit is None or release.fit.exact is not None:
         return []

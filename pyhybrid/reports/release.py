@@ -64,8 +64,9 @@ def release_pages(release: Release) -> dict[str, str]:
         return checklist
     data = release.origin.data
     pages = {"report.html": release_report(release, data, baseline=_baseline(release))}
-    for place, step in enumerate(release.steps.values(), start=1):
-        pages[f"report_step_{place}.html"] = release_report(step, data)
+    for place, (columns, step) in enumerate(release.steps.items(), start=1):
+        title = f"Step {place} of {len(release.parts)}: {columns}"
+        pages[f"report_step_{place}.html"] = release_report(step, data, title=title)
     return {**pages, **checklist}
 
 
@@ -74,17 +75,23 @@ def _baseline(release: Release) -> Release | None:
     origin, charge = release.origin, release.charge
     if origin is None or origin.model is None or charge.mechanism == "Unweighted":
         return None
-    # A copy, as a release from the session itself would take other draws each time.
-    session = None if origin.session is None else origin.session.for_report()
-    if session is None:
+    if origin.session is None or not origin.session.holds_unweighted:
         return None
+    # A copy, as a release from the session itself would take other draws each time.
+    session = origin.session.for_report()
     beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit)
     return beside.release_from(
         session, n_synthetic=charge.n_synthetic, n_draws_released=charge.n_draws_released
     )
 
 
-def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | None = None) -> str:
+def release_report(
+    release: Release,
+    data: pd.DataFrame,
+    *,
+    baseline: Release | None = None,
+    title: str = "Release report",
+) -> str:
     """Return the owner's report as one HTML file. CONFIDENTIAL: shows weights, bounds and data.
 
     Parameters
@@ -95,6 +102,8 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         The confidential records, in the order of the release.
     baseline : Release, optional
         Another release from the same records, such as Unweighted, shown beside it.
+    title : str
+        Of the page; names the step of a sequence.
 
     Returns
     -------
@@ -130,7 +139,7 @@ def release_report(release: Release, data: pd.DataFrame, *, baseline: Release | 
         *_convergence(release),
         _provenance(release),
     ]
-    return render_page("Release report", sections, confidential=True)
+    return render_page(title, sections, confidential=True)
 
 
 def public_report(release: Release) -> str:

@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,13 +35,13 @@ from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.randomness import streams
 from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.locks import lock
+from pyhybrid.running.progress import Progress
 from pyhybrid.running.tasks import run_tasks
 from pyhybrid.studies.study import Measured, Size, Study, summarize
 
 __all__ = ["StudyResult", "load_study", "run_study"]
 
 _FORMAT = 1
-StudyProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +103,7 @@ def run_study(
     data: str | os.PathLike[str] | None = None,
     workers: int = 1,
     executor: Executor | None = None,
-    progress: StudyProgress | None = None,
+    progress: Progress | None = None,
 ) -> StudyResult:
     """Run what is missing of `study` in the folder `out` and return all its rows.
 
@@ -213,7 +213,7 @@ def _run_missing(
     folder: Path,
     workers: int,
     executor: Executor | None,
-    progress: StudyProgress | None,
+    progress: Progress | None,
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
     parts = folder / "parts"

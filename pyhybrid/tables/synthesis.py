@@ -289,5 +289,11 @@ def _of_table(
         tables,
         parts=release.parts if bought is None else (bought.record, *release.parts),
         identifier=release.identifier,
-        origin=Origin(data=df),
+        origin=_origin(release, df, bought),
     )
+
+
+def _origin(release: Release, df: pd.DataFrame, bought: MarginalsOfPlan | None) -> Origin:
+    """The data, and where each part comes from; what was bought had no fit."""
+    steps = () if release.origin is None else release.origin.steps
+    return Origin(data=df, steps=steps if bought is None else (Origin(data=df), *steps))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 UTILITY = ["utility", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--permutations", "2"]
 RISK = ["risk", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--key", "age:radius=2",
         "--key", "sex", "--key", "income:radius=0.1,kind=relative"]  # fmt: skip
+
+
+def test_utility_says_where_the_permutations_stand(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, int, int]] = []
+
+    @contextlib.contextmanager
+    def bars() -> Iterator[Any]:
+        yield lambda *step: said.append(step)
+
+    monkeypatch.setattr("pyhybrid.cli.utility.progress_bars", bars)
+    assert run(UTILITY) == 0
+    assert said == [("CART permutations", done, 4) for done in (1, 2, 3, 4)]
+    said.clear()
+    assert run([*UTILITY, "--versus", "plain.csv"]) == 0
+    assert {step[0] for step in said} == {
+        "synthetic: CART permutations", "versus: CART permutations"
+    }  # fmt: skip
 
 
 def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from pyhybrid.measures.arrays.propensity import (
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.randomness import generator_of
+from pyhybrid.running.progress import Progress
 
 __all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
 
@@ -85,6 +86,7 @@ def propensity_utility(
     n_permutations: int = 20,
     weights: Weights = None,
     rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
 ) -> PropensityUtility:
     """Let a classifier tell synthetic records from the data; each set by itself.
 
@@ -114,6 +116,8 @@ def propensity_utility(
         Weights of a table are divided by their mean.
     rng : Generator or int, optional
         Of the permutations, or its seed.
+    progress : callable, optional
+        Called with (what is being done, steps done, steps in all) while CART is refitted.
 
     Returns
     -------
@@ -145,6 +149,7 @@ def propensity_utility(
         null=null,
         n_permutations=n_permutations,
         rng=rng,
+        progress=progress,
     )
 
 
@@ -156,6 +161,7 @@ def propensity_of_tables(
     null: str = "auto",
     n_permutations: int = 20,
     rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
 ) -> PropensityUtility:
     """`propensity_utility` on tables that are reconciled already."""
     check_choice(classifier, "classifier", CLASSIFIERS)
@@ -174,7 +180,8 @@ def propensity_of_tables(
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = _stacked_weights(label, given, other)
         if classifier == "cart":
-            p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight)
+            said = _said(progress, len(rows), len(tables.synthetic))
+            p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight, said)
         else:
             p, expected = _by_logistic(stacked, label, own, interactions, weight)
         shown = shown or (p[~label], p[label])
@@ -280,19 +287,33 @@ def _by_cart(
     n_permutations: int,
     rng: np.random.Generator,
     weight: FloatArray | None,
+    said: Callable[[int, int], None],
 ) -> tuple[FloatArray, NullPmse]:
+    """Propensities and null; `said` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
     permuted = _within_pairs if null == "paired" else _anywhere
     shuffled = [permuted(label, rng) for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
-        chance = list(
-            threads.map(
-                lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
-            )
+        found = threads.map(
+            lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
         )
+        chance = []
+        for done, each in enumerate(found, start=1):
+            chance.append(each)
+            said(done, n_permutations)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected
+
+
+def _said(progress: Progress | None, place: int, m: int) -> Callable[[int, int], None]:
+    """What takes the permutations done for the set at `place` of m."""
+
+    def report(done: int, n: int) -> None:
+        if progress is not None:
+            progress("CART permutations", place * n + done, m * n)
+
+    return report
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
