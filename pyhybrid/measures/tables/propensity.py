@@ -172,7 +172,8 @@ def propensity_of_tables(
         wrong = "interactions" if interactions else "null='data'"
         raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
     generator = generator_of(rng)
-    rows, shown = [], None
+    rows: list[dict[str, Any]] = []
+    shown = None
     given, *others = tables.weights(averaged=True)
     for table, name, other in zip(tables.synthetic, tables.names, others, strict=True):
         own = _null_of(tables.real, table, null, name)
