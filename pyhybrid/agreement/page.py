@@ -34,7 +34,7 @@ def validation_page(
     confidential: bool,
 ) -> str:
     """The page as one HTML file; `made_by` is what is needed to repeat the comparison."""
-    sections = [_verdict(rows, verdict)]
+    sections = [_verdict(rows, verdict, left_out)]
     explained = set()
     for part in dict.fromkeys(row.part for row in rows):
         own = [row for row in rows if row.part == part]
@@ -58,14 +58,16 @@ def shown_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _verdict(rows: Sequence[Row], verdict: str) -> Section:
+def _verdict(rows: Sequence[Row], verdict: str, left_out: Sequence[str]) -> Section:
     text = "Difference is the largest over all numbers compared; relative to the larger of the two "
     text += "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers "
-    text += "that is furthest apart; of how many pairs is in the column before the last."
+    text += "that is furthest apart; of how many pairs is in the last column."
+    lacking = ", ".join(cause.partition(":")[0] for cause in left_out)
+    without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
     wrong = [row.quantity for row in rows if not row.agrees]
     return Section(
         heading="Verdict",
-        paragraphs=[["", f"{verdict}."], [text]],
+        paragraphs=[["", f"{verdict}."], *without, [text]],
         bullets=[f"Disagrees: {quantity}" for quantity in wrong],
     )
 
@@ -74,16 +76,16 @@ def _table(rows: list[Row]) -> Table:
     unit = UNITS[rows[0].unit]
     return Table(
         caption=f"{unit[0].upper()}{unit[1:]}.",
-        header=["Quantity", *rows[0].sides, "Difference", "Tolerance", "Pairs", "Verdict"],
+        header=["Quantity", "Verdict", *rows[0].sides, "Difference", "Tolerance", "Pairs"],
         rows=[
             [
                 row.quantity,
+                Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
                 shown_number(row.python),
                 shown_number(row.r),
                 f"{row.difference:.2g}",
                 f"{row.tolerance:.2g}",
-                str(row.numbers),
-                Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
+                f"{row.numbers:,}",
             ]
             for row in rows
         ],

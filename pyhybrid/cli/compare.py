@@ -57,9 +57,9 @@ def compare(
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME or NAME:key=value,..., e.g. lipschitz:scale=0.7,reweighting=true; as often "
-            "as there are candidates. [default: unweighted, lipschitz and count, and the last "
-            "two re-weighted]"
+            help="NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; "
+            "as often as there are candidates. \\[default: unweighted, lipschitz and count, and "
+            "the last two re-weighted]"
         ),
     ] = None,
     n_synthetic: Annotated[int, typer.Option(help="m, the number of sets of each mechanism.")] = 20,

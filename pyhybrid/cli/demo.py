@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import typer
+from rich.markup import escape
 
 from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
@@ -55,7 +56,8 @@ def demo(
         strict = _strict(model, reference, visits, asked)
     local.save(beside, overwrite=overwrite)
     if strict is None:
-        show("The strict release is drawn by OpenDP and is left out: pip install 'pyhybrid[dp]'\n")
+        left = escape("pip install 'pyhybrid[dp]'")
+        show(f"The strict release is drawn by OpenDP and is left out: {left}\n")
         show_release(visits, local, beside)
         return
     strict.save(out, overwrite=overwrite)

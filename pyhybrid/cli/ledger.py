@@ -35,7 +35,7 @@ def create(
     delta: Annotated[
         float | None,
         typer.Option(
-            help="Delta of a local ledger [default: 1e-6], or of a strict one whose charges are "
+            help="Delta of a local ledger \\[default: 1e-6], or of a strict one whose charges are "
             "to add by rho where that is less."
         ),
     ] = None,

@@ -52,11 +52,13 @@ def mask(
     ] = "sequential",
     predictors: Annotated[
         str | None,
-        typer.Option(help="Columns of the association model. [default: all that it covers]"),
+        typer.Option(help="Columns of the association model. \\[default: all that it covers]"),
     ] = None,
     types: Annotated[
         str | None,
-        typer.Option(help="NAME=continuous|binary|ordered|nominal,... where codes do not show it."),
+        typer.Option(
+            help="NAME=continuous, binary, ordered or nominal, ... where codes do not show it."
+        ),
     ] = None,
     n_synthetic: Annotated[
         int,
@@ -64,7 +66,9 @@ def mask(
     ] = 5,
     n_imputations: Annotated[
         int | None,
-        typer.Option(help="Number of imputations of missing keys. [default: 5 if any is missing]"),
+        typer.Option(
+            help="Number of imputations of missing keys. \\[default: 5 if any is missing]"
+        ),
     ] = None,
     formula: Annotated[
         str | None, typer.Option(help="Analysis to compare, e.g. 'income ~ age + C(region)'.")
@@ -74,7 +78,9 @@ def mask(
     ] = "linear",
     radius: Annotated[
         str | None,
-        typer.Option(help="Radius within which continuous keys match: age=2,... [default: equal]"),
+        typer.Option(
+            help="Radius within which continuous keys match: age=2,... \\[default: equal]"
+        ),
     ] = None,
     k0: Annotated[
         int, typer.Option("--k0", help="Number of matches that makes a record low risk.")

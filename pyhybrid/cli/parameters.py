@@ -41,10 +41,10 @@ MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, OWN_PROGRAM)
 _MODEL_HELP = (
     f"{', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g. "
     "beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with "
-    "missing=model, or stan:program=own.stan,predict=y_rep"
+    "missing=model, or stan:program=my.stan,predict=y_rep"
 )
 _CHOSEN = (
-    "[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "
+    "\\[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "
     "levels; others must name one]"
 )
 
@@ -58,11 +58,11 @@ OptionalModels = Annotated[
 ]
 Accounting = Annotated[
     str | None,
-    typer.Option(help="Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]"),
+    typer.Option(help="Accounting of epsilon: gaussian, range, lipschitz. \\[default: gaussian]"),
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Delta of Gaussian accounting, below 1 / n. [default: 1e-6]"),
+    typer.Option(help="Delta of Gaussian accounting, below 1 / n. \\[default: 1e-6]"),
 ]
 OneDraw = Annotated[
     bool, typer.Option("--one-draw", help="Simulate all sets from one draw, at the cost of one.")
@@ -72,15 +72,15 @@ Seed = Annotated[
     int | None,
     typer.Option(help="For tests and papers; a release seed must stay secret."),
 ]
-Chains = Annotated[int | None, typer.Option(help="Number of chains. [default: 4]")]
-Warmup = Annotated[int | None, typer.Option(help="Iterations per chain. [default: 1000]")]
-Draws = Annotated[int | None, typer.Option(help="Iterations per chain. [default: 1000]")]
-AdaptDelta = Annotated[float | None, typer.Option(help="Target acceptance rate. [default: 0.9]")]
+Chains = Annotated[int | None, typer.Option(help="Number of chains. \\[default: 4]")]
+Warmup = Annotated[int | None, typer.Option(help="Iterations per chain. \\[default: 1000]")]
+Draws = Annotated[int | None, typer.Option(help="Iterations per chain. \\[default: 1000]")]
+AdaptDelta = Annotated[float | None, typer.Option(help="Target acceptance rate. \\[default: 0.9]")]
 OnNotConverged = Annotated[
     str, typer.Option(help="What to do with chains that do not converge: raise or warn.")
 ]
 Workers = Annotated[int, typer.Option(help="Processes; the results do not depend on it.")]
 FileFormat = Annotated[
-    str | None, typer.Option("--format", help="csv or parquet. [default: that of DATA]")
+    str | None, typer.Option("--format", help="csv or parquet. \\[default: that of DATA]")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]

@@ -18,7 +18,7 @@ def report(
     name: Annotated[
         str | None, typer.Argument(help="Name or number; without it, the notebooks are listed.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="HTML file. [default: NAME.html]")] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file. \\[default: NAME.html]")] = None,
     size: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out.")] = False,
 ) -> None:

@@ -33,7 +33,7 @@ def risk(
         list[str] | None,
         typer.Option(
             help="A column that the intruder knows: sex, age:radius=2 or "
-            "income:radius=0.1,kind=relative; repeatable."
+            "pay:radius=0.1,kind=relative; repeatable."
         ),
     ] = None,
     sensitive: Annotated[
@@ -49,7 +49,7 @@ def risk(
         bool | None,
         typer.Option(
             help="Row i of a set is the synthetic version of row i of REAL. "
-            "[default: if a column is the same in every row]"
+            "\\[default: if a column is the same in every row]"
         ),
     ] = None,
     versus: Versus = None,

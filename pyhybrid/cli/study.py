@@ -50,7 +50,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder of the results; a run goes on where it was.")],
     size: Annotated[str, typer.Option(help="quick (about a minute) or paper.")] = "quick",
     replicates: Annotated[
-        int | None, typer.Option(help="Databases per setting. [default: as the size]")
+        int | None, typer.Option(help="Databases per setting. \\[default: as the size]")
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes; the results do not depend on it.")] = 1,
     seed: Annotated[int, typer.Option(help="Root of all random numbers.")] = 1,

@@ -92,27 +92,27 @@ def synthesize(
         typer.Option(help="Folder of `pyhybrid calibrate`: a strict censored release."),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="c: lowers all weights when below 1. [default: 1]")
+        float | None, typer.Option(help="c: lowers all weights when below 1. \\[default: 1]")
     ] = None,
     shift: Annotated[
-        float | None, typer.Option(help="g: lowers all weights when negative. [default: 0]")
+        float | None, typer.Option(help="g: lowers all weights when negative. \\[default: 0]")
     ] = None,
     transform: Annotated[
         str | None,
-        typer.Option(help="linear, reciprocal, threshold, logistic, softmax. [default: linear]"),
+        typer.Option(help="linear, reciprocal, threshold, logistic, softmax. \\[default: linear]"),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="f* in nats, for --transform threshold.")
     ] = None,
     draw_quantile: Annotated[
         float | None,
-        typer.Option(help="Drop draws whose bound is above this quantile. [default: 1]"),
+        typer.Option(help="Drop draws whose bound is above this quantile. \\[default: 1]"),
     ] = None,
     relation: Annotated[
-        str | None, typer.Option(help="Neighbors: remove or replace a record. [default: remove]")
+        str | None, typer.Option(help="Neighbors: remove or replace a record. \\[default: remove]")
     ] = None,
     safety_factor: Annotated[
-        float | None, typer.Option(help="s in epsilon = 2 s bound. [default: 1]")
+        float | None, typer.Option(help="s in epsilon = 2 s bound. \\[default: 1]")
     ] = None,
     accounting: Accounting = None,
     delta: Delta = None,
@@ -146,7 +146,7 @@ def synthesize(
     ] = False,
     k: Annotated[
         float | None,
-        typer.Option("--k", help="Re-weighting factor, with --reweight. [default: 0.95]"),
+        typer.Option("--k", help="Re-weighting factor, with --reweight. \\[default: 0.95]"),
     ] = None,
     single_step: Annotated[
         bool,

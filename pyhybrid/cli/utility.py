@@ -32,7 +32,7 @@ def utility(
     synthetic: Synthetic,
     versus: Versus = None,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to compare, separated by commas. [default: all]")
+        str | None, typer.Option(help="Columns to compare, separated by commas. \\[default: all]")
     ] = None,
     categorical: Annotated[
         list[str] | None, typer.Option(help="A column of numbers that are codes; repeatable.")
@@ -48,7 +48,7 @@ def utility(
         str | None,
         typer.Option(
             help="partially_synthetic, fully_synthetic, multiple_imputation or single. "
-            "[default: partially_synthetic; single for one set]"
+            "\\[default: partially_synthetic; single for one set]"
         ),
     ] = None,
     interactions: Annotated[

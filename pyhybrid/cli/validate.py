@@ -22,10 +22,12 @@ from pyhybrid.running.files import check_new_file
 
 __all__ = ["validate"]
 
+_LONGEST = 24  # characters of a word in the first column
+
 
 def validate(
     data: Annotated[
-        Path | None, typer.Argument(help="Own records, .csv or .parquet. [default: generated]")
+        Path | None, typer.Argument(help="Own records, .csv or .parquet. \\[default: generated]")
     ] = None,
     formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
     model: Annotated[
@@ -84,20 +86,28 @@ def _show(found: Validation, out: Path | None) -> None:
         )
 
 
+def _broken(quantity: str) -> str:
+    """Names of functions that are too long for a column go on in a second line, after a "_"."""
+    words = []
+    for word in quantity.split(" "):
+        at = word.rfind("_", 0, _LONGEST) + 1
+        words.append(f"{word[:at]}\n{word[at:]}" if len(word) > _LONGEST and at else word)
+    return " ".join(words)
+
+
 def _table(part: str, rows: list[Row]) -> Table:
     title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("quantity")
-    for name in (*rows[0].sides, "difference", "tolerance"):
+    for name in (*rows[0].sides, "difference"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:
         table.add_row(
-            escape(row.quantity),
+            escape(_broken(row.quantity)),
             f"{row.python:.6g}",
             f"{row.r:.6g}",
             f"{row.difference:.2g}",
-            f"{row.tolerance:.2g}",
             "agrees" if row.agrees else "[bold red]DISAGREES[/bold red]",
         )
     return table

@@ -33,12 +33,12 @@ def verify(
         str | None, typer.Option(help="Column that says whose row it is; one row if left out.")
     ] = None,
     blocks: Annotated[
-        int | None, typer.Option(help="Blocks of records. [default: n / 100, from 10 to 100]")
+        int | None, typer.Option(help="Blocks of records. \\[default: n / 100, from 10 to 100]")
     ] = None,
     reach: Annotated[
         float | None,
         typer.Option(
-            help="Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]"
+            help="Largest difference of a block. \\[default: (1 + sqrt(blocks)) tolerances]"
         ),
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Enter the charge here first.")] = None,

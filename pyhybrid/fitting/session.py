@@ -292,25 +292,16 @@ class FitSession:
         self._released[stream] = (*self.releases_of(stream), n_draws)
 
     @property
-    def _unweighted_key(self) -> _Key:
-        return np.ones(self.bound.n).tobytes(), None
-
-    @property
     def holds_unweighted(self) -> bool:
         """True if the unweighted fit was made."""
-        return self._unweighted_key in self._kept
+        return (np.ones(self.bound.n).tobytes(), None) in self._kept
 
     def for_report(self) -> FitSession:
         """A silent copy that holds no fit but the unweighted one, if that was made."""
-        ones = self._unweighted_key
-        return replace(
-            self,
-            progress=None,
-            _kept={key: found for key, found in self._kept.items() if key == ones},
-            _bounds={key: found for key, found in self._bounds.items() if key[0] == ones},
-            _exact={},
-            _released={},
-        )
+        ones: _Key = (np.ones(self.bound.n).tobytes(), None)
+        kept = {key: found for key, found in self._kept.items() if key == ones}
+        bounds = {key: found for key, found in self._bounds.items() if key[0] == ones}
+        return replace(self, progress=None, _kept=kept, _bounds=bounds, _exact={}, _released={})
 
     @cached_property
     def exposed(self) -> dict[str, str]:

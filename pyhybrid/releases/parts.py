@@ -169,4 +169,6 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
     if dtype.startswith("datetime"):
         zone = "," in dtype
         return pd.to_datetime(values, utc=zone, format="ISO8601").astype(dtype)
+    if dtype == "str":  # pandas before 3 has no such dtype, and would write missing values as text
+        return values
     return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
-from pyhybrid.comparing.means import moved_away_text
 from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -57,10 +56,7 @@ def comparison_report(comparison: Comparison) -> str:
 
 
 def _opening(comparison: Comparison) -> list[list[str]]:
-    moved, levels = comparison.moved_away, bool(outcome_of(comparison.session.bound).shares)
-    text = moved_away_text(moved, comparison.outcome, levels=levels)
-    warned = [[f"Warning: {text}."]] if moved else []
-    return [[NOT_COVERED], *warned, [_sharing(comparison)], [_engine(comparison)]]
+    return [[NOT_COVERED], [_sharing(comparison)], [_engine(comparison)]]
 
 
 def charges_title(comparison: Comparison) -> str:
@@ -112,10 +108,11 @@ def _charges(comparison: Comparison) -> Section:
     rows = [
         [
             charge_name(comparison, row["mechanism"], gap=" "),
-            f"{row['lipschitz_bound']:.3f}",
             epsilon_text(float(row["epsilon"])),
+            _accounting(comparison.releases[row["mechanism"]].charge),
+            f"{row['lipschitz_bound']:.3f}",
             f"{row['efficiency']:.3f}",
-            f"{row['effective_sample_size']:.1f}",
+            f"{row['effective_sample_size']:,.0f}",
             f"{row['refits']} / {row['refits_saved']}",
         ]
         for _, row in comparison.table.iterrows()
@@ -125,10 +122,16 @@ def _charges(comparison: Comparison) -> Section:
         "mean by-record bound over the overall one, at most 1. The effective sample size of the "
         "weights is at most the number of records; larger is better."
     )
-    header = ["Mechanism", "Bound", "Epsilon, all sets", "Efficiency", "Effective size",
-              "Refits / saved"]  # fmt: skip
+    header = ["Mechanism", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
+              "Effective size", "Refits / saved"]  # fmt: skip
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
     return Section(heading="Charges", tables=[table])
+
+
+def _accounting(charge: PrivacyCharge) -> str:
+    """How epsilon was counted: "gaussian, at delta 1e-06"; by the range there is no delta."""
+    at = f", at delta {charge.delta:g}" if charge.delta else ""
+    return f"{charge.accounting}{at}"
 
 
 def _estimates(comparison: Comparison) -> Section:

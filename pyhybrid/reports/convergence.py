@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyhybrid.engines import Diagnostics
 from pyhybrid.reports.numbers import number_text
@@ -41,9 +41,13 @@ def convergence_section(
         What was fitted.
     """
     verdicts, single = [], len(fits) == 1
+    well = [name for name, found in fits.items() if found.converged]
+    if well:
+        verdicts.append([f"The chains{'' if single else f' of {_listed(well)}'} converged."])
     for name, found in fits.items():
-        who = "The chains" if single else f"The chains of {name}"
-        verdicts.append([f"{who} converged." if found.converged else f"{who} HAVE NOT CONVERGED."])
+        if not found.converged:
+            who = "The chains" if single else f"The chains of {name}"
+            verdicts.append([f"{who} HAVE NOT CONVERGED."])
         verdicts += [[problem] for problem in found.problems]
     rule = next(iter(fits.values())).rule.describe()
     table = Table(
@@ -52,6 +56,12 @@ def convergence_section(
         rows=[
             [field, *(number_text(getattr(found, field)) for found in fits.values()), about]
             for field, about in _ABOUT.items()
+            if field != "n_elsewhere" or any(each.n_elsewhere is not None for each in fits.values())
         ],
     )
     return Section(heading="Convergence", paragraphs=verdicts, tables=[table])
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
@@ -12,6 +14,7 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
+from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.verdicts import mask_verdict
 
@@ -67,8 +70,9 @@ def mask_report(
     """
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
+    unchanged = unchanged_shares(data, release.synthetic, release.keys)
     sections = [
-        mask_verdict(before, after, utility, release.statement.left_as_they_were),
+        mask_verdict(before, after, utility, release.statement.left_as_they_were, unchanged),
         Section(heading="What this page is", paragraphs=[[
             "", "Not differentially private.", " There is no epsilon. What follows shows the risk "
             "against one kind of intruder, who knows the keys of a record and nothing else.",
@@ -77,7 +81,7 @@ def mask_report(
         _risk(before, after),
         *([] if tuned is None else [_tuning(tuned)]),
         *([] if subgroups is None else [_subgroups(subgroups)]),
-        _keys(release, data),
+        _keys(release, data, unchanged),
         *([] if release.diagnostics is None else [_convergence(release)]),
         _statement(release),
     ]  # fmt: skip
@@ -87,7 +91,7 @@ def mask_report(
 def _utility(found: ModelUtility) -> Section:
     header = ["term", "data", "lower", "upper", "synthetic", "lower", "upper", "overlap", "diff."]
     rows = [
-        [str(term), *(f"{float(value):.4g}" for value in found.table.loc[term])]
+        [str(term), *(number_text(float(value)) for value in found.table.loc[term])]
         for term in found.table.index
     ]
     caption = (
@@ -149,12 +153,12 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
 
 def _matching(risk: MatchingRisk) -> dict[str, str]:
     return {
-        "named": f"{naming_share(risk):.4f}",
-        "mean": f"{risk.mean_risk:.4f}",
-        "unique": f"{risk.n_unique_matches:,.1f}",
-        "true": f"{risk.true_match_rate:.4f}",
-        "false": f"{risk.false_match_rate:.4f}",
-        "none": f"{risk.n_no_match:,.1f}",
+        "named": number_text(naming_share(risk)),
+        "mean": number_text(risk.mean_risk),
+        "unique": number_text(risk.n_unique_matches),
+        "true": number_text(risk.true_match_rate),
+        "false": number_text(risk.false_match_rate),
+        "none": number_text(risk.n_no_match),
     }
 
 
@@ -195,15 +199,14 @@ def _subgroups(groups: RiskSubgroups) -> Section:
     picture = picture_of(
         plot_subgroups(groups),
         alt="Numbers of records by their number of matches.",
-        caption="Dashed: k0.",
+        caption=f"Right of the dashed line, k0 = {groups.k0}, enough records match for low risk.",
     )
     table = Table(caption=caption, header=header, rows=rows, numbers=True)
     return Section(heading="Risk subgroups of the data", pictures=[picture], tables=[table])
 
 
-def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
+def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
     kinds = release.settings["keys"]
-    unchanged = unchanged_shares(data, release.synthetic, release.keys)
     pictures, rows = [], []
     for key in release.keys:
         rows.append([key, str(kinds[key]), f"{unchanged[key]:.3f}"])
@@ -217,7 +220,7 @@ def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
                 picture_of(
                     figure,
                     alt=f"Distribution of {key} in the data and in the synthetic sets.",
-                    caption=key,
+                    caption=f"{key}: where a line leaves the data, masks distort its distribution.",
                 )
             )
     caption = "Unchanged: share of records whose released value equals their own, over all sets."

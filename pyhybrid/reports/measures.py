@@ -48,9 +48,11 @@ def utility_report(summaries: Mapping[str, UtilitySummary]) -> str:
         By the name of the version.
     """
     overall = {name: found.overall() for name, found in summaries.items()}
-    sets = "; ".join(f"{name}: {found.n_sets} set(s)" for name, found in summaries.items())
+    sets = "; ".join(
+        f"{name}: {found.n_sets} set{'s' * (found.n_sets > 1)}" for name, found in summaries.items()
+    )
     first = next(iter(summaries.values()))
-    opening = f"{first.n:,} records of the data. {sets}. Numbers are averages over the sets."
+    opening = f"{first.n:,} records of the data against {sets}. Numbers are averages over the sets."
     sections = [
         utility_verdict(summaries),
         Section(
@@ -247,8 +249,7 @@ def _model(fit: ModelUtility, mark: str) -> Section:
     rule = fit.rule.replace("_", " ")
     text = (
         f"{fit.model}: {fit.formula}. Combined by the rule “{rule}”. Records without missing "
-        f"values used: {fit.n_used[0]:,} of the data, "
-        f"{', '.join(f'{n:,}' for n in fit.n_used[1:])} of the sets."
+        f"values used: {_used(fit.n_used)}."
     )
     picture = picture_of(
         plot_intervals(fit.intervals(), reference=DATA),
@@ -261,6 +262,14 @@ def _model(fit: ModelUtility, mark: str) -> Section:
         pictures=[picture],
         tables=[model_table(fit)],
     )
+
+
+def _used(n_used: Sequence[int]) -> str:
+    """ "400 of the data, 398 and 399 of the sets"; all at once where they are as many."""
+    data, *sets = n_used
+    if set(sets) == {data}:
+        return f"{data:,} of the data and of each set"
+    return f"{data:,} of the data, {', '.join(f'{n:,}' for n in sets)} of the sets"
 
 
 def model_table(

@@ -60,8 +60,8 @@ def predictive_section(release: Release) -> list[Section]:
         plot_predictive(found),
         alt=f"Histograms of {len(found)} statistics of {column} over {len(sets)} replicates, with "
         "that of the data as a line.",
-        caption="Where the line is outside of the histogram the model does not make data like "
-        "these, and no weights will mend it.",
+        caption="Where the line is outside of the histogram the fit does not make data like these: "
+        "the model cannot, or weights have left out too much of the data.",
     )
     text = (
         f"{len(sets)} replicates of {column}, each from another draw of the weighted posterior, "

@@ -12,12 +12,15 @@ import pandas as pd
 
 from pyhybrid.comparing.comparison import DATA, Comparison
 from pyhybrid.comparing.curve import RiskUtilityCurve
+from pyhybrid.comparing.means import moved_away_text
+from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.masking.analysis import naming_share
 from pyhybrid.measures.arrays.intervals import interval_overlap
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
 from pyhybrid.reports.numbers import number_text
@@ -33,6 +36,8 @@ __all__ = [
 ]
 
 _LITTLE_SAFER = 0.5  # of the risk of the data as they are: above it a mask protects little
+_MOST_NAMED = 4  # if all have one word
+_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _TELLS = 0.1  # of an attribute risk above that without the keys
 
 
@@ -43,12 +48,12 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
     pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
     ahead = int((pairs["LW"] < pairs["SW"]).sum())
     words = {
-        f"{row.mechanism} at {row.scale:g}, {row.shift:g}": word_of("max_ecdf", row.max_ecdf)
+        f"{row.mechanism} ({row.scale:g}, {row.shift:g})": word_of("max_ecdf", row.max_ecdf)
         for row in points.itertuples(index=False)
     }
+    wrong = _mean_lost(table)
     costs = [epsilon_text(float(end)) for end in (points["epsilon"].min(), points["epsilon"].max())]
     counted = " and ".join(COUNTED[each] for each in table["accounting"].unique())
-    wrong = []
     if not table["converged"].all():
         wrong.append(f"{int((~table['converged']).sum())} fits have NOT CONVERGED: their epsilons "
                      "may be too small.")  # fmt: skip
@@ -61,10 +66,27 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
             "Which weights. ": f"At equal epsilon the distribution under Lipschitz weights (LW) is "
             f"nearer to the data than under scalar weights (SW) at {ahead} of {len(pairs)} points, "
             "by max-ECDF.",
-            "How good. ": _by_word(words),
+            "How good. ": f"By max-ECDF, points with (scale, shift). {_by_word(words)}",
         },
         wrong,
     )
+
+
+def _mean_lost(table: pd.DataFrame) -> list[str]:
+    """Which weights take the mean further from the data than the unweighted fit, beyond chance."""
+    plain = table[table["mechanism"] == "Unweighted"].iloc[0]
+    found = []
+    for name, own in table[table["mechanism"] != "Unweighted"].groupby("mechanism"):
+        further = own["error_mean"] - plain["error_mean"]
+        chance = _NORMAL * np.hypot(own["error_mean_se"], plain["error_mean_se"])
+        lost = int((further > chance).sum())
+        if lost:
+            found.append(
+                f"{name}: the mean is further from the data than in the unweighted fit, by more "
+                f"than chance explains, at {lost} of {len(own)} points; the figure below shows how "
+                "far."
+            )
+    return found
 
 
 def comparison_verdict(comparison: Comparison) -> Section:
@@ -92,16 +114,37 @@ def comparison_verdict(comparison: Comparison) -> Section:
         for name, release in comparison.releases.items()
         if not release.charge.converged
     ]
-    wrong += [
-        f"Re-weighting took the mean further from the data in {name}."
-        for name in comparison.moved_away
-    ]
+    levels = bool(outcome_of(comparison.session.bound).shares)
+    if comparison.moved_away:
+        text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
+        wrong.append(f"{text[0].upper()}{text[1:]}.")
+    wrong += _costs_more(comparison)
     said = {
         "Promised. ": f"The smallest epsilon, {epsilon_text(cheapest[1].charge.epsilon)}, is that "
         f"of {cheapest[0]}. All were computed on the confidential data.",
         "How good. ": _by_word(words),
     }
     return in_short(said, wrong, [table])
+
+
+def _costs_more(comparison: Comparison) -> list[str]:
+    """Re-weighted candidates that cost more than the same weights before."""
+
+    def before(release: Release) -> dict[str, object]:
+        return {k: v for k, v in release.settings.items() if k != "reweighting"}
+
+    found = []
+    for name, release in comparison.releases.items():
+        for other, own in comparison.releases.items():
+            least, most = own.charge.epsilon, release.charge.epsilon
+            again = release.reweighted is not None and own.reweighted is None
+            if again and most > least and before(release) == before(own):
+                found.append(
+                    f"{name} costs more than {other}: epsilon {epsilon_text(most)} against "
+                    f"{epsilon_text(least)}. Re-weighting lowers the Lipschitz bound, which is not "
+                    f"what {release.charge.accounting} accounting counts."
+                )
+    return found
 
 
 def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
@@ -118,12 +161,27 @@ def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
         )
         mark = "" if len(summaries) == 1 else f"{name}: "
         wrong += [
-            f"{mark}{measure_label(key)} is {number_text(found.overall()[key])} (POOR)."
+            f"{mark}{measure_label(key)}{_which(found, key)} is "
+            f"{number_text(found.overall()[key])} (POOR)."
             for key, word in judged.items()
             if word == POOR
         ]
     promised = "Nothing: these numbers describe the sets, and no epsilon covers them."
     return in_short({"Promised. ": promised, **said}, wrong)
+
+
+def _which(found: UtilitySummary, key: str) -> str:
+    """Name of the column, or pair, that a measure's worst value is of: " (income)"."""
+    measure, _, of = key.partition(", ")
+    one, two = found.one_and_two_way.one_way, found.one_and_two_way.two_way
+    if of == "worst pair":
+        worst = two.iloc[int(two["ratio"].argmax())]
+        return f" ({worst['first']} and {worst['second']})"
+    if of != "worst column":
+        return ""
+    name = measure.removeprefix("table_")
+    own = found.columns.distances if measure in found.columns.distances else one
+    return f" ({own['column'].iloc[int(own[name].argmax())]})"
 
 
 def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
@@ -135,20 +193,33 @@ def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
         named = matching.correct_by_record
         text = (
             f"One who knows {', '.join(found.keys)} believes to have found a target with "
-            f"probability {number_text(overall['matching_risk'])} on average"
+            f"probability {overall['matching_risk']:.2%} on average"
         )
         if named is not None:
-            text += f", and names one correctly with probability {number_text(float(named.mean()))}"
+            text += f", and names one correctly with probability {float(named.mean()):.2%}"
             certain = int((named >= 1).sum())
             if certain:
                 wrong.append(
                     f"{'' if single else f'{name}: '}{certain:,} of {matching.n_targets:,} targets "
-                    "are named correctly and with certainty in every set: protect them."
+                    f"{'is' if certain == 1 else 'are'} named correctly and with certainty in "
+                    f"every set: protect {'it' if certain == 1 else 'them'}."
                 )
-        said["Found. " if single else f"{name}. "] = f"{text}."
+        learned = "".join(f" {sentence}" for sentence in _learned(overall))
+        said["Found. " if single else f"{name}. "] = f"{text}.{learned}"
         wrong += _telling(overall, "" if single else f"{name}: ")
     promised = "Nothing: risk against one kind of intruder is no bound on what others find."
     return in_short({"Promised. ": promised, **said}, wrong)
+
+
+def _learned(overall: Mapping[str, float]) -> list[str]:
+    """What matches tell of each sensitive column, beside all records together."""
+    return [
+        f"Of the matches, {overall[key]:.1%} have the target's value of {column}; of all records, "
+        f"{overall[f'attribute_baseline, {column}']:.1%}."
+        for key in overall
+        for measure, _, column in [key.partition(", ")]
+        if measure == "attribute_risk"
+    ]
 
 
 def mask_verdict(
@@ -156,13 +227,17 @@ def mask_verdict(
     after: MatchingRisk,
     utility: ModelUtility | None,
     left_as_they_were: Iterable[str],
+    unchanged: Mapping[str, float],
 ) -> Section:
-    """What the masks take from an intruder, and what an analysis keeps."""
+    """What the masks take from an intruder, what they change, and what an analysis keeps."""
     was, now = naming_share(before), naming_share(after)
     said = {
         "Promised. ": "Nothing that holds against all intruders: masks have no epsilon.",
         "Risk. ": f"One who knows the keys identifies {now:.2%} of the records correctly; in "
         f"the data as they are, {was:.2%}.",
+        "Changed. ": "Records that keep their own value: "
+        + ", ".join(f"{key} {share:.0%}" for key, share in unchanged.items())
+        + ".",
     }
     if utility is not None:
         word = word_of("interval_overlap", utility.mean_overlap)
@@ -196,13 +271,15 @@ def _telling(overall: Mapping[str, float], mark: str) -> list[str]:
 
 
 def _by_word(words: Mapping[str, str]) -> str:
-    """ "good: LW, CW; POOR: SW."; what has no word is left out."""
+    """ "Good: LW, CW. POOR: SW."; what has no word is left out."""
     parts = []
     for word in (GOOD, FAIR, POOR):
         names = [name for name, own in words.items() if own == word]
         if names:
-            parts.append(f"{word}: {', '.join(names)}")
-    return f"{'; '.join(parts)}." if parts else "Nothing that has limits could be computed."
+            all_of_them = len(names) == len(words) > _MOST_NAMED
+            shown = f"all {len(names)}" if all_of_them else ", ".join(names)
+            parts.append(f"{word[0].upper()}{word[1:]}: {shown}.")
+    return " ".join(parts) or "Nothing that has limits could be computed."
 
 
 _OF_MEAN = ("Error of the mean", "Interval overlap of the mean")

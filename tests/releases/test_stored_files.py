@@ -25,6 +25,7 @@ from pyhybrid.running.resumable import open_parts
 from tests.stored.make_stored import people
 
 STORED = Path(__file__).parents[1] / "stored" / "format_1"
+TEXT = str(pd.Series(["a"]).dtype)  # "object" before pandas 3, which stored these files
 RELEASES = ["release", "censored", "sequential", "histogram"]
 
 
@@ -51,7 +52,8 @@ def test_stored_releases_are_read_and_kept(name: str, stored: Path) -> None:
     for path in (stored / name / "public").iterdir():
         if path.name == "privacy_statement.md":
             continue
-        assert (stored / "again/public" / path.name).read_bytes() == path.read_bytes()
+        expected = path.read_bytes().replace(b'"str"', f'"{TEXT}"'.encode())
+        assert (stored / "again/public" / path.name).read_bytes() == expected
     assert ph.Release.load(stored / "again").identifier == release.identifier
 
 
@@ -75,7 +77,11 @@ def test_the_stored_ledger_is_read_and_goes_on(stored: Path) -> None:
     first, second = ledger.entries
     release = ph.Release.load(stored / "release")
     assert (ledger.budget, first.epsilon, second.epsilon) == (500, release.charge.epsilon, 0.5)
-    assert ledger.add(release).number == first.number  # known, and charged once
+    if TEXT == "str":
+        assert ledger.add(release).number == first.number  # known, and charged once
+    else:  # digests name dtypes: what another pandas reads is not what was charged
+        with pytest.raises(InvalidInput, match="must be as it was when entry 1"):
+            ledger.add(release)
     run = json.loads((stored / "release/confidential/run.json").read_text())
     assert run["ledger"] == {"entry": first.number, "sha256": first.sha256}
     # Of an earlier version: strict though its chains had not converged, and of data not noted.
