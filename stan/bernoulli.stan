@@ -60,10 +60,11 @@ model {
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
-      // The same value at 2/3 of the cost, (sign eta - |eta|) / 2 - log(1 + exp(-|eta|)), with an
+      // The same value at 3/4 of the cost, (sign eta - |eta|) / 2 - log(1 + exp(-|eta|)), with an
       // |eta| that has a derivative at 0.
-      vector[n] size = sqrt(square(eta) + 1e-30);
-      target += sign_X * beta + sign_offset - dot_product(weight, 0.5 * size + log(1 + exp(-size)));
+      vector[n] absolute = sqrt(square(eta) + 1e-30);
+      target += sign_X * beta + sign_offset
+                - dot_product(weight, 0.5 * absolute + log(1 + exp(-absolute)));
     }
   }
 }
