@@ -40,6 +40,12 @@ def loss_section(release: Release) -> list[Section]:
         f"what a release really tells, estimated and not bounded [V17], for {which}, with weights "
         "held fixed."
     )
+    account = release.confidential.account
+    if account is not None and account.draws_recounted:
+        text += (
+            " The epsilon charged counts, too, how the weights of others change when a record "
+            "leaves: this picture shows none of that."
+        )
     if unreliable:
         text += (
             f" For {unreliable:,} of them Pareto k is above {RELIABLE_K:g}: their estimates are "

@@ -24,6 +24,7 @@ from pyhybrid.reports.figures.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["plot_losses", "plot_told"]
@@ -51,7 +52,7 @@ def plot_told(groups: Groups, *, charged: float) -> Figure:
         )  # fmt: skip
     level = check_finite(charged, "charged")
     ax.axhline(level, label=f"charged for {plain(list(groups)[-1])}", **RULE)
-    ax.text(1, level, f"{level:.3g}", **NUMBER)
+    _number(ax, level)
     ax.set(xscale="log", yscale="log", xlabel="records, the most told about first",
            ylabel="mu of one released draw")  # fmt: skip
     return finish(ax)
@@ -78,7 +79,7 @@ def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figu
         ax.plot(place, values[order], label=name, linewidth=1.3, **style)
     if charged is not None:
         ax.axhline(charged, label="epsilon charged", **RULE)
-        ax.text(1, charged, f"{charged:.3g}", **NUMBER)
+        _number(ax, charged)
     unreliable = np.flatnonzero(found.pareto_k[order] > RELIABLE_K)
     if unreliable.size:
         at = found.by_record[order][unreliable]
@@ -86,6 +87,11 @@ def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figu
     ax.set(xscale="log", xlabel="records, the most told about first", ylabel="absolute loss, nats",
            ylim=(0, None))  # fmt: skip
     return finish(ax)
+
+
+def _number(ax: Axes, level: float) -> None:
+    """The number of a horizontal line at its right end, where curves that fall are far below."""
+    ax.text(1, level, f"{level:.3g}", transform=ax.get_yaxis_transform(), ha="right", **NUMBER)
 
 
 def _left_out(given: npt.ArrayLike, zeros: int) -> str:

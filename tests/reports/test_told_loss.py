@@ -1,0 +1,44 @@
+"""Losses by record in the owner's report: largest first, and what the picture leaves out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.reports.figures.accounts import plot_losses
+from pyhybrid.reports.told_loss import loss_section
+
+
+@pytest.fixture(scope="module")
+def releases() -> dict[str, ph.Release]:
+    model = ph.Poisson("y ~ 1")
+    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 200)})
+    settings = SamplerSettings(chains=4, warmup=300, draws=500)
+    return {
+        mechanism.name: mechanism.release(
+            table, n_synthetic=1, seed=1, engine="embedded", settings=settings
+        )
+        for mechanism in (ph.Unweighted(model), ph.LipschitzWeighted(model))
+    }
+
+
+def test_a_charge_for_weights_that_move_is_said_to_be_more_than_is_shown(
+    releases: dict[str, ph.Release],
+) -> None:
+    said = {name: loss_section(own)[0].paragraphs[0][0] for name, own in releases.items()}
+    assert "how the weights of others change" in said["LipschitzWeighted"]
+    assert "weights of others" not in said["Unweighted"]  # the control: nothing moves there
+
+
+def test_the_picture_is_of_the_losses_and_its_level_stands_where_no_curve_is() -> None:
+    log_lik = np.random.default_rng(2).normal(0, [0.3, 0.1, 0.2], (400, 3)) - 2
+    found = ph.leave_one_out_loss(log_lik)
+    ax = plot_losses(found, charged=1.5).axes[0]
+    (level,) = (text for text in ax.texts if text.get_text() == "1.5")
+    assert level.get_position() == (1, 1.5)
+    assert level.get_ha() == "right"
+    largest = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(largest, np.sort(found.by_record)[::-1])
