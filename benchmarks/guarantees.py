@@ -8,9 +8,9 @@ the 90 % and 99 % quantiles; distance of the two-way table of outcome and first 
 seconds. It is kept as soon as it is measured and not measured again: delete it to do so. Printed
 are means over splits; `share` is the overlap's share of what the model reaches without epsilon in
 the same splits (a posterior draw and the simulation of one set from it bring 0.71 by themselves),
-with its standard error from split to split. Chains are short (2 x 250): a release would take longer
-ones. All epsilons are strict but those of LW: there the largest scale whose local charge, at delta
-1e-6, is within epsilon.
+with its standard error from split to split. Chains are short (2 x 250), and at other epsilons than
+1 not continued where they have not converged: a release would take longer ones. All epsilons are
+strict but those of LW: there the largest scale whose local charge at delta 1e-6 is within epsilon.
 
     python -m benchmarks guarantees
     python -c "from benchmarks.guarantees import run; run(epsilons=(1, 4), names=('income',))"
@@ -223,6 +223,8 @@ def _made(
     """Several sets of each of some releases."""
     case = CASES[name]
     model, options = case.model, {**_OPTIONS, "seed": seed}
+    if epsilon not in (0, 1):
+        options["settings"] = replace(_OPTIONS["settings"], max_draws=_OPTIONS["settings"].draws)
     if what == "histogram":
         return _from_histogram(case, epsilon, new)
     if what.startswith("centered") or "alone" in what:

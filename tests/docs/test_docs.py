@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from benchmarks.guarantees import summary
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import require
 
@@ -132,6 +133,35 @@ def test_the_table_of_exact_posteriors_is_the_stored_one_and_nothing_is_charged_
         assert np.allclose(shown[name], pairs, rtol=5e-3, atol=5e-3), name
         bold = ["**" in cell for cell in table[2 + list(shown).index(name)].split("|")[2:-1]]
         assert bold == list(~own["limit_holds"])
+
+
+def test_utility_at_equal_epsilon_on_the_pages_is_the_stored_one() -> None:
+    """Shares and errors of the means of both tables, from the lines of the splits."""
+    known = pd.read_csv(ROOT / "benchmarks" / "results" / "guarantees.csv")
+    means = summary(known).set_index(["table", "mechanism", "epsilon"]).sort_index()
+    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    head, _, *rows = _table_after(page, "<!-- guarantees -->")
+    compared = 0
+    for name, what, *cells in rows:
+        for epsilon, cell in zip(head[2:], cells, strict=True):
+            if cell != "–":
+                own = means.loc[name, what, float(epsilon)]
+                found = [float(x) for x in _NUMBER.findall(cell)]
+                assert np.allclose(found, [own["share"], own["mean %"]], atol=0.011), (name, what)
+                compared += 1
+    due = means.loc[list({row[0] for row in rows})]
+    charged = due.index.get_level_values("epsilon").notna()
+    assert compared == (charged & due["share"].notna()).sum()
+    goal = means.xs(("centered", 1.0), level=("mechanism", "epsilon"))
+    at_goal = goal.drop("income, unit 10,000")  # the model that misses the mean without epsilon
+    assert (at_goal["share"] + at_goal["se"] > 0.9).all()
+    assert (at_goal["mean %"].abs() < 2).all()
+    assert goal.loc["income, unit 10,000", "mean %"] > 5
+
+
+def _table_after(page: str, mark: str) -> list[list[str]]:
+    lines = page.partition(mark)[2].strip().partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_ignoring_survey_weights_fails_visibly_in_what_is_stored() -> None:
