@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from pyhybrid.reports.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["plot_losses", "plot_told"]
@@ -89,7 +88,7 @@ def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figu
     return finish(ax)
 
 
-def _number(ax: Axes, level: float) -> None:
+def _number(ax: Any, level: float) -> None:
     """The number of a horizontal line at its right end, where curves that fall are far below."""
     ax.text(1, level, f"{level:.3g}", transform=ax.get_yaxis_transform(), ha="right", **NUMBER)
 
