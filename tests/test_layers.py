@@ -107,7 +107,7 @@ def test_every_room_is_there_and_in_the_table_of_contributing() -> None:
 
 def test_the_front_is_no_way_up() -> None:
     """It knows every room, so that it could hide an import of any: the pages that a release writes
-    for its owner are all that a room below takes through it."""
+    for its owner, and its figure, are all that a room below takes through it."""
     taken = {
         (node.attr, _room(name))
         for name, path in MODULES.items()
@@ -119,7 +119,9 @@ def test_the_front_is_no_way_up() -> None:
     }
     home = {name: _room(getattr(ph, name).__module__) for name, _ in taken}
     upward = {each for each in taken if ROOMS.index(home[each[0]]) > ROOMS.index(each[1])}
-    assert upward == {("release_pages", "releases"), ("masked_pages", "masking")}
+    assert upward == {
+        ("release_pages", "releases"), ("plot_release", "releases"), ("masked_pages", "masking")
+    }  # fmt: skip
 
 
 def test_the_check_sees_an_import_that_goes_up() -> None:
@@ -149,6 +151,15 @@ def test_importing_pyhybrid_imports_nothing_else() -> None:
     code = (
         "import sys, pyhybrid; "
         "print([m for m in ('numpy', 'pandas', 'scipy', 'stanli', 'arviz') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_release_knows_pages_and_figures_only_when_it_is_asked_for_them() -> None:
+    code = (
+        "import sys, pyhybrid.releases.release\n"
+        "print([name for name in sys.modules if name.startswith('pyhybrid.reports')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ import typer
 from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model
-from pyhybrid.cli.parameters import Engine, Model, Overwrite, Seed
+from pyhybrid.cli.parameters import Engine, ModelInShort, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration import Calibration
@@ -27,7 +27,7 @@ def calibrate(
     formula: Annotated[str, typer.Option(help="As in R, e.g. 'salary ~ gender'.")],
     epsilon: Annotated[float, typer.Option(help="Epsilon of one released draw; sets the cap.")],
     out: Annotated[Path, typer.Option(help="Folder for the calibration, new or empty; private.")],
-    model: Model = "beta",
+    model: ModelInShort = "beta",
     relation: Annotated[
         str, typer.Option(help="Neighbors: remove or replace a record.")
     ] = "remove",

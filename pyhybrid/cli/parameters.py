@@ -41,7 +41,7 @@ MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, OWN_PROGRAM)
 _MODEL_HELP = (
     f"{', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g. "
     "beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with "
-    "missing=model, or stan:program=my.stan,predict=y_rep"
+    "missing=model, or stan:program=my.stan,predict=y"
 )
 _CHOSEN = (
     "\\[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "
@@ -51,6 +51,9 @@ _CHOSEN = (
 Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
 Formula = Annotated[str, typer.Option(help="As in R, e.g. 'visits ~ age + region'.")]
 Model = Annotated[str, typer.Option(help=_MODEL_HELP)]
+ModelInShort = Annotated[
+    str, typer.Option(help="As in `pyhybrid synthesize`: NAME or NAME:key=value,...")
+]
 OptionalModel = Annotated[str | None, typer.Option(help=f"{_MODEL_HELP} {_CHOSEN}")]
 OptionalModels = Annotated[
     list[str] | None,

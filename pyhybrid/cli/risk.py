@@ -32,8 +32,8 @@ def risk(
     key: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column that the intruder knows: sex, age:radius=2 or "
-            "pay:radius=0.1,kind=relative; repeatable."
+            help="A column that the intruder knows: sex or age:radius=2; a radius that is a share "
+            "of the value is followed by ,kind=relative; repeatable."
         ),
     ] = None,
     sensitive: Annotated[

@@ -82,9 +82,9 @@ def synthesize(
         typer.Option(
             help="unweighted, lipschitz, count, scalar, truncated, censored, "
             "perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g. "
-            "count:radius=0.2,pattern=sex+region, scalar:target_epsilon=5, "
-            "perturbed_histogram:lower=0,upper=100,n_bins=50,epsilon=1, "
-            "noisy_marginals:epsilon=1,domain=FILE.json; once, or once per formula"
+            "count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, "
+            "upper, n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or "
+            "once per formula"
         ),
     ] = None,
     calibration: Annotated[
@@ -138,7 +138,7 @@ def synthesize(
         str | None,
         typer.Option(
             help="Survey design: weights=COLUMN and, of strata, clusters, unit, population, "
-            "largest, calibrated, what there is; e.g. weights=w,unit=household,population=1e6."
+            "largest, calibrated, what there is; e.g. weights=w,unit=household."
         ),
     ] = None,
     reweight: Annotated[
@@ -186,7 +186,7 @@ def synthesize(
             help="Make rows of a household agree, afterwards: unit=COLUMN and, of "
             "one=COLUMN:VALUE, at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several "
             "with + between) and eligible=RULE, what is asked; e.g. "
-            "'unit=household,one=relation:head,eligible=age >= 16'."
+            "'unit=home,one=relation:head'."
         ),
     ] = None,
     total: Annotated[

@@ -15,7 +15,7 @@ from pyhybrid.agreement import validate as compared
 from pyhybrid.agreement.rows import UNITS
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model, sampler_settings
-from pyhybrid.cli.parameters import Chains, Draws, Overwrite, Warmup
+from pyhybrid.cli.parameters import Chains, Draws, ModelInShort, Overwrite, Warmup
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
 from pyhybrid.running.files import check_new_file
@@ -30,9 +30,7 @@ def validate(
         Path | None, typer.Argument(help="Own records, .csv or .parquet. \\[default: generated]")
     ] = None,
     formula: Annotated[str | None, typer.Option(help="For DATA, e.g. 'visits ~ age'.")] = None,
-    model: Annotated[
-        str, typer.Option(help="As in `pyhybrid synthesize`: NAME or NAME:key=value,...")
-    ] = "negative_binomial",
+    model: ModelInShort = "negative_binomial",
     engine: Annotated[
         str, typer.Option(help="Python's side: all that are found, auto, cmdstan or embedded.")
     ] = "all",

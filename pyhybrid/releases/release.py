@@ -94,6 +94,10 @@ class Release(ReleaseRecord):
             )
         return self.fit.draws.to_inference_data()
 
+    def plot(self, column: str | None = None) -> Any:
+        """Data against synthetic sets, as `pyhybrid.plot_release` draws them. CONFIDENTIAL."""
+        return pyhybrid.plot_release(self, column)
+
     @property
     def statement(self) -> str:
         """The privacy statement in plain words (Markdown), fit to be published."""

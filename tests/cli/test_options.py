@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from pyhybrid.cli.app import run
 from pyhybrid.cli.options import reweighting_of
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
@@ -18,3 +21,29 @@ def test_a_single_step_is_the_published_one() -> None:
     for k, single_step in ((0.9, False), (None, True)):
         with pytest.raises(InvalidInput, match="go with --reweight"):
             reweighting_of(False, k, single_step)
+
+
+@pytest.mark.parametrize(
+    ("command", "default"),
+    [
+        ("synthesize", "gaussian"),
+        ("compare", "unweighted, lipschitz"),
+        ("calibrate", "beta"),
+        ("mask", "equal"),
+        ("utility", "all"),
+        ("validate", "generated"),
+    ],
+)
+def test_help_of_80_columns_shows_defaults_and_cuts_no_text(
+    command: str,
+    default: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    assert run([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    words = " ".join(shown.replace("│", " ").split())
+    assert f"[default: {default}" in words
+    assert "…" not in re.sub(r"--\S*…", "", shown)  # names of two long flags share a column

@@ -38,6 +38,8 @@ def test_text_is_escaped() -> None:
 def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
     labels = [text.get_text() for text in ph.plot_release(release, "visits").legends[0].get_texts()]
     assert "data" in labels
+    own = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
+    assert own == labels
     with pytest.raises(InvalidInput, match="column must be a synthesized one, visits"):
         ph.plot_release(release, "other")
 
@@ -46,7 +48,7 @@ def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_pa
     release.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
     with pytest.raises(InvalidInput, match="loaded has no data"):
-        ph.plot_release(loaded)
+        loaded.plot()
     with pytest.raises(InvalidInput, match="made in this session"):
         loaded.inference_data()
 
