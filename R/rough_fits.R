@@ -1,80 +1,106 @@
 # Location and scale of the reparametrization, by program; the posterior does not depend on them.
 
 # The hints that a program's data block names. `own` has the settings it reads (min_sd, n_components).
-rough_fit <- function(program, y, X, weights, offset, own) {
+# `group` has the term (1 | g) of each column of X, 0 for the first ones, of none.
+rough_fit <- function(program, y, X, weights, offset, own, group) {
   switch(program,
-    poisson = log_linear_fit(y, X, weights, offset),
+    poisson = log_linear_fit(y, X, weights, offset, group),
     negative_binomial = c(
-      log_linear_fit(y, X, weights, offset), list(center_rphi = 0, spread_rphi = 1)
+      log_linear_fit(y, X, weights, offset, group), list(center_rphi = 0, spread_rphi = 1)
     ),
-    bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
+    bernoulli = logit_fit(y, X, weights, offset, group)[c("information_root", "apart_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
     beta_binomial = logit_fit(
-      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset
+      (y - own$least) / own$n_trials, X, weights * own$n_trials, offset, group
     ),
     ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
-    beta_regression = logit_fit(y, X, weights, offset),
-    normal_regression = normal_fit(y - offset, X, weights, own$min_sd),
-    truncated_normal = normal_fit(y - offset, X, weights, own$min_sd)[-3],
+    beta_regression = logit_fit(y, X, weights, offset, group),
+    normal_regression = normal_fit(y - offset, X, weights, own$min_sd, group),
+    truncated_normal = {
+      found <- normal_fit(y - offset, X, weights, own$min_sd, group)
+      found[names(found) != "near"]
+    },
     gamma_regression = c(
-      log_linear_fit(y, X, weights, offset), list(center_shape = 0, spread_shape = 1)
+      log_linear_fit(y, X, weights, offset, group), list(center_shape = 0, spread_shape = 1)
     ),
     normal_mixture = mixture_fit(y - offset, X, weights, own$min_sd, own$n_components)
   )
 }
 
-# A quadratic approximation as the programs take it: the Cholesky factor of its information, and its
-# gradient at 0; zeros where there is none.
-quadratic_about <- function(center, information) {
-  none <- list(
-    information_root = diag(0, length(center)), score = array(0, length(center))
-  )
-  tryCatch(
+# A quadratic approximation as the programs take it: roots of its information, and its gradient at 0;
+# zeros where there is none. `slope` and `curvature` (length n) are the first derivative of each row's
+# weighted log-likelihood by its linear predictor at the coefficients `center`, and minus the second.
+quadratic_of <- function(X, center, slope, curvature, group) {
+  apart <- group > 0 & group == max(group)
+  found <- tryCatch(
     {
-      root <- unname(t(chol(information)))
-      score <- drop(information %*% center)
-      if (!all(is.finite(score))) stop("no quadratic")
-      list(information_root = root, score = array(unname(score), length(center)))
+      center <- c(center, rep(0, ncol(X) - length(center)))
+      information <- unname(crossprod(X * sqrt(curvature)))
+      score <- drop(information %*% center) + drop(crossprod(X, slope))
+      apart_root <- sqrt(diag(information)[apart])
+      across <- information[!apart, apart, drop = FALSE]
+      across <- across * rep(ifelse(apart_root > 0, 1 / apart_root, 0), each = sum(!apart))
+      root <- root_of(information[!apart, !apart, drop = FALSE] - tcrossprod(across))
+      if (!all(is.finite(c(root, across, score)))) stop("no quadratic")
+      list(root = cbind(root, across), apart_root = apart_root, score = unname(score))
     },
-    error = function(problem) none
+    error = function(problem) {
+      none <- rep(0, ncol(X))
+      list(root = diag(0, sum(!apart), ncol(X)), apart_root = none[apart], score = none)
+    }
+  )
+  list(
+    information_root = found$root, apart_root = array(found$apart_root, sum(apart)),
+    score = array(found$score, ncol(X))
   )
 }
 
-# A fit by glm or lm, or NULL where it fails.
+# R with R R' = A, for A positive semidefinite up to rounding.
+root_of <- function(A) {
+  tryCatch(t(chol(A)), error = function(problem) {
+    parts <- eigen(A, symmetric = TRUE)
+    parts$vectors * rep(sqrt(pmax(parts$values, 0)), each = nrow(A))
+  })
+}
+
+# A fit by glm or lm of the columns without a group, or NULL where it fails.
 attempted <- function(fit) {
   found <- tryCatch(suppressWarnings(fit), error = function(problem) NULL)
   if (is.null(found) || !all(is.finite(found$coefficients))) NULL else found
 }
 
-nothing_known <- function(K) quadratic_about(rep(NA, K), diag(0, K))
+nothing_known <- function(X, group) quadratic_of(X, NA, 0, rep(0, nrow(X)), group)
 
-log_linear_fit <- function(y, X, weights, offset) {
+log_linear_fit <- function(y, X, weights, offset, group) {
+  plain <- X[, group == 0, drop = FALSE]
   fit <- attempted(
-    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasipoisson())
+    stats::glm.fit(plain, y, weights, offset = offset, family = stats::quasipoisson())
   )
   if (is.null(fit)) {
-    return(nothing_known(ncol(X)))
+    return(nothing_known(X, group))
   }
-  quadratic_about(fit$coefficients, crossprod(X * sqrt(weights * fit$fitted.values)))
+  mu <- fit$fitted.values
+  quadratic_of(X, fit$coefficients, weights * (y - mu), weights * mu, group)
 }
 
 # Quasi-binomial; the dispersion of a beta distribution of size lambda is 1 / (1 + lambda).
-logit_fit <- function(y, X, weights, offset) {
+logit_fit <- function(y, X, weights, offset, group) {
   size <- list(center_lambda = 0, spread_lambda = 1)
+  plain <- X[, group == 0, drop = FALSE]
   fit <- attempted(
-    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasibinomial())
+    stats::glm.fit(plain, y, weights, offset = offset, family = stats::quasibinomial())
   )
   if (is.null(fit)) {
-    return(c(nothing_known(ncol(X)), size))
+    return(c(nothing_known(X, group), size))
   }
   mu <- fit$fitted.values
   dispersion <- sum(weights * (y - mu)^2 / (mu * (1 - mu))) / sum(weights)
   dispersion <- min(max(dispersion, 1e-6), 0.8)
-  information <- crossprod(X * sqrt(weights * mu * (1 - mu))) / dispersion
   size$center_lambda <- log(1 / dispersion - 1.1)
   size$spread_lambda <- 1 / sqrt(sum(weights) / 2 + 1)
-  c(quadratic_about(fit$coefficients, information), size)
+  own <- weights / dispersion
+  c(quadratic_of(X, fit$coefficients, own * (y - mu), own * mu * (1 - mu), group), size)
 }
 
 # Moments, for logit(phi) and log(lambda - 0.1).
@@ -98,24 +124,27 @@ residual_sd <- function(residuals, weights) {
   max(sqrt(sum(weights * residuals^2) / max(sum(weights), 1)), 1e-6)
 }
 
-normal_fit <- function(y, X, weights, min_sd) {
-  K <- ncol(X)
-  fit <- attempted(stats::lm.wfit(X, y, weights))
-  center <- if (is.null(fit)) rep(0, K) else fit$coefficients
-  sd <- residual_sd(y - drop(X %*% center), weights)
-  hints <- quadratic_about(
-    if (is.null(fit)) rep(NA, K) else center, crossprod(X * sqrt(weights)) / sd^2
-  )
+normal_fit <- function(y, X, weights, min_sd, group) {
+  plain <- X[, group == 0, drop = FALSE]
+  fit <- attempted(stats::lm.wfit(plain, y, weights))
+  center <- if (is.null(fit)) rep(0, ncol(plain)) else fit$coefficients
+  residual <- y - drop(plain %*% center)
+  sd <- residual_sd(residual, weights)
+  hints <- if (is.null(fit)) {
+    nothing_known(X, group)
+  } else {
+    quadratic_of(X, center, weights * residual / sd^2, weights / sd^2, group)
+  }
   c(hints, list(
-    near = array(unname(center), K), center_sigma = log(max(sd - min_sd, 0.1 * sd)),
-    spread_sigma = 1 / sqrt(2 * sum(weights) + 2)
+    near = array(unname(c(center, rep(0, sum(group > 0)))), ncol(X)),
+    center_sigma = log(max(sd - min_sd, 0.1 * sd)), spread_sigma = 1 / sqrt(2 * sum(weights) + 2)
   ))
 }
 
 # One component for each group of residuals about one fit, from low to high.
 mixture_fit <- function(y, X, weights, min_sd, n_components) {
   K <- ncol(X)
-  center <- normal_fit(y, X, weights, min_sd)$near
+  center <- normal_fit(y, X, weights, min_sd, rep(0, K))$near
   widest <- residual_sd(y - drop(X %*% center), weights)
   residual <- y - drop(X %*% center)
   group <- ceiling(rank(residual, ties.method = "first") * n_components / length(y))

@@ -37,6 +37,8 @@ for (file in list.files("R", full.names = TRUE)) source(file)
 data <- jsonlite::fromJSON(arguments[1], simplifyVector = TRUE)
 vectors <- c("y", "frequency", "weights", "offsets", "reference", "unit", "prior_scale", "score")
 for (name in vectors) data[[name]] <- array(data[[name]])
+of_groups <- c("group_term", "apart_root", "center_tau", "spread_tau")  # there are none
+for (name in of_groups) data[[name]] <- array(integer(0), 0)
 data$X <- matrix(data$X, data$n, data$K)
 data$information_root <- matrix(data$information_root, data$K, data$K)
 cores <- as.integer(arguments[2])

@@ -24,9 +24,7 @@ data {
   vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
-  // Location and scale of the reparametrization; the posterior does not depend on them.
-  matrix[K, K] information_root;
-  vector[K] score;
+#include blocks/coefficients_data.stan
   real center_rphi;                            // of log(1/phi)
   real<lower=0> spread_rphi;
   // Censoring, see functions/pseudo_log_lik.stan; read only if use_cap = 1.
@@ -42,7 +40,8 @@ data {
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
-  real freedom = K + 11;                       // K - 1 + 2 eta, eta = 6
+  int n_plain = K - n_grouped;                 // coefficients without a group
+  real freedom = n_plain + 11;                 // n_plain - 1 + 2 eta, eta = 6
   vector[n] count = to_vector(y);
   vector[n] log_factorial = lgamma(count + 1);
   vector[n] weight = frequency .* weights;
@@ -56,8 +55,9 @@ transformed data {
 }
 parameters {
   vector[K] z;
-  vector[normal_prior == 1 ? 0 : K] log_scale;
+  vector[normal_prior == 1 ? 0 : n_plain] log_scale;
   vector[normal_prior == 1 ? 0 : 1] z_radius;
+  vector[n_group_terms] z_tau;
   real z_rphi;
 }
 transformed parameters {
@@ -88,11 +88,12 @@ model {
   }
 }
 generated quantities {
-  matrix[emit_log_lik == 1 && normal_prior == 0 ? K : 0, K] L_beta;
+  matrix[emit_log_lik == 1 && normal_prior == 0 ? n_plain : 0, n_plain] L_beta;
   vector[emit_log_lik == 1 ? n : 0] mu;
   vector[emit_log_lik == 1 ? n : 0] log_lik;
   if (emit_log_lik == 1 && normal_prior == 0) {
-    L_beta = correlation_factor_rng(beta ./ sigma_beta, z_radius[1] / sqrt(2 * freedom), freedom);
+    L_beta = correlation_factor_rng(head(beta, n_plain) ./ sigma_beta,
+                                    z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
     mu = exp(offsets + X * beta);

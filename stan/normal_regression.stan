@@ -21,9 +21,7 @@ data {
   real<lower=0> min_sd;                        // 0: the prior of S22
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
-  // Location and scale of the reparametrization; the posterior does not depend on them.
-  matrix[K, K] information_root;
-  vector[K] score;
+#include blocks/coefficients_data.stan
   vector[K] near;                              // sums are taken about it, to lose no digits
   real center_sigma;                           // of log(sigma - min_sd)
   real<lower=0> spread_sigma;
@@ -40,7 +38,8 @@ data {
   int<lower=0, upper=1> emit_log_lik;
 }
 transformed data {
-  real freedom = K + 1;                        // K - 1 + 2 eta, eta = 1
+  int n_plain = K - n_grouped;                 // coefficients without a group
+  real freedom = n_plain + 1;                  // n_plain - 1 + 2 eta, eta = 1
   vector[n] weight = frequency .* weights;
   vector[n] residual = y - offsets - X * near;
   real sum_weight = sum(weight);
@@ -50,8 +49,9 @@ transformed data {
 }
 parameters {
   vector[K] z;
-  vector[normal_prior == 1 ? 0 : K] log_scale;
+  vector[normal_prior == 1 ? 0 : n_plain] log_scale;
   vector[normal_prior == 1 ? 0 : 1] z_radius;
+  vector[n_group_terms] z_tau;
   real z_sigma;
 }
 transformed parameters {
@@ -73,10 +73,11 @@ model {
   }
 }
 generated quantities {
-  matrix[emit_log_lik == 1 && normal_prior == 0 ? K : 0, K] L_beta;
+  matrix[emit_log_lik == 1 && normal_prior == 0 ? n_plain : 0, n_plain] L_beta;
   vector[emit_log_lik == 1 ? n : 0] log_lik;
   if (emit_log_lik == 1 && normal_prior == 0) {
-    L_beta = correlation_factor_rng(beta ./ sigma_beta, z_radius[1] / sqrt(2 * freedom), freedom);
+    L_beta = correlation_factor_rng(head(beta, n_plain) ./ sigma_beta,
+                                    z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
     for (i in 1:n) {

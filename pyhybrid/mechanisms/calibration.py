@@ -159,14 +159,8 @@ class Calibration:
             return False
         return None if self.reference is None else self.reference.shared_with(bound)
 
-    def lipschitz(self, bound: BoundModel) -> FloatArray:
-        """f_i of the records of `bound` under the frozen draws, shape (n,), nats.
-
-        Raises
-        ------
-        InvalidInput
-            If the program has changed, or a categorical column has other levels.
-        """
+    def check_fits(self, bound: BoundModel) -> None:
+        """Raise InvalidInput if the program has changed, or a column is coded in another way."""
         if bound.program.sha256 != self.program_sha256:
             raise InvalidInput(
                 f"calibration must be of the program that is run: stan/{bound.program.name}.stan "
@@ -186,6 +180,10 @@ class Calibration:
                 f"found {len(bound.design_columns)}, other ones or in another order; the levels "
                 "are in the file calibration.json"
             )
+
+    def lipschitz(self, bound: BoundModel) -> FloatArray:
+        """f_i of the records of `bound`, which fits, under the frozen draws, shape (n,), nats."""
+        self.check_fits(bound)
         try:
             return bounds_of(bound.log_lik(self.draws), np.ones(bound.n)).by_record
         except InvalidInput:  # a ValueError, too: what the model itself has to say

@@ -324,6 +324,8 @@ class Censored(PseudoPosteriorMechanism):
     def _cap(self, bound: BoundModel) -> Cap:
         """The clip of this release, record by record."""
         center = self.theta_ref
+        if self.calibration is not None:
+            self.calibration.check_fits(bound)
         size = self.calibration.cap if self.calibration is not None else self.cap
         if center is not None and not bound.takes_center:
             raise InvalidInput(

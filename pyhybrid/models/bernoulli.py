@@ -77,7 +77,9 @@ class Bernoulli(LinearModel):
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundBernoulli:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
-        design = read_design(self.formula, df, self._places, at, any_rank=self.any_rank)
+        design = read_design(
+            self.formula, df, self._places, at, any_rank=self.any_rank, groups=self.takes_groups
+        )
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
         levels = self._levels_of(values, design.outcome)
         return BoundBernoulli(model=self, table=df, design=design, at=at, levels=levels)

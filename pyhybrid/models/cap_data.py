@@ -64,7 +64,7 @@ def frozen_rows(
 ) -> FrozenRows:
     """Distinct rows of the records of a design, or of those `chosen`, with weights and center."""
     places = np.arange(design.y.size) if chosen is None else chosen
-    table = np.column_stack([design.y, design.X, design.offset, alpha])[places]
+    table = np.column_stack([design.y, design.keys, design.offset, alpha])[places]
     rows = distinct_rows(table)
     first = places[rows.first]
     return FrozenRows(

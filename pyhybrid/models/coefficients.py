@@ -22,12 +22,14 @@ stan/negative_binomial.stan.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pyhybrid.checks import FloatArray, check_choice, check_positive
-from pyhybrid.models.regression import RegressionModel
+from pyhybrid.models.group_terms import has_groups
+from pyhybrid.models.groups import grouped_hints
+from pyhybrid.models.regression import Positions, RegressionModel
 
 __all__ = ["PRIORS", "LinearModel", "prior_scales", "quadratic"]
 
@@ -56,23 +58,31 @@ class LinearModel(RegressionModel):
         e.g. ``I((age - 50) / 10)``.
     prior_scale_intercept : float, default 10
         The same for the intercept, which is the linear predictor where all predictors are 0.
+    prior_scale_groups : float, default 2.5
+        Of terms ``(1 | g)``, under either prior: the intercepts of the levels of g are N(0, tau^2),
+        tau ~ half-t_3(0, prior_scale_groups), the choice that users of brms know. Public, too.
     """
 
     _: KW_ONLY
     prior: str = "published"
     prior_scale: float = 2.5
     prior_scale_intercept: float = 10.0
+    prior_scale_groups: float = 2.5
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.prior, "prior", PRIORS)
         check_positive(self.prior_scale, "prior_scale")
         check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+        check_positive(self.prior_scale_groups, "prior_scale_groups")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; the prior's where it is not the published one."""
+        """Public settings; the prior's where it is not the published one, or of groups."""
         names = ("prior", "prior_scale", "prior_scale_intercept")
         own = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
+        if has_groups(self.formula):
+            own["prior_scale_groups"] = self.prior_scale_groups
         return {**super().describe(), **own}
 
     def plain_intercept(self, columns: tuple[str, ...]) -> bool:
@@ -102,7 +112,15 @@ class LinearModel(RegressionModel):
     def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
         """The prior as the programs take it, for the design's `columns`."""
         scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
-        return {"normal_prior": int(self.prior == "normal"), "prior_scale": scales}
+        return {
+            "normal_prior": int(self.prior == "normal"),
+            "prior_scale": scales,
+            "prior_scale_groups": self.prior_scale_groups,
+        }
+
+    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
+        """The hints as the programs take them, and which columns are of terms (1 | g)."""
+        return grouped_hints(hints, group, self.prior_scale_groups)
 
 
 def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:

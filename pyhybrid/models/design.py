@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.formula import parse_formula
+from pyhybrid.models.groups import check_groups, no_groups
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.recoding import all_records_terms
 from pyhybrid.models.tables import Coding, code_table, row_label, term_of
@@ -42,6 +44,9 @@ class Design:
         What ``offset()`` adds to the linear predictor; 0 without one.
     columns : tuple of str
         Names of its columns.
+    group : ndarray of int, shape (K,)
+        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
+        first.
     predictors : tuple of str
         Columns of the table that the right-hand side reads.
     data_dependent : tuple of str
@@ -55,6 +60,7 @@ class Design:
     X: FloatArray
     offset: FloatArray
     columns: tuple[str, ...]
+    group: npt.NDArray[np.intp]
     predictors: tuple[str, ...]
     data_dependent: tuple[str, ...] = ()
     coding: Coding | None = field(default=None, repr=False)
@@ -63,6 +69,19 @@ class Design:
     def has_offset(self) -> bool:
         """True if the formula has an ``offset()``."""
         return self.coding is not None and bool(self.coding.formula.offsets)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms (1 | g)."""
+        return int(self.group[-1])
+
+    @cached_property
+    def keys(self) -> FloatArray:
+        """Rows that are equal where rows of X are, of fewer columns: the levels of groups are one
+        number each, shape (n, k)."""
+        terms = (self.X[:, self.group == t] for t in range(1, self.n_terms + 1))
+        own = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
+        return np.column_stack([self.X[:, self.group == 0], *own])
 
     def matrix_of(self, df: pd.DataFrame) -> FloatArray:
         """Design matrix (n, K) of another table; see `recoded`."""
@@ -88,6 +107,7 @@ def read_design(
     at: npt.NDArray[np.intp] | None = None,
     *,
     any_rank: bool = False,
+    groups: bool = False,
 ) -> Design:
     """Evaluate `formula` on `df`.
 
@@ -96,7 +116,8 @@ def read_design(
     records the outcome is read from these alone, and may be constant there; the predictors are
     coded with those of all records, so that which ones were chosen does not change the coding, and
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
-    zero: a proper prior on each coefficient makes up for it.
+    zero: a proper prior on each coefficient makes up for it. With `groups` the formula may have
+    terms (1 | g).
 
     Raises
     ------
@@ -114,14 +135,19 @@ def read_design(
         raise InvalidInput(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
         )
+    if parsed.groups and not groups:
+        raise no_groups(parsed.text, parsed.groups[0])
     made, coding = code_table(parsed, df)
-    _check_rank(made.X, made.terms, any_rank=any_rank)
+    check_groups(made)
+    plain = made.group == 0
+    _check_rank(made.X[:, plain], made.terms[: plain.sum()], any_rank=any_rank)
     return Design(
         outcome=parsed.outcome,
         y=y,
         X=made.X if at is None else made.X[at],
         offset=made.offset if at is None else made.offset[at],
         columns=made.columns,
+        group=made.group,
         predictors=parsed.predictors,
         data_dependent=all_records_terms(coding, df, made.X),
         coding=coding,

@@ -14,6 +14,8 @@ from typing import Any
 
 from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.group_terms import without_groups
+from pyhybrid.models.quoted import QUOTED, bare
 from pyhybrid.models.whitelist import FUNCTIONS, Factor, TermReader, no_column
 
 __all__ = ["Formula", "parse_formula"]
@@ -32,9 +34,6 @@ _INSTEAD: Mapping[str, str] = {
     "exp10": "write I(10^x)",
 }  # fmt: skip
 _CHARACTERS: Mapping[str, str] = {
-    "|": "one right-hand side, without '|': write g in the place of (1 | g), x:g in that of "
-    "(x | g), coefficients by level, which prior='normal' pulls together by prior_scale; where "
-    "the data are to say how far, take a brms model (ph.from_brms)",
     "&": "no '&': write I((a > 1) * (b > 2)), or make a column of it",
     "@": "no '@': terms are made record by record; make a column of it",
     "!": "no '!': write a comparison, such as I(x == 0)",
@@ -47,7 +46,6 @@ _LITERAL = "literal"  # how formulaic marks the intercept
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
 _SUBTRACTED = re.compile(r"-\s*offset\s*\(")
-_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +60,21 @@ class Formula:
         In R's order; the intercept is the term without factors.
     offsets : tuple of Factor
         What is added to the linear predictor without a coefficient.
+    groups : tuple of Factor
+        Columns g of the terms ``(1 | g)``, intercepts by level whose spread is estimated.
     """
 
     text: str
     outcome: str
     terms: tuple[tuple[Factor, ...], ...]
     offsets: tuple[Factor, ...] = ()
+    groups: tuple[Factor, ...] = ()
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """Each factor once, in the order in which the terms name them."""
         own = (f for term in self.terms for f in term)
-        return tuple({f.text: f for f in (*own, *self.offsets)}.values())
+        return tuple({f.text: f for f in (*own, *self.offsets, *self.groups)}.values())
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -90,7 +91,7 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         For a formula that does not parse, a name that is no column, and anything that terms may
         not contain; names the term and what to write instead.
     """
-    if not isinstance(formula, str) or _bare(formula).count("~") != 1:
+    if not isinstance(formula, str) or bare(formula).count("~") != 1:
         raise InvalidInput(f"formula must be of the form 'outcome ~ predictors': found {formula!r}")
     left, right = formula[: _tilde(formula)], formula[_tilde(formula) + 1 :]
     outcome = left.strip().strip("`")
@@ -100,11 +101,12 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
             f"found {known}"
         )
+    right, groups = without_groups(formula, right, columns)
     for character, instead in _CHARACTERS.items():
-        if character in _bare(right):
+        if character in bare(right):
             raise InvalidInput(f"formula {formula!r} must have {instead}")
-    _check_calls(formula, _bare(right))
-    if _SUBTRACTED.search(_bare(right)):
+    _check_calls(formula, bare(right))
+    if _SUBTRACTED.search(bare(right)):
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
     terms = tuple(
         tuple(
@@ -114,7 +116,7 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         )
         for term in _terms(formula, right, [c for c in columns if c != outcome])
     )
-    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms))
+    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms, groups=groups))
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -136,13 +138,8 @@ def _without_offsets(formula: Formula) -> Formula:
     return replace(formula, terms=kept, offsets=tuple(found))
 
 
-def _bare(text: str) -> str:
-    """The text with what is quoted blanked out, so that places stay the same."""
-    return _QUOTED.sub(lambda found: " " * len(found.group()), text)
-
-
 def _tilde(formula: str) -> int:
-    return _bare(formula).index("~")
+    return bare(formula).index("~")
 
 
 def _terms(formula: str, right: str, others: Sequence[str]) -> list[Any]:
@@ -168,9 +165,9 @@ def _terms(formula: str, right: str, others: Sequence[str]) -> list[Any]:
     return terms
 
 
-def _check_calls(formula: str, bare: str) -> None:
+def _check_calls(formula: str, text: str) -> None:
     """Refuse functions that are not listed, and comparisons outside of them, in one line."""
-    for name in _CALLED.findall(bare):
+    for name in _CALLED.findall(text):
         if name in FUNCTIONS or name == "c":
             continue
         known = ", ".join(sorted(FUNCTIONS))
@@ -179,7 +176,7 @@ def _check_calls(formula: str, bare: str) -> None:
         )
         raise InvalidInput(f"formula {formula!r} must not call {name}(): {instead}")
     depth = 0
-    for character in bare:
+    for character in text:
         depth += (character == "(") - (character == ")")
         if depth == 0 and character in "<>=":
             raise InvalidInput(
@@ -189,7 +186,7 @@ def _check_calls(formula: str, bare: str) -> None:
 
 def _powers(text: str) -> str:
     """R's ``^`` as Python's ``**``, which binds as tightly, outside quotes."""
-    quoted = _bare(text)
+    quoted = bare(text)
     return "".join("**" if quoted[k] == "^" else c for k, c in enumerate(text))
 
 
@@ -209,7 +206,7 @@ def _factor(each: Any, formula: str, columns: Sequence[str]) -> Factor:
         named[name] = found.group().strip("`")
         return name
 
-    source = _QUOTED.sub(placeholder, text)
+    source = QUOTED.sub(placeholder, text)
     try:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError:

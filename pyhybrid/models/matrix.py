@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
@@ -28,6 +29,9 @@ class Matrix:
         Sum of the offsets; 0 without any.
     columns, terms : tuple of str, length K
         Name of each column, which may hold a level, and of the term it belongs to, which does not.
+    group : ndarray of int, shape (K,)
+        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
+        first. The term with the most levels is the last one.
     spec : object
         formulaic's record of the coding.
     """
@@ -36,6 +40,7 @@ class Matrix:
     offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
+    group: npt.NDArray[np.intp]
     spec: Any
 
 
@@ -46,7 +51,10 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
     full rank was decided there.
     """
     table, context = {}, {}
+    grouped = {factor.text for factor in formula.groups}
     for text, values in coded.items():
+        if text in grouped:
+            continue
         if isinstance(values, Numbers) and not values.names:
             table[text] = values.values[:, 0]
         else:
@@ -61,12 +69,23 @@ def design_matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: An
         raise InvalidInput(
             f"formula {formula.text!r} must give a row per record and a column or more"
         )
-    terms = tuple(
-        str(part.term) for part in made.model_spec.structure for _ in range(len(part.columns))
+    terms = [str(part.term) for part in made.model_spec.structure for _ in part.columns]
+    columns = [str(column) for column in made.columns]
+    own_levels = ((f.text, coded[f.text]) for f in formula.groups)
+    levels = [(text, own) for text, own in own_levels if isinstance(own, Categories)]
+    by_size = sorted(levels, key=lambda each: len(each[1].levels))
+    for text, own in by_size:
+        columns += [f"{text}[{level}]" for level in own.levels]
+        terms += [text] * len(own.levels)
+    sizes = [X.shape[1], *(len(own.levels) for _, own in by_size)]
+    return Matrix(
+        X=np.hstack([X, *(np.eye(len(own.levels))[own.codes] for _, own in by_size)]),
+        offset=_offset([coded[factor.text] for factor in formula.offsets], n),
+        columns=tuple(columns),
+        terms=tuple(terms),
+        group=np.repeat(np.arange(len(sizes)), sizes),
+        spec=made.model_spec,
     )
-    columns = tuple(str(column) for column in made.columns)
-    offset = _offset([coded[factor.text] for factor in formula.offsets], n)
-    return Matrix(X=X, offset=offset, columns=columns, terms=terms, spec=made.model_spec)
 
 
 def _offset(parts: list[Coded], n: int) -> FloatArray:

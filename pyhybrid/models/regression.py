@@ -19,18 +19,17 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import load_program
-from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.errors import SamplingError
 from pyhybrid.models.cap_data import cap_data, with_frozen
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
-from pyhybrid.models.rough_fit import POWER_OF_DISPERSION
+from pyhybrid.models.rough_fit import dispersed, rough_fits_of
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.running.blas import one_blas_thread
 
 __all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
 
@@ -57,6 +56,7 @@ class RegressionModel(ABC):
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
+    takes_groups: ClassVar[bool] = False
 
     def __post_init__(self) -> None:  # noqa: B027
         """Check the settings; classes below check their own and call this."""
@@ -94,6 +94,10 @@ class RegressionModel(ABC):
         """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
         return {}
 
+    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
+        """Hints for a design whose columns (K,) are of the terms (1 | g) `group`."""
+        return hints
+
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
@@ -101,7 +105,8 @@ class RegressionModel(ABC):
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
         """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
         InvalidInput as `read_design` does, and for outcomes the model cannot take."""
-        design = read_design(self.formula, df, at=at, any_rank=self.any_rank)
+        rank, groups = self.any_rank, self.takes_groups
+        design = read_design(self.formula, df, at=at, any_rank=rank, groups=groups)
         self.check_outcome(design, df.index if at is None else df.index[at])
         design = replace(design, y=self.to_support(design.y))
         return BoundRegression(model=self, table=df, design=design, at=at)
@@ -267,7 +272,7 @@ class BoundRegression:
     def rows(self) -> Rows:
         """Distinct rows of (outcome, predictors, offset)."""
         own = self.design
-        return distinct_rows(np.column_stack([own.y, own.X, own.offset]))
+        return distinct_rows(np.column_stack([own.y, own.keys, own.offset]))
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -292,10 +297,8 @@ class BoundRegression:
         y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
         offset = self.design.offset[rows.first]
         hints = self._hints(y, X, rows.frequency * weights, offset)
-        for name in hints.keys() & POWER_OF_DISPERSION.keys():
-            hints[name] = dispersion ** POWER_OF_DISPERSION[name] * hints[name]
         data = {
-            **hints,
+            **dispersed(self.model.grouped(hints, self.design.group), dispersion),
             **self.model.prior_data(self.design.columns),
             "n": y.size,
             "K": X.shape[1],
@@ -314,14 +317,8 @@ class BoundRegression:
     def _hints(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
     ) -> dict[str, Any]:
-        try:
-            with one_blas_thread():
-                return self.model.rough_fit(y, X, weight, offset)
-        except (np.linalg.LinAlgError, ValueError) as error:
-            raise InvalidInput(
-                f"outcome and predictors must be of a size that can be fitted ({error}): "
-                f"center and rescale {', '.join(self.predictors[:5]) or 'them'}, or give a unit"
-            ) from None
+        with rough_fits_of(self.predictors):
+            return self.model.rough_fit(y, X, weight, offset)
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
@@ -350,7 +347,8 @@ class BoundRegression:
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters of the likelihood, and the prior scales of the coefficients."""
-        return {name: draws.variables[name] for name in self.model.monitored_parameters}
+        names = (*self.model.monitored_parameters, *(("tau",) if self.design.n_terms else ()))
+        return {name: draws.variables[name] for name in names}
 
     def replicate(
         self,

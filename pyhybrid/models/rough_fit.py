@@ -6,7 +6,8 @@ with a size parameter some steps of Fisher scoring from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,17 +17,20 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.errors import InvalidInput
+from pyhybrid.running.blas import one_blas_thread
 
 __all__ = [
     "LOGIT",
     "LOG_LINEAR",
-    "POWER_OF_DISPERSION",
     "Family",
     "RoughFit",
     "ScoredFit",
     "SizedLikelihood",
     "cholesky_or_diagonal",
+    "dispersed",
     "rough_fit",
+    "rough_fits_of",
     "scored_fit",
 ]
 
@@ -35,16 +39,46 @@ _SCORING_STEPS = 25
 _ENOUGH = 1e-4  # of a posterior standard deviation, or of the log size
 # How hints change where starting points are spread: standard deviations grow, an information falls
 # by the square.
-POWER_OF_DISPERSION = {
+_POWER_OF_DISPERSION = {
     "factor": 1,
     "spread_rphi": 1,
     "spread_lambda": 1,
     "spread_sigma": 1,
     "spread_shape": 1,
     "spread_beta": 1,
+    "spread_tau": 1,
     "information_root": -1,
+    "apart_root": -1,
     "score": -2,
 }
+
+
+def dispersed(hints: Mapping[str, Any], dispersion: float) -> dict[str, Any]:
+    """Hints for starting points that are spread `dispersion` times as far."""
+    powers = _POWER_OF_DISPERSION
+    return {
+        name: dispersion ** powers[name] * own if name in powers else own
+        for name, own in hints.items()
+    }
+
+
+@contextmanager
+def rough_fits_of(predictors: Sequence[str]) -> Iterator[None]:
+    """Where rough fits are made, of a regression on columns of these names.
+
+    Raises
+    ------
+    InvalidInput
+        For a fit that fails or overflows.
+    """
+    try:
+        with one_blas_thread():
+            yield
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise InvalidInput(
+            f"outcome and predictors must be of a size that can be fitted ({error}): "
+            f"center and rescale {', '.join(predictors[:5]) or 'them'}, or give a unit"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
+from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import decimals_of
 
@@ -64,23 +65,8 @@ def test_target_moves_with_the_weights_as_it_should(
     one, two = rng.uniform(size=(2, bound.n))
     data = bound.stan_data(one, cap=cap, emit_log_lik=True)
     draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    import stanli
-
-    sampler = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     chosen = [0, 9, 30]
-    points = np.array(
-        [
-            sampler.unconstrain(
-                {
-                    n: np.asarray(draws.flat(n)[s]).T.ravel().tolist()
-                    if draws.flat(n)[s].ndim
-                    else float(draws.flat(n)[s])
-                    for n in draws.parameters
-                }
-            )
-            for s in chosen
-        ]
-    )
+    points = ProgramAtPoints(bound.program, data).unconstrained(draws)[chosen]
     log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
 
     def term(alpha: np.ndarray) -> np.ndarray:

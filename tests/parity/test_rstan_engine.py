@@ -26,6 +26,10 @@ from tests.parity.golden import assert_same
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
 MODELS = {
     "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),
+    "poisson of groups": (
+        lambda formula: ph.Poisson(f"{formula} + (1 | area) + (1 | half)", prior="normal"),
+        lambda rng, mu: rng.poisson(mu * np.tile([0.6, 0.8, 1, 1.5], 30)),
+    ),
     "negative_binomial": (
         ph.NegativeBinomial,
         lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
@@ -45,7 +49,9 @@ def _bound(model: str) -> Any:
     rng = np.random.default_rng(5)
     age = rng.uniform(-1, 1, 120)
     make, outcome = MODELS[model]
-    table = pd.DataFrame({"y": outcome(rng, np.exp(3 + 0.5 * age)), "age": age})
+    y = outcome(rng, np.exp(3 + 0.5 * age))
+    groups = {"area": list("abcd") * 30, "half": np.repeat([1, 2], 60)}
+    table = pd.DataFrame({"y": y, "age": age, **groups})
     return make("y ~ age").bind(table)
 
 
@@ -74,7 +80,7 @@ def test_posterior_means_agree_within_monte_carlo_error(model: str, engine: Engi
     one, two = _fit(model, EmbeddedEngine), _fit(model, RStanEngine)
     assert list(one.variables) == list(two.variables)
     assert one.parameters == two.parameters
-    for name in ("beta", "sigma_beta", "phi"):
+    for name in ("beta", "sigma_beta", "phi", "tau"):
         if name not in one.variables:
             continue
         assert one.variables[name].shape == two.variables[name].shape
@@ -110,7 +116,7 @@ def test_python_computes_the_log_lik_that_rstan_wrote(model: str, engine: Engine
 
     draws, data = _fit(model, RStanEngine), _data(model)
     mu = np.exp(draws.flat("beta") @ data["X"].T)
-    if model == "poisson":
+    if model.startswith("poisson"):
         expected = stats.poisson.logpmf(data["y"], mu)
     else:
         phi = draws.flat("phi")[:, None]

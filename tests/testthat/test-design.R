@@ -43,7 +43,7 @@ test_that("every program gets the data that its block declares", {
     for (weights in list(rep(1, 6), rep(0, 6))) {
       given <- c(list(formula, data, weights, program = program), options)
       got <- do.call(stan_data, given)
-      lines <- readLines(file.path(stan_folder(), paste0(program, ".stan")))
+      lines <- strsplit(program_text(program), "\n")[[1]]
       inside <- cumsum(grepl("^data \\{", lines)) - cumsum(grepl("^transformed data", lines)) == 1
       stated <- sub("//.*", "", lines[inside])
       declared <- regmatches(stated, regexpr("\\w+(?=;)", stated, perl = TRUE))
