@@ -2,7 +2,8 @@
 
 Two tables: the survey of `benchmarks.regressions` (4,406 records, K = 9) and, for counts, the RAND
 visits (20,190 records, K = 10). The papers' prior on every side, so that the posterior is the same;
-`apart` holds the means against ours, in posterior standard deviations. 2 chains x (150 + 150).
+`apart` holds the means against ours, in posterior standard deviations. 2 chains with 150 warm-up
+and 150 kept iterations, or as many as a number among the arguments says.
 
 pyhybrid    the built-in model, embedded engine, adapt_delta as by default
 published   CmdStan, its own adapt_delta of 0.8: a weighted term for each record in a loop, with the
@@ -13,7 +14,7 @@ vectorized  the same in one vectorized statement without weights and log_lik: th
 CmdStan's seconds are those of its chains alone, without compiling and without reading its output.
 Results are written to benchmarks/results/published.csv.
 
-    python -m benchmarks.published [PROGRAM ...] [MODEL ...] [TABLE ...]
+    python -m benchmarks.published [PROGRAM ...] [MODEL ...] [TABLE ...] [ITERATIONS]
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ RESULTS = Path(__file__).parent / "results" / "published.csv"
 PROGRAMS = ("pyhybrid", "published", "vectorized")
 TABLES = ("survey", "visits")
 KEY = ["table", "model", "program"]
-SETTINGS = SamplerSettings(chains=2, warmup=150, draws=150, parallel_chains=1)
 _LOOP = """
 data { int n; int K; %s vector[n] weights; matrix[n, K] X; }
 parameters {
@@ -68,8 +68,10 @@ def run(
     programs: tuple[str, ...] = PROGRAMS,
     models: tuple[str, ...] = tuple(MODELS),
     tables: tuple[str, ...] = TABLES,
+    iterations: int = 150,
 ) -> None:
     """A line for each table, model and program; CmdStan's are left out where it is missing."""
+    settings = SamplerSettings(chains=2, warmup=iterations, draws=iterations, parallel_chains=1)
     missing = engine_by_name("cmdstan").status().cause
     print("(p) the papers' prior, effective draws of the worst parameter per CPU second")
     print(
@@ -84,7 +86,7 @@ def run(
                 if program != "pyhybrid" and missing:
                     print(f"  {name:<8}{model:<19}{program:<12}left out: {missing}")
                     continue
-                draws, seconds = _sampled(program, model, bound, SETTINGS)
+                draws, seconds = _sampled(program, model, bound, settings)
                 ours = draws if program == "pyhybrid" else ours
                 _keep(_row(name, model, program, bound, draws, seconds, ours))
 
@@ -157,8 +159,8 @@ def _row(
         "K": bound.design.X.shape[1], "chains": settings.chains, "warmup": settings.warmup,
         "draws": settings.draws, "cpu_seconds": round(seconds, 2), "ess": round(worst),
         "divergent": int(draws.divergent.sum()), "treedepth": round(draws.treedepth.mean(), 2),
-        "apart": round(apart, 2), "version": f"pyhybrid {ph.__version__}, {ran.engine} "
-        f"{ran.engine_version}", "date": datetime.datetime.now(datetime.timezone.utc).date(),
+        "apart": round(apart, 2), "version": f"pyhybrid {ph.__version__}, stanli {ran.engine_version}"
+        if program == "pyhybrid" else ran.engine_version, "date": datetime.datetime.now(datetime.timezone.utc).date(),
     }  # fmt: skip
 
 
@@ -171,9 +173,11 @@ def _keep(row: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
+    numbers = [int(name) for name in sys.argv[1:] if name.isdigit()]
+    given = [name for name in sys.argv[1:] if not name.isdigit()]
     unknown = [name for name in given if name not in (*PROGRAMS, *MODELS, *TABLES)]
     if unknown:
         sys.exit(f"names are {', '.join((*PROGRAMS, *MODELS, *TABLES))}: found {unknown[0]}")
-    run(*(tuple(n for n in given if n in known) or tuple(known)
-          for known in (PROGRAMS, MODELS, TABLES)))  # fmt: skip
+    chosen = [tuple(n for n in given if n in known) or tuple(known)
+              for known in (PROGRAMS, MODELS, TABLES)]  # fmt: skip
+    run(*chosen, *numbers[:1])

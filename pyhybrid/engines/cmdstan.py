@@ -260,7 +260,8 @@ def _run(
         )
     except (RuntimeError, ValueError, OSError) as error:
         reason = without_values(str(error).replace(str(folder), ""))
-        raise SamplingError(f"the cmdstan engine failed: {reason}") from None
+        once = "\n".join(dict.fromkeys(reason.splitlines()))  # each chain says the same
+        raise SamplingError(f"the cmdstan engine failed: {once}") from None
 
 
 def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings) -> dict[str, Any]:

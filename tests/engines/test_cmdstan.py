@@ -136,8 +136,9 @@ def test_failure_is_reported_and_leaves_nothing(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "fail")
-    with pytest.raises(SamplingError, match="cmdstan engine failed"):
+    with pytest.raises(SamplingError, match="cmdstan engine failed") as caught:
         CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    assert str(caught.value).count("something went wrong") == 1  # said by both chains
     assert fake.entries
     assert list(fake.temporary.iterdir()) == []
 
