@@ -151,7 +151,9 @@ def _row(
     if ours is not None:
         one, two = ours.flat("beta"), draws.flat("beta")
         apart = float((np.abs(one.mean(axis=0) - two.mean(axis=0)) / one.std(axis=0)).max())
-    settings, ran = draws.provenance.settings, draws.provenance
+    settings, version = draws.provenance.settings, draws.provenance.engine_version
+    if program == "pyhybrid":
+        version = f"pyhybrid {ph.__version__}, stanli {version}"
     print(f"  {table:<8}{model:<19}{program:<12}{seconds:>8.1f}{worst:>7.0f}"
           f"{worst / seconds:>9.2f}{apart:>7.2f}", flush=True)  # fmt: skip
     return {
@@ -159,8 +161,8 @@ def _row(
         "K": bound.design.X.shape[1], "chains": settings.chains, "warmup": settings.warmup,
         "draws": settings.draws, "cpu_seconds": round(seconds, 2), "ess": round(worst),
         "divergent": int(draws.divergent.sum()), "treedepth": round(draws.treedepth.mean(), 2),
-        "apart": round(apart, 2), "version": f"pyhybrid {ph.__version__}, stanli {ran.engine_version}"
-        if program == "pyhybrid" else ran.engine_version, "date": datetime.datetime.now(datetime.timezone.utc).date(),
+        "apart": round(apart, 2), "version": version,
+        "date": datetime.datetime.now(datetime.timezone.utc).date(),
     }  # fmt: skip
 
 
@@ -170,6 +172,23 @@ def _keep(row: dict[str, Any]) -> None:
     if RESULTS.exists():
         found = pd.concat([pd.read_csv(RESULTS), found]).drop_duplicates(KEY, keep="last")
     found.to_csv(RESULTS, index=False)
+
+
+def page_rows() -> list[str]:
+    """The stored results as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(RESULTS)
+    stored["rate"] = stored["ess"] / stored["cpu_seconds"]
+    ours = stored[stored["program"] == "pyhybrid"].set_index(["table", "model"])
+    lines = []
+    for row in stored[stored["program"] != "pyhybrid"].itertuples():
+        mine = ours.loc[(row.table, row.model)]
+        ratio = f"{mine['rate'] / row.rate:.0f}" if row.apart < 1 else "not converged"
+        lines.append(
+            f"| {row.n:,}, {row.K} | {row.model.replace('_', ' ')} | {row.program} | "
+            f"{row.warmup} + {row.draws} | {mine['rate']:.0f} | {row.rate:.2g} | "
+            f"{ratio} | {row.treedepth:.1f} | {row.divergent} |"
+        )
+    return lines
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 
 import pyhybrid as ph
 from benchmarks.guarantees import summary
+from benchmarks.published import page_rows
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import require
 
@@ -115,6 +116,13 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
     known = [set(_NUMBER.findall(line)) for line in stored.splitlines()]
     for line in table[2:]:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
+
+
+def test_the_table_of_published_programs_is_the_stored_one() -> None:
+    page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- published -->")[2].strip().partition("\n\n")[0].splitlines()
+    assert len(table) > 6
+    assert table[2:] == page_rows()
 
 
 def test_the_table_of_exact_posteriors_is_the_stored_one_and_nothing_is_charged_too_little() -> (
