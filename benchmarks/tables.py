@@ -54,6 +54,7 @@ _MODELS = {
     "ols": "FOODCQ ~ AGE + FAM_SIZE + I(FINCBTAX / 10000) + I(CUTENURE == 1) + I(CUTENURE == 4)",
     "poisson": "NO_EARNR ~ AGE + I(AGE ** 2 / 100) + FAM_SIZE + C(SEX) + EDUCA",
 }
+_NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
 _SHORT = SamplerSettings(chains=2, warmup=500, draws=600)
 
 
@@ -109,11 +110,20 @@ def _routes() -> Iterator[tuple[str, int, Callable[[], pd.DataFrame]]]:
     table = ph.Table(released, sensitive=COLUMNS, types=TYPES)
     plain = table.plan(split="need")
     chosen = replace(table, reference=reference).plan(split="need")
-    for mechanism, n_sets in (("marginals", 5), ("censored", 1)):
-        for epsilon in (1.0, 4.0):
-            for plan, own, how in ((plain, None, "nothing else"), (chosen, reference, "reference")):
-                name = f"{mechanism}, {how}, epsilon {epsilon:g}"
-                yield name, n_sets, _release(plan, epsilon, mechanism, own)
+    ways = ((plain, None, "nothing else"), (chosen, reference, "reference"))
+    for epsilon in (1.0, 4.0, _NO_NOISE):
+        for delta in (None, 1e-6) if epsilon < _NO_NOISE else (None,):
+            for plan, _, how in ways:
+                at = f"epsilon {epsilon:g}" if epsilon < _NO_NOISE else "no noise"
+                name = f"marginals, {how}, {at}{'' if delta is None else f', delta {delta:g}'}"
+                yield name, 10, _release(plan, epsilon, "marginals", None, delta)
+    for epsilon in (1.0, 4.0):
+        for plan, own, how in ways:
+            yield (
+                f"censored, {how}, epsilon {epsilon:g}",
+                1,
+                _release(plan, epsilon, "censored", own),
+            )
 
 
 def parts() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -124,9 +134,13 @@ def parts() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _release(
-    plan: Any, epsilon: float, mechanism: str, reference: pd.DataFrame | None
+    plan: Any,
+    epsilon: float,
+    mechanism: str,
+    reference: pd.DataFrame | None,
+    delta: float | None = None,
 ) -> Callable[[], pd.DataFrame]:
-    options: dict[str, Any] = {"epsilon": epsilon, "mechanism": mechanism}
+    options: dict[str, Any] = {"epsilon": epsilon, "mechanism": mechanism, "delta": delta}
     if mechanism == "censored":
         options |= {"engine": "embedded", "settings": _SHORT, "on_not_converged": "warn"}
         options |= {"reference": reference, "public": reference is not None}

@@ -1,16 +1,19 @@
 """Audits of noisy marginals: the tables that the mechanism counts, on every pair of neighbors.
 
 Discrete Laplace noise of scale b on whole numbers has the privacy loss ||change||_1 / b, exactly,
-for the change of all cells together. What changes is read off the mechanism's own tables, and b
-off the noise that it really takes.
+for the change of all cells together; Gaussian noise of scale sigma is rho-zCDP with
+rho = ||change||_2^2 / (2 sigma^2), whose epsilon at delta is what is audited. What changes is read
+off the mechanism's own tables, b and sigma off the noise that it really takes. Of a release in two
+steps (`most_bins`) each step is counted on the bins that noise may lead to: merged or not.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,37 +22,47 @@ import pandas as pd
 
 from pyhybrid.audits.finding import EXACT, AuditFinding
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
-from pyhybrid.primitives.tables import cross_counts
+from pyhybrid.mechanisms.marginals.measuring import Measuring
+from pyhybrid.mechanisms.marginals.predictors import PARTS
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 
 __all__ = ["largest_loss", "marginals_audits"]
 
-_EPSILON = 1.0
+_EPSILON, _DELTA = 1.0, 1e-6
 _PUBLIC = (0, 2)  # predictors of the two records
 _RECORDS = [*itertools.product((0, 1), (0, 1))]
 """Every (y, z) that a record can have."""
+_FORMS: dict[str, dict[str, Any]] = {
+    "NoisyMarginals": {},
+    "NoisyMarginals, Gaussian": {"delta": _DELTA},
+    "NoisyMarginals, two steps": {"most_bins": 2},
+    "NoisyMarginals, two steps, Gaussian": {"most_bins": 2, "delta": _DELTA},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Measured:
-    """Counts of one database, in records, and the scale of their noise."""
+class _Step:
+    """Counts of one database in one step, in records, and the scale of their noise."""
 
     counts: npt.NDArray[np.float64]
     scale: float
+    delta: float
 
 
-Run = Callable[[pd.DataFrame], _Measured]
+Run = Callable[[pd.DataFrame], Sequence[_Step]]
 
 
 def marginals_audits() -> list[AuditFinding]:
     """Both relations, each with mechanisms that were broken on purpose; needs OpenDP."""
     found = []
-    for relation in ("replace", "remove"):
-        own = largest_loss(_as_it_is(relation), relation)
-        for control, run in _broken(relation).items():
+    for (name, form), relation in itertools.product(_FORMS.items(), ("replace", "remove")):
+        mechanism = _mechanism(relation, **form)
+        own = largest_loss(functools.partial(_steps, mechanism), relation)
+        for control, run in _broken(mechanism).items():
             found.append(
                 AuditFinding(
-                    mechanism="NoisyMarginals",
+                    mechanism=name,
                     relation=relation,
                     method=EXACT,
                     epsilon=_EPSILON,
@@ -74,10 +87,18 @@ def largest_loss(run: Run, relation: str) -> float:
     return worst
 
 
-def _loss(one: _Measured, other: _Measured) -> float:
-    if one.counts.shape != other.counts.shape:  # what comes out tells which database it was
-        return math.inf
-    return float(np.abs(one.counts - other.counts).sum()) / min(one.scale, other.scale)
+def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
+    """Of all steps: pure losses add, and rho does."""
+    pure = rho = delta = 0.0
+    for a, b in zip(one, other, strict=True):
+        if a.counts.shape != b.counts.shape:  # what comes out tells which database it was
+            return math.inf
+        change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
+        if delta:
+            rho += float(change @ change) / (2 * scale**2)
+        else:
+            pure += float(np.abs(change).sum()) / scale
+    return pure + (epsilon_of_zcdp(rho, delta) if rho else 0.0)
 
 
 def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
@@ -87,9 +108,11 @@ def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
 
 
 def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
-    """Tables of y and x, z and x, z and y; x is shared out between the ends of its range."""
+    """Tables of y and x, z and x, z and y; x is shared out between the ends of its range. Of a
+    release in two steps y has four bins, of which a record is in the outer ones."""
+    y: Any = {"bins": [0, 0.25, 0.5, 0.75, 1]} if "most_bins" in changes else (0, 1)
     own: dict[str, Any] = {
-        "domain": {"y": (0, 1), "z": (0, 1), "x": {"bins": [0, 1, 2]}},
+        "domain": {"y": y, "z": (0, 1), "x": {"bins": [0, 1, 2]}},
         "given": ["x"],
         "epsilon": _EPSILON,
         "relation": relation,
@@ -97,33 +120,56 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
     return NoisyMarginals(**{**own, **changes})
 
 
-def _measured(mechanism: NoisyMarginals, df: pd.DataFrame) -> _Measured:
-    public = {"x": of_public(df["x"], mechanism.domain["x"])}
-    tables = mechanism._cross_tables(df, public)
-    noisy = mechanism._noisy(tables)
-    return _Measured(counts=cross_counts(tables, unit=PARTS) / PARTS, scale=noisy.scale)
+def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
+    """What each step counts, and its noise as it is taken."""
+    measuring = mechanism._measuring(df)
+    answers = measuring.of(df).answers
+    tables: list[Sequence[CrossTable]] = [measuring.two_way(df, _merged(measuring))]
+    if measuring.binned:
+        tables.insert(0, measuring.one_way(df))
+    return [_step(own, answer) for own, answer in zip(tables, answers, strict=True)]
 
 
-def _as_it_is(relation: str) -> Run:
-    mechanism = _mechanism(relation)
-    return lambda df: _measured(mechanism, df)
+def _merged(measuring: Measuring) -> dict[str, Any]:
+    """Every column of many bins cut in the middle: a cut that noise can lead to."""
+    few = {
+        name: replace(measuring.domain[name], bins=measuring.domain[name].bins[::2])
+        for name in measuring.binned
+    }
+    return {**measuring.domain, **few}
 
 
-def _broken(relation: str) -> dict[str, Run]:
-    mechanism = _mechanism(relation)
+def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
+    counts = cross_counts(tables, unit=PARTS) / PARTS
+    return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
-    def halved(df: pd.DataFrame) -> _Measured:
-        return _measured(_mechanism(relation, epsilon=2 * _EPSILON), df)
 
-    def not_charged(df: pd.DataFrame) -> _Measured:
-        public = {"x": of_public(df["x"], mechanism.domain["x"])}
-        tables = mechanism._cross_tables(df, public)
-        noisy = mechanism._noisy(tables[1:])
-        return _Measured(counts=cross_counts(tables, unit=PARTS) / PARTS, scale=noisy.scale)
+def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
+    def halved(df: pd.DataFrame) -> list[_Step]:
+        return [replace(step, scale=step.scale / 2) for step in _steps(mechanism, df)]
 
-    def read(df: pd.DataFrame) -> _Measured:
+    def of_one(df: pd.DataFrame) -> list[_Step]:
+        """Noise that is scaled for one table, added to all of them."""
+        measuring = mechanism._measuring(df)
+        tables = measuring.two_way(df, _merged(measuring))
+        return [_step(tables, measuring._noisy(tables[:1], measuring.price))]
+
+    def read(df: pd.DataFrame) -> list[_Step]:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
-        own = {**levels, "x": mechanism.domain["x"]}
-        return _measured(_mechanism(relation, domain=own), df)
+        own: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
+        return _steps(replace(mechanism, domain=own), df)
 
-    return {"noise / 2": halved, "a table not charged": not_charged, "levels read": read}
+    def not_charged(df: pd.DataFrame) -> list[_Step]:
+        """Each step at the whole price."""
+        steps = _steps(mechanism, df)
+        measuring = mechanism._measuring(df)
+        noisy = [
+            measuring._noisy(tables, measuring.price)
+            for tables in (measuring.one_way(df), measuring.two_way(df, _merged(measuring)))
+        ]
+        return [replace(s, scale=own.scale) for s, own in zip(steps, noisy, strict=True)]
+
+    found = {"noise / 2": halved, "noise of one table": of_one}
+    if mechanism.most_bins is None:
+        return {**found, "levels read": read}
+    return {**found, "a step not charged": not_charged}

@@ -153,8 +153,9 @@ def _tables(answer: int, epsilon: float, runs: int) -> FloatArray:
     """The noisy table of one record's answer, as in `_counts`."""
     domain = {"y": ColumnDomain(levels=(0, 1))}
     mechanism = NoisyMarginals(domain=domain, epsilon=epsilon)
-    tables = mechanism._cross_tables(pd.DataFrame({"y": [answer]}), {})
-    found = [mechanism._noisy(tables).tables()[0].ravel() for _ in range(runs)]
+    df = pd.DataFrame({"y": [answer]})
+    measuring = mechanism._measuring(df)
+    found = [measuring.of(df).tables.tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in found])
 
 

@@ -65,7 +65,10 @@ Accounting = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Delta of Gaussian accounting, below 1 / n. \\[default: 1e-6]"),
+    typer.Option(
+        help="Below 1 / n: of Gaussian accounting \\[default: 1e-6], or of Gaussian noise in noisy "
+        "marginals \\[default: none]."
+    ),
 ]
 OneDraw = Annotated[
     bool, typer.Option("--one-draw", help="Simulate all sets from one draw, at the cost of one.")

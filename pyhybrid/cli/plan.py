@@ -30,6 +30,7 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
+    "delta",
 )  # fmt: skip
 
 
@@ -108,6 +109,7 @@ def synthesize_by_plan(
     *,
     mechanism: Sequence[str],
     epsilon: float | None,
+    delta: float | None,
     reference: Path | None,
     relation: str,
     n_synthetic: int,
@@ -138,7 +140,7 @@ def synthesize_by_plan(
             ledger,
             name=mechanism[0],
             relation=relation,
-            delta=delta_of(mechanism[0]),
+            delta=delta_of(mechanism[0], delta),
             epsilon=epsilon if mechanism[0] in ("censored", "marginals") else None,
             allow_unlike=allow_unlike,
         )
@@ -150,6 +152,7 @@ def synthesize_by_plan(
         release = synthesize_table(
             made,
             epsilon=epsilon,
+            delta=delta,
             mechanism=mechanism[0],
             reference=None if reference is None else read_table(reference).frame,
             relation=relation,

@@ -225,7 +225,7 @@ def synthesize(
     if plan is not None:
         check_taken_by_plan(context)
         synthesize_by_plan(
-            data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon,
+            data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon, delta=delta,
             reference=reference, relation=relation or "remove", n_synthetic=n_synthetic,
             one_draw=one_draw, seed=seed, engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),

@@ -16,20 +16,29 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import check_choice, check_count, check_flag, check_positive, did_you_mean
+from pyhybrid.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_fraction,
+    check_positive,
+    did_you_mean,
+)
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain, predictors_of
+from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
-from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
+from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring, check_columns
+from pyhybrid.mechanisms.marginals.one_way import within
+from pyhybrid.mechanisms.marginals.predictors import of_public
 from pyhybrid.mechanisms.marginals.record import record_of_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, noisy_tables
+from pyhybrid.primitives.tables import Price
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.release import Release
@@ -66,6 +75,17 @@ class NoisyMarginals:
     predictors : mapping of str to sequence of str, optional
         What each synthesized column is drawn given: public columns, and columns before it. All of
         them if a column is not named. Chosen without looking at the confidential data.
+    delta : float, optional
+        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(T / 2 rho) under
+        "remove", sqrt(T / rho) under "replace", rho of zCDP being what (epsilon, delta) allows. Of
+        many tables it is the smaller noise. None for pure epsilon.
+    most_bins : int, optional
+        With a number, every synthesized column of more bins is first measured alone in all of
+        them, at `one_way_share` of the price. Neighboring bins are then merged to so many for the
+        tables with predictors, and values are drawn within these as the column alone has them:
+        give narrow bins, 50 to 150, and 12 to 20 here.
+    one_way_share : float, default 0.2
+        In (0, 1).
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
@@ -101,6 +121,9 @@ class NoisyMarginals:
 
     domain: Mapping[str, ColumnDomain]
     epsilon: float
+    delta: float | None = None
+    most_bins: int | None = None
+    one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     relation: str = "replace"
@@ -121,6 +144,12 @@ class NoisyMarginals:
         object.__setattr__(self, "domain", own)
         object.__setattr__(self, "given", tuple(self.given))
         check_positive(self.epsilon, "epsilon")
+        if self.delta is not None:
+            check_delta(self.delta)
+        if self.most_bins is not None:
+            check_count(self.most_bins, "most_bins", at_least=2)
+        if check_fraction(self.one_way_share, "one_way_share") == 1:
+            raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
         if not self.synthesizes:
@@ -193,13 +222,13 @@ class NoisyMarginals:
 
     @property
     def n_tables(self) -> int:
-        """Tables T that are measured."""
+        """Tables T that are measured with predictors."""
         return sum(max(1, len(reads)) for reads in self.order.values())
 
     @property
     def delta_of_charge(self) -> float | None:
-        """None: the charge is pure."""
-        return None
+        """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
+        return self.delta
 
     @property
     def undecided(self) -> dict[str, str]:
@@ -213,6 +242,9 @@ class NoisyMarginals:
             "domain": {name: own.as_dict() for name, own in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
             "epsilon": self.epsilon,
+            "delta": self.delta,
+            "most_bins": self.most_bins,
+            "one_way_share": None if self.most_bins is None else self.one_way_share,
             "relation": self.relation,
             "n_tables": self.n_tables,
             "noise_aware": self.noise_aware,
@@ -283,94 +315,67 @@ class NoisyMarginals:
         )
         random = streams()
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, noisy = self._measured(df, random)
-            draws = chain.sample(m, random) if self.noise_aware and m > 1 else [None] * m
+            chain, found = self._measured(df, random)
+            apart = self.noise_aware and m > 1
+            draws = chain.sample(m, random) if apart else [None] * m
+            alone = found.shares(m, random.generator("alone")) if apart else [found.modes] * m
         tables = []
-        for place, effects in enumerate(draws):
+        for place, (effects, shares) in enumerate(zip(draws, alone, strict=True)):
             cells = chain.simulate(random, f"marginals/{place + 1}", effects)
-            tables.append(self._table(df, cells, random, f"within/{place + 1}"))
+            own = {
+                name: within(self.domain[name], found.domain[name], cells[name], shares[name],
+                             random.generator(f"bins/{place + 1}/{name}"))
+                for name in shares
+            }  # fmt: skip
+            tables.append(self._table(df, {**cells, **own}, random, f"within/{place + 1}"))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         record = record_of_tables(
             df,
-            noisy,
+            found.answers,
+            price=Price.of(self.epsilon, self.delta),
+            relation=self.relation,
             mechanism=self.name,
             settings=self.describe(),
             synthesized=self.synthesizes,
             given=tuple(self.given),
             n_synthetic=m,
-            epsilon=self.epsilon,
             unit=self.unit,
             random=random,
         )
         return Release.of(record, tables, origin=Origin(data=df))
 
-    def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, NoisyTables]:
+    def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
-        self._check_columns(df)
-        public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
-        self._check_sizes(public)
-        noisy = self._noisy(self._cross_tables(df, public))
-        found = iter(noisy.tables())
+        check_columns(df, self.synthesizes, self.given, self.delta)
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
+        measuring = self._measuring(df)
+        measuring.check_sizes()
+        found = measuring.of(df)
+        tables = iter(found.tables.tables())
         chain = fit_chain(
-            [[next(found) for _ in reads or ("",)] for reads in self.order.values()],
-            variance=noisy.variance,
+            [[next(tables) for _ in reads or ("",)] for reads in self.order.values()],
+            variance=found.tables.variance,
             order=self.order,
-            domain=self.domain,
-            public=public,
+            domain=found.domain,
+            public=measuring.public,
             n=len(df),
             random=random,
         )
-        return chain, noisy
+        return chain, found
 
-    def _check_sizes(self, public: Mapping[str, Predictor]) -> None:
-        """Refuse models that are too large, before anything confidential is looked at."""
-        sizes = {name: own.n_cells for name, own in self.domain.items()}
-        sizes |= {name: own.cells.shape[1] for name, own in public.items()}
-        for column, reads in self.order.items():
-            effects = sizes[column] * (1 + sum(sizes[name] for name in reads))
-            if effects > MOST_EFFECTS:
-                raise InvalidInput(
-                    f"cells of {column!r} times those of its predictors must be at most "
-                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
-                    "predictors=, which also means less noise"
-                )
-
-    def _cross_tables(
-        self, df: pd.DataFrame, public: Mapping[str, Predictor]
-    ) -> tuple[CrossTable, ...]:
-        """What is counted: each synthesized column with each of its predictors. Confidential."""
-        places = {name: self.domain[name].places(df[name]) for name in self.synthesizes}
-        return tuple(
-            CrossTable(codes=places[column], n_rows=self.domain[column].n_cells, cells=each.cells)
-            for column, reads in self.order.items()
-            for each in predictors_of(reads, public, places, self.domain, len(df))
+    def _measuring(self, df: pd.DataFrame) -> Measuring:
+        """What is counted: the only step that looks at confidential values."""
+        whole = Price.of(self.epsilon, self.delta)
+        return Measuring(
+            domain={name: self.domain[name] for name in self.synthesizes},
+            order=self.order,
+            public={name: of_public(df[name], self.domain.get(name)) for name in self.given},
+            most_bins=self.most_bins,
+            share=self.one_way_share,
+            price=whole.of_one_in(self.rows_per_unit or 1),
+            relation=self.relation,
         )
-
-    def _noisy(self, tables: Sequence[CrossTable]) -> NoisyTables:
-        """The only step that looks at confidential values."""
-        return noisy_tables(
-            tables, epsilon=self._epsilon_of_a_row, relation=self.relation, unit=PARTS
-        )
-
-    def _check_columns(self, df: pd.DataFrame) -> None:
-        if not isinstance(df, pd.DataFrame) or len(df) == 0:
-            raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-        twice = df.columns[df.columns.duplicated()]
-        if len(twice):
-            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
-        for column in (*self.synthesizes, *self.given):
-            if column not in df.columns:
-                raise InvalidInput(
-                    f"column {column!r} must be in the data: found "
-                    f"{', '.join(str(c) for c in df.columns[:20])}"
-                    f"{did_you_mean(column, df.columns)}"
-                )
-        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-
-    @property
-    def _epsilon_of_a_row(self) -> float:
-        return float(self.epsilon) / (self.rows_per_unit or 1)
 
     def _table(
         self, df: pd.DataFrame, cells: Mapping[str, IntArray], random: Streams, name: str

@@ -15,6 +15,7 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput
 __all__ = [
     "NoiseProvenance",
     "calibrated",
+    "gaussian_whole_number_noise",
     "load_opendp",
     "opendp_version",
     "refusals",
@@ -102,6 +103,34 @@ def whole_number_noise(d_in: int, epsilon: float, unit: int = 1) -> tuple[Any, f
     )
 
 
+@functools.lru_cache(maxsize=32)
+def gaussian_whole_number_noise(d_in: float, rho: float, unit: int = 1) -> tuple[Any, float]:
+    """OpenDP's discrete Gaussian noise on vectors of whole numbers, and its scale.
+
+    Parameters
+    ----------
+    d_in : float
+        Sensitivity in L2.
+    rho : float
+        Of zCDP, above 0, nats.
+    unit : int, default 1
+        See `whole_number_noise`.
+
+    Returns
+    -------
+    tuple of (measurement, float)
+        As of `whole_number_noise`.
+    """
+    dp = load_opendp()
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
+    return calibrated(
+        lambda scale: space >> dp.m.then_gaussian(scale=scale),
+        scale=d_in * unit / math.sqrt(2 * rho),
+        d_in=d_in * unit,
+        epsilon=rho,
+    )
+
+
 def calibrated(
     measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
 ) -> tuple[Any, float]:
@@ -114,13 +143,13 @@ def calibrated(
     Parameters
     ----------
     measurement : callable
-        From a scale to an OpenDP measurement with pure differential privacy.
+        From a scale to an OpenDP measurement.
     scale : float
-        Sensitivity / epsilon.
+        That should do: sensitivity / epsilon.
     d_in : float
         Distance of neighboring inputs.
     epsilon : float
-        Allowed, in nats.
+        Allowed, in nats: epsilon of pure differential privacy, rho of a zCDP measurement.
 
     Returns
     -------

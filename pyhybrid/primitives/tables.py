@@ -23,6 +23,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,12 +33,14 @@ from scipy import sparse
 
 from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
-from pyhybrid.primitives.library import whole_number_noise
+from pyhybrid.primitives.answer import PrivateAnswer
+from pyhybrid.primitives.laplace import CHANGED
+from pyhybrid.primitives.library import gaussian_whole_number_noise, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp, rho_of_zcdp
 
-__all__ = ["CrossTable", "NoisyTables", "cross_counts", "noisy_tables"]
+__all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -65,8 +68,50 @@ class CrossTable:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What tables may cost: epsilon alone (Laplace noise), or rho at a public delta (Gaussian).
+
+    Attributes
+    ----------
+    epsilon : float
+        Nats; at `delta` if there is one.
+    delta : float
+        0 of a pure price.
+    rho : float or None
+        Of zCDP, nats; None of a pure price.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    rho: float | None = None
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float | None = None) -> Price:
+        """The price of an epsilon above 0, and of a delta in (0, 1) if given."""
+        eps = check_positive(epsilon, "epsilon")
+        if delta is None:
+            return cls(epsilon=eps)
+        return cls(epsilon=eps, delta=float(delta), rho=rho_of_zcdp(eps, delta))
+
+    def part(self, share: float) -> Price:
+        """A part of it: parts whose shares add to 1 cost no more than the whole together."""
+        share *= 1 - 2**-50  # whatever sums and products of floats round up
+        if self.rho is None:
+            return Price(epsilon=share * self.epsilon)
+        rho = share * self.rho
+        return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
+
+    def of_one_in(self, rows: int) -> Price:
+        """What one row may cost if a unit has so many: changes of its rows add in every cell."""
+        if self.rho is None:
+            return Price(epsilon=self.epsilon / rows)
+        rho = self.rho / rows**2
+        return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class NoisyTables(LaplaceAnswer):
+class NoisyTables(PrivateAnswer):
     """Tables of counts with noise on each cell; they may be negative.
 
     Attributes
@@ -78,16 +123,37 @@ class NoisyTables(LaplaceAnswer):
     unit : int
         Parts of a record that a count is given in.
     sensitivity, scale : float
-        Largest change of all cells together (L1), and scale of one cell's noise, in records.
+        Largest change of all cells together, and scale of one cell's noise, in records. In L1 and
+        of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
     """
 
     value: IntArray
     shapes: tuple[tuple[int, int], ...]
     unit: int
+    sensitivity: float
+    scale: float
+
+    @property
+    def noise(self) -> str:
+        """Distribution of the noise."""
+        return "discrete Gaussian" if self.charge.delta else "discrete Laplace"
+
+    def cost(self) -> float:
+        """Sensitivity / scale; of Gaussian noise what its rho costs at delta."""
+        if not self.charge.delta:
+            return self.sensitivity / self.scale
+        return epsilon_of_zcdp(self.rho, self.charge.delta)
+
+    @property
+    def rho(self) -> float:
+        """Of Gaussian noise, squared sensitivity / 2 scale squared."""
+        return (self.sensitivity / self.scale) ** 2 / 2
 
     @property
     def variance(self) -> float:
         """Of the noise of one cell, in records."""
+        if self.charge.delta:  # that of the discrete one is no larger [CKS20, corollary 9]
+            return self.scale**2
         return _variance_of_laplace(self.scale * self.unit) / self.unit**2
 
     def tables(self) -> list[FloatArray]:
@@ -98,22 +164,19 @@ class NoisyTables(LaplaceAnswer):
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable],
-    *,
-    epsilon: float,
-    relation: str = "replace",
-    unit: int = 1,
+    tables: Sequence[CrossTable], *, price: Price, relation: str = "replace", unit: int = 1
 ) -> NoisyTables:
-    """Counts of all tables with discrete Laplace noise on each cell.
+    """Counts of all tables with discrete Laplace or Gaussian noise on each cell.
 
     Parameters
     ----------
     tables : sequence of CrossTable
         At least one, over the same records. Which tables there are, and their sizes, is public.
-    epsilon : float
-        Of all tables together, above 0, nats.
+    price : Price
+        Of all tables together.
     relation : {"replace", "remove"}
-        See the module: the noise of a cell has scale 2 T / epsilon, or T / epsilon.
+        See the module: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
+        Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
     unit : int, default 1
         Parts that a record is shared out in.
 
@@ -124,23 +187,30 @@ def noisy_tables(
     Raises
     ------
     InvalidInput
-        For no tables, codes or shares that are not as said, or epsilon that is not above 0.
+        For no tables, codes or shares that are not as said, or a price that is not above 0.
     EngineUnavailable
         If OpenDP is not installed.
     """
-    eps, parts = check_positive(epsilon, "epsilon"), check_count(unit, "unit")
+    parts = check_count(unit, "unit")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
     counts = cross_counts(tables, unit=parts)
-    measurement, scale = whole_number_noise(changed, eps, parts)
+    if price.rho is None:
+        sensitivity = float(changed)
+        measurement, scale = whole_number_noise(changed, price.epsilon, parts)
+    else:
+        sensitivity = math.nextafter(math.sqrt(changed), math.inf)
+        measurement, scale = gaussian_whole_number_noise(sensitivity, price.rho, parts)
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
         shapes=tuple((table.n_rows, table.cells.shape[1]) for table in tables),
         unit=parts,
-        sensitivity=float(changed),
+        sensitivity=sensitivity,
         scale=scale / parts,
         charge=PrivacyCharge.strict(
             mechanism="noisy_tables",
-            epsilon=eps,
+            epsilon=price.epsilon,
+            rho=price.rho,
+            delta=price.delta,
             relation=relation,
             assumes=("The tables and their cells were fixed without looking at the data.",),
         ),

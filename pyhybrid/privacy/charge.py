@@ -37,12 +37,16 @@ from pyhybrid.privacy.gaussian_curve import check_delta, epsilon_of_mu, mu_of_re
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.range_epsilon import epsilon_of_range
 from pyhybrid.privacy.shown import html_rows
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 
 __all__ = [
     "CONFIDENTIAL_FIELDS",
+    "ZCDP",
     "PrivacyCharge",
 ]
 
+ZCDP = "zcdp"
+"""Accounting of strict charges of Gaussian noise."""
 CONFIDENTIAL_FIELDS = ("bound", "loss_range", "bound_present", "loss_range_present")
 _ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
 _SUPPORT_FIELDS = ("support", "bound_present", "loss_range_present", "mu_present")
@@ -82,17 +86,19 @@ class PrivacyCharge:
         True if log densities above 0 can occur (continuous outcome).
     converged : bool
         False if the user insisted on a release although the chains had not converged.
-    accounting : {"lipschitz", "range", "gaussian"}
+    accounting : {"lipschitz", "range", "gaussian", "zcdp"}
         How epsilon was counted; see `pyhybrid.privacy.local_account`. A strict charge is counted
-        by the bound that was given.
+        by the bound that was given, or, of Gaussian noise, by zCDP.
     delta : float
-        Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian".
+        Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian" or "zcdp".
     loss_range : float or None
         Largest range R of a record's weighted log-likelihood in one draw, nats. Confidential.
     mu : float or None
         One released draw is mu-GDP under `remove`: upper end of the largest deviation.
     mu_standard_error : float or None
         Monte Carlo standard error of the largest deviation.
+    rho : float or None
+        One noisy answer or histogram is rho-zCDP under the charge's relation; of "zcdp" alone.
     unit : str or None
         Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
         The relation and epsilon are those of a whole unit.
@@ -127,6 +133,7 @@ class PrivacyCharge:
     loss_range: float | None = field(default=None, repr=False)
     mu: float | None = None
     mu_standard_error: float | None = None
+    rho: float | None = None
     unit: str | None = None
     support: str | None = None
     bound_present: float | None = field(default=None, repr=False)
@@ -146,7 +153,7 @@ class PrivacyCharge:
         check_count(self.n_draws_released, "n_draws_released")
         if self.n_draws is not None or self.kind != STRICT:
             check_count(self.n_draws, "n_draws")
-        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_choice(self.accounting, "accounting", (*ACCOUNTINGS, ZCDP))
         self._check_account()
         due = self.epsilon_by(self.accounting)
         assert due is not None
@@ -161,19 +168,21 @@ class PrivacyCharge:
         return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
 
     def _check_account(self) -> None:
-        for name in ("loss_range", "mu", "mu_standard_error"):
+        for name in ("loss_range", "mu", "mu_standard_error", "rho"):
             value = getattr(self, name)
             if value is not None and check_finite(value, name) < 0:
                 raise InvalidInput(f"{name} must be >= 0: found {value:g}")
-        needed = {"gaussian": self.mu, "range": self.loss_range, "lipschitz": self.bound}
-        if needed[self.accounting] is None:
-            name = "mu" if self.accounting == "gaussian" else "loss_range"
+        needed = {"gaussian": "mu", "range": "loss_range", "lipschitz": "bound", ZCDP: "rho"}
+        name = needed[self.accounting]
+        if getattr(self, name) is None:
             raise InvalidInput(
                 f"{name} must be given for accounting={self.accounting!r}: found none"
             )
         if self.kind == STRICT and self.accounting == "gaussian":
             raise InvalidInput("a strict charge must not be counted by a limit: found 'gaussian'")
-        if self.accounting == "gaussian":
+        if self.accounting == ZCDP and self.kind != STRICT:
+            raise InvalidInput(f"zCDP of noise must be charged as strict: found {self.kind!r}")
+        if self.accounting in ("gaussian", ZCDP):
             check_delta(self.delta)
         elif self.delta != 0:
             raise InvalidInput(
@@ -199,6 +208,12 @@ class PrivacyCharge:
                 return None
             return epsilon_of_range(self.safety_factor * self.loss_range, kind=self.kind, **sides)
         at = self.delta if delta is None else delta
+        if accounting == ZCDP:
+            return (
+                None
+                if self.rho is None
+                else round_up(epsilon_of_zcdp(self.n_draws_released * self.rho, at), kind=self.kind)
+            )
         if self.mu is None or at == 0:
             return None
         return round_up(epsilon_of_mu(self.mu_of_release, at))
@@ -280,11 +295,14 @@ class PrivacyCharge:
         relation: str,
         n_synthetic: int = 0,
         n_draws_released: int = 1,
+        rho: float | None = None,
+        delta: float = 0.0,
         unit: str | None = None,
         assumes: tuple[str, ...] = (),
         not_covered: tuple[str, ...] = (),
     ) -> PrivacyCharge:
-        """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws.
+        """Charge of noise that was calibrated to `epsilon`, > 0, for each of its draws; of Gaussian
+        noise to `rho`, which is counted at `delta`.
 
         The bound of one draw is epsilon / 2, the same split as for posterior draws.
 
@@ -294,11 +312,11 @@ class PrivacyCharge:
         0.5
         """
         bound = check_positive(epsilon, "epsilon") / 2
-        return cls(
+        return cls.counted(
             mechanism=mechanism,
-            epsilon=epsilon_of_bound(
-                bound, n_draws_released=n_draws_released, relation=relation, kind=STRICT
-            ),
+            accounting="lipschitz" if rho is None else ZCDP,
+            rho=rho,
+            delta=delta,
             kind=STRICT,
             relation=relation,
             n_synthetic=n_synthetic,
@@ -337,6 +355,8 @@ class PrivacyCharge:
                 del own[name]
         if self.unit is None:  # as charges were stored before there were units
             del own["unit"]
+        if self.rho is None:
+            del own["rho"]
         if not self._counted:  # ... and before there were accountings
             for name in _ACCOUNT_FIELDS:
                 del own[name]

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.concentrated import epsilon_together
+from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
+from pyhybrid.privacy.concentrated import epsilon_together, rho_of_strict
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown
 from pyhybrid.privacy.gaussian_curve import check_delta, compose_mu, epsilon_of_mu
 
@@ -65,15 +65,19 @@ def compose(
             raise InvalidInput(
                 "delta is for strict charges: local ones are counted at a delta of their own"
             )
+        if any(c.delta not in (0, delta) for c in charges):
+            raise InvalidInput(f"charges of Gaussian noise must be counted at delta = {delta:g}")
         return epsilon_together([c.public() for c in charges], check_delta(delta))
-    deltas = sorted({c.delta for c in charges if c.accounting == "gaussian"})
+    deltas = sorted({c.delta for c in charges if c.delta})
     if len(deltas) > 1:
         if not allow_unlike:
             raise InvalidInput(
-                "charges counted by the Gaussian limit must be at one delta: found "
+                "charges counted at a delta must be at one delta: found "
                 f"{', '.join(f'{each:g}' for each in deltas)}"
             )
         return add_epsilons(charge.epsilon for charge in charges)
+    if deltas and all(c.kind == STRICT for c in charges):
+        return epsilon_together([c.public() for c in charges], deltas[0])
     mus = [charge.mu_of_release for charge in charges if charge.accounting == "gaussian"]
     plain = [charge.epsilon for charge in charges if charge.accounting != "gaussian"]
     return spent(mus, plain, deltas[0] if deltas else None)
@@ -176,10 +180,25 @@ def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, An
         found["mu"] = compose_mu(mus) / factor
         found["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
+    if ZCDP in asked:
+        return _zcdp_of(charges)
     if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found:
         return {**found, "accounting": "gaussian", "delta": deltas.pop()}
     counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in found else "range"
     return {**found, "accounting": counted}
+
+
+def _zcdp_of(charges: Sequence[PrivacyCharge]) -> dict[str, Any]:
+    """Rho of strict charges, some of them of Gaussian noise."""
+    deltas = {c.delta for c in charges if c.delta}
+    if len(deltas) > 1 or any(c.kind != STRICT for c in charges):
+        raise InvalidInput(
+            "charges counted by zCDP must be strict, at one delta, to make one charge: found "
+            f"{', '.join(sorted({c.kind for c in charges}))} at "
+            f"{', '.join(f'{delta:g}' for delta in sorted(deltas))}"
+        )
+    rho = math.fsum(rho_of_strict(c.public()) for c in charges) / charges[0].n_draws_released
+    return {"rho": rho, "accounting": ZCDP, "delta": deltas.pop()}
 
 
 def _range_of(charge: PrivacyCharge) -> float | None:
@@ -196,7 +215,7 @@ def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float
     """What the parts state, added; by mu of the whole where it composes by squares."""
     counted = whole.epsilon_by(whole.accounting)
     assert counted is not None
-    if whole.accounting == "gaussian":
+    if whole.accounting in ("gaussian", ZCDP):
         return counted
     parts = [c.epsilon if c.kind == STRICT else c.epsilon_by(whole.accounting) for c in charges]
     return max(counted, add_epsilons(part for part in parts if part is not None))

@@ -2,9 +2,10 @@ r"""What strict charges cost together at a public delta, by zero-concentrated pr
 
 A draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
 has bounded range eta, a + b under `remove` and twice that under `replace`, and it is
-:math:`\eta^2 / 8`-zCDP. Of other strict answers only their epsilon is known, which gives
-:math:`\epsilon^2 / 2`. rho of independent releases adds, and the sum is an epsilon at any delta.
-Few releases cost less by adding epsilons, many by adding rho: both hold, and the smaller is stated.
+:math:`\eta^2 / 8`-zCDP. Charges of Gaussian noise state rho. Of other strict answers only their
+epsilon is known, which gives :math:`\epsilon^2 / 2`. rho of independent releases adds, and the sum
+is an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both
+hold, and the smaller is stated.
 
 References
 ----------
@@ -23,6 +24,7 @@ from typing import Any
 from pyhybrid.checks import check_finite
 from pyhybrid.privacy.epsilon import STRICT, add_epsilons, round_up, shown
 from pyhybrid.privacy.range_epsilon import at_least, epsilon_of_rho
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 
 __all__ = ["epsilon_together", "rho_of_strict"]
 
@@ -34,6 +36,8 @@ def rho_of_strict(charge: Mapping[str, Any]) -> float:
     bought from the same records) by its epsilon alone, like noise.
     """
     m = int(charge["n_draws_released"])
+    if charge.get("rho") is not None:  # of Gaussian noise
+        return at_least(m * shown(check_finite(charge["rho"], "rho")))
     epsilon = shown(check_finite(charge["epsilon"], "epsilon"))
     if charge.get("cap") is None:
         return at_least(m * (epsilon / m) ** 2 / 2)
@@ -46,6 +50,8 @@ def rho_of_strict(charge: Mapping[str, Any]) -> float:
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
     """The smaller of two epsilons of strict charges: their sum, and that of their rho at `delta`.
 
+    Those of Gaussian noise come into the sum together, by their rho.
+
     Parameters
     ----------
     charges : iterable of mapping
@@ -54,8 +60,17 @@ def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> floa
         Public, in (0, 1).
     """
     own = list(charges)
-    pure = add_epsilons(each["epsilon"] for each in own)
+    noisy = [each for each in own if each.get("rho") is not None]
+    pure = add_epsilons(each["epsilon"] for each in own if each.get("rho") is None)
     if not own:
         return pure
-    rho = at_least(sum((shown(rho_of_strict(each)) for each in own), Fraction(0)))
-    return min(pure, round_up(epsilon_of_rho(rho, delta), kind=STRICT))
+    if not noisy:
+        return min(pure, round_up(epsilon_of_rho(_rho_of_all(own), delta), kind=STRICT))
+    alone, whole = (
+        round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, own)
+    )
+    return min(add_epsilons([pure, alone]), whole)
+
+
+def _rho_of_all(charges: Iterable[Mapping[str, Any]]) -> float:
+    return at_least(sum((shown(rho_of_strict(each)) for each in charges), Fraction(0)))

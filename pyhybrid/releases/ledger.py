@@ -58,7 +58,8 @@ class Ledger:
         Of a ledger of asymptotic local charges: the public delta at which charges counted by the
         Gaussian limit are added, by squares of their mu; 1e-6 if omitted when the ledger is
         created. Of a strict ledger, if given: the budget is then of (epsilon, delta), and many
-        small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add.
+        small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add, and
+        charges of Gaussian noise are refused.
     allow_unlike : bool, default False
         Take charges of another kind or relation, too. The sum is then labeled: it is no
         guarantee of either kind.
@@ -298,7 +299,7 @@ class Ledger:
                 "a strict charge must be of chains that have converged, all of whose draws are "
                 f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
             )
-        if charge.accounting == "gaussian" and charge.delta != self.delta:
+        if charge.delta and charge.delta != self.delta:
             raise InvalidInput(
                 f"charges in ledger {self.path} must be counted at its delta, "
                 f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "

@@ -188,7 +188,12 @@ def _meaning(charge: PrivacyCharge) -> str:
 
 
 def _accounts(charge: PrivacyCharge) -> str:
-    """What stands beside the number: the other accountings of a local charge."""
+    """What stands beside the number: rho of noise, the other accountings of a local charge."""
+    if charge.rho is not None:
+        return (
+            f" It was counted by zero-concentrated differential privacy of Gaussian noise: rho = "
+            f"{charge.rho:.4g}, which adds over releases."
+        )
     if charge.kind == STRICT or charge.mu is None:
         return ""
     ways = {

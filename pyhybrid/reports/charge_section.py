@@ -18,7 +18,9 @@ _CHARGE = {
     "over the posterior, an epsilon at delta. Range: by how far it moves at most. Lipschitz: by "
     "how large it is, as in the papers. The two other numbers stand below.",
     "delta": "Probability by which the factor exp(epsilon) may be exceeded, a public number in "
-    "[0, 1 / n); 0 but for Gaussian accounting. Smaller is safer.",
+    "[0, 1 / n); 0 but for Gaussian accounting and Gaussian noise. Smaller is safer.",
+    "rho": "Zero-concentrated privacy of the noise, nats: rho of several releases adds. From 0; "
+    "smaller is safer.",
     "epsilon_range": "Epsilon of the same release by range accounting, without a delta.",
     "epsilon_lipschitz": "Epsilon of the same release by the papers' accounting, 2 Δ for a draw.",
     "mu": "What one draw tells of the record it tells most of, in the way that a normal value with "
@@ -64,6 +66,7 @@ _OF_STEPS = {
     "the steps. From 0; smaller is safer.",
 }
 _OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
+_OF_RHO = {"delta", "rho"}
 _OF_FITS = {
     "accounting",
     "delta",
@@ -92,6 +95,13 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     meanings = _CHARGE if fitted else {**_CHARGE, **(_OF_STEPS if stepped else _WITHOUT_FIT)}
     declared = any(charge.support is not None for charge in charges)
     show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
+    by_rho = any(charge.rho is not None for charge in charges)
+    shown = {
+        field
+        for field in meanings
+        if (fitted or stepped or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
+    }
+    shown = shown | _OF_RHO if by_rho else shown - {"rho"}
     rows = [
         [
             field,
@@ -99,7 +109,7 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
             meaning,
         ]
         for field, meaning in meanings.items()
-        if (fitted or stepped or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
+        if field in shown
     ]
     table = Table(
         caption="The privacy charge. Every number, its range and its direction.",

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from pyhybrid.engines import Provenance
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.afterwards import afterwards_sentences
 from pyhybrid.releases.release import Release
@@ -111,6 +111,8 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
     yield "Delta", f"{charge.delta:g}" if charge.delta else "0 (pure)", _FINE
     kind = "holds for every database" if strict else "holds for this database, as n grows"
     yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
+    if charge.accounting == ZCDP:
+        yield "Counted", f"by zCDP of Gaussian noise, rho = {charge.rho:.4g}", _FINE
     if charge.mu is not None and not strict:
         yield "Counted", COUNTED[charge.accounting], _FINE
 

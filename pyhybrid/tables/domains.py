@@ -8,14 +8,18 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.kinds import Kind, Leveled, Number, Ordered, Real, SemiContinuous
 
-__all__ = ["domain_of"]
+__all__ = ["MOST_BINS", "domain_of"]
 
-_FEW = 20  # whole numbers in a range of so many are cells of their own
-_FAR = np.arange(0.25, 2.01, 0.25)  # edges at center +- unit (exp(t) - 1)
+MOST_BINS = 12
+"""Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
+_FEW = 100  # whole numbers in a range of so many are cells of their own
+_FAR = np.arange(0.1, 10, 0.1)  # edges at center +- unit (exp(t) - 1)
+_EVEN = 50  # bins of numbers without a center
 
 
 def domain_of(name: str, kind: Kind) -> ColumnDomain:
-    """The public domain: levels, or bins that are narrow about the center and wide far from it.
+    """The public domain: levels, or bins that are narrow about the center and wide far from it,
+    many, as each column is measured alone before neighbors are merged.
 
     Raises
     ------
@@ -36,20 +40,22 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
     step = 10.0**-kind.decimals if isinstance(kind, Real) else 1.0
     return ColumnDomain(
         levels=(0,) if zero else (),
-        bins=_edges(kind, zero=zero),
+        bins=_edges(kind, zero=zero, step=step),
         step=step,
         missing=kind.missing,
     )
 
 
-def _edges(kind: Number, *, zero: bool) -> tuple[float, ...]:
+def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
-    if kind.whole and high - low < _FEW:
-        return tuple(np.arange(low, high + 1)) if high - low > 1 else (low, high)
-    center, unit = kind.typical or ((low + high) / 2, (high - low) / 4)
-    far = unit * np.expm1(_FAR)
-    inner = np.concatenate([center - far, [center], center + far, [0.0] if zero else []])
-    if kind.whole:
-        inner = np.round(inner)
+    if kind.whole and high - low < _FEW:  # the last bin is closed: it must not hold two numbers
+        return (*np.arange(low, high + 1).tolist(), high + 0.5)
+    if kind.typical is None:
+        inner = np.linspace(low, high, _EVEN + 1)
+    else:
+        center, unit = kind.typical
+        far = unit * np.expm1(_FAR)
+        inner = np.concatenate([center - far, [center], center + far])
+    inner = np.append(np.round(inner / step) * step, [0.0] if zero else [])
     inside = np.unique(inner[(inner > low) & (inner < high)])
     return tuple(float(edge) for edge in (low, *inside, high))

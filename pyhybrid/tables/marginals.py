@@ -13,7 +13,7 @@ from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.tables.domains import domain_of
+from pyhybrid.tables.domains import MOST_BINS, domain_of
 from pyhybrid.tables.plan import Plan
 
 __all__ = ["MarginalsOfPlan", "marginals_by_plan", "measured"]
@@ -39,7 +39,12 @@ class MarginalsOfPlan:
 
 
 def marginals_by_plan(
-    plan: Plan, epsilon: float, relation: str, *, noise_aware: bool = True
+    plan: Plan,
+    epsilon: float,
+    relation: str,
+    *,
+    delta: float | None = None,
+    noise_aware: bool = True,
 ) -> NoisyMarginals:
     """The mechanism over the plan's columns, with its order and predictors.
 
@@ -59,6 +64,8 @@ def marginals_by_plan(
     return NoisyMarginals(
         domain=domain,
         epsilon=epsilon,
+        delta=delta,
+        most_bins=MOST_BINS,
         given=given,
         predictors=predictors,
         relation=relation,

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.mechanisms.marginals.measuring import most_cells
 from pyhybrid.models.kinds import Kind, Leveled, Number
-from pyhybrid.tables.domains import domain_of
+from pyhybrid.tables.domains import MOST_BINS, domain_of
 
 __all__ = ["MOST_EFFECTS_OF_A_COLUMN", "association", "measured_with", "most_tables"]
 
 MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
 _TABLES, _FEWEST = 30, 3  # of a whole plan, about; of a column
-_CELLS = 20  # of numbers whose range is not known
 _PARTS = 10  # that numbers of a reference are cut in
 
 
@@ -95,5 +95,5 @@ def _cells(name: str, kind: Kind) -> int:
         return len(kind.levels) + kind.missing
     assert isinstance(kind, Number)
     if kind.lower is None or kind.upper is None:
-        return _CELLS
-    return domain_of(name, kind).n_cells
+        return MOST_BINS + kind.missing
+    return most_cells(domain_of(name, kind), MOST_BINS)

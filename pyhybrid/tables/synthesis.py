@@ -55,6 +55,7 @@ def synthesize_table(
     reference: pd.DataFrame | None = None,
     public: bool = False,
     center_share: float = 0.25,
+    delta: float | None = None,
     relation: str = "remove",
     n_synthetic: int = 1,
     n_draws_released: int | None = None,
@@ -91,6 +92,8 @@ def synthesize_table(
     center_share : float, default 0.25
         Of epsilon, in (0, 1): without calibration and reference the centers of "censored" are
         bought with it, from a table of noisy marginals.
+    delta : float, optional
+        Of "marginals" with Gaussian noise: public, below 1 / n; see `pyhybrid.NoisyMarginals`.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.release`. With m draws released each
@@ -122,6 +125,10 @@ def synthesize_table(
     drawn = check_draws_released(n_draws_released, m)
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, reference=reference, check_modes=check_modes)
+    if delta is not None and mechanism != "marginals":
+        raise InvalidInput(
+            f"delta is read by mechanism 'marginals' only: leave it out for {mechanism!r}"
+        )
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
@@ -132,7 +139,7 @@ def synthesize_table(
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
     if mechanism == "marginals":
         assert epsilon is not None
-        release = marginals_by_plan(plan, epsilon, relation).release(
+        release = marginals_by_plan(plan, epsilon, relation, delta=delta).release(
             table.df, n_synthetic=m, n_draws_released=n_draws_released, seed=seed, engine=engine,
             settings=settings, rule=rule, on_not_converged=on_not_converged, progress=progress,
         )  # fmt: skip
@@ -223,8 +230,10 @@ def _mixed(steps: Sequence[Step]) -> bool:
     return len(kinds) > 1 and "Censored" not in kinds
 
 
-def delta_of(mechanism: str) -> float | None:
+def delta_of(mechanism: str, delta: float | None = None) -> float | None:
     """Delta that a release by this mechanism is counted at; None without one."""
+    if mechanism == "marginals":
+        return delta
     own = _LOCAL.get(mechanism)
     return float(own.delta) if own is not None and own.accounting == "gaussian" else None
 

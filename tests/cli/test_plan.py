@@ -96,8 +96,10 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         (("--epsilon", "1", "--mechanism", "scalar", "--mechanism", "scalar"), "one --mechanism"),
         (
             ("--epsilon", "1", "--scale", "0.5", "--reweight", "--delta", "1e-7"),
-            "leave out --scale, --delta, --reweight, or --plan",
+            "leave out --scale, --reweight, or --plan",
         ),
+        (("--epsilon", "1", "--delta", "1e-7"), "delta is read by mechanism 'marginals' only"),
+        (("--epsilon", "1", "--mechanism", "marginals", "--delta", "0.5"), "must be below 1 / n"),
         (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
         (
             ("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
@@ -147,7 +149,7 @@ def test_epsilon_without_a_plan_is_refused(run: Run, csv: Path) -> None:
 _VALUES = {
     "--formula": "voted ~ 1", "--model": "poisson", "--calibration": "x", "--scale": "0.5",
     "--shift": "0.1", "--transform": "linear", "--threshold": "1", "--draw-quantile": "1",
-    "--safety-factor": "1.01", "--accounting": "range", "--delta": "1e-7", "--target-epsilon": "1",
+    "--safety-factor": "1.01", "--accounting": "range", "--target-epsilon": "1",
     "--support": "visits=0..9", "--unit": "person", "--survey": "weights=w", "--reweight": None,
     "--k": "0.9", "--single-step": None, "--leave-one-out": "1", "--drop": "name",
     "--keep": "age", "--id": "person",

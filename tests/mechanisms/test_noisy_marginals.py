@@ -15,6 +15,7 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import noisy_marginals
+from pyhybrid.mechanisms.marginals import measuring
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
 
@@ -147,13 +148,13 @@ def test_the_noise_covers_every_table_that_is_counted(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: Any, scale: float
 ) -> None:
     """2 + 3 + 4 tables; each that is counted is charged, and no other count is asked for."""
-    answers, real = [], noisy_marginals.noisy_tables
+    answers, real = [], measuring.noisy_tables
 
     def watched(tables: Any, **options: Any) -> Any:
         answers.append((len(tables), real(tables, **options)))
         return answers[-1][1]
 
-    monkeypatch.setattr(noisy_marginals, "noisy_tables", watched)
+    monkeypatch.setattr(measuring, "noisy_tables", watched)
     own = table.assign(person=np.arange(len(table)) // 3)
     unit = {} if rows is None else {"unit": "person", "rows_per_unit": rows}
     release = mechanism(relation=relation, **unit).release(own, n_synthetic=2)
@@ -172,7 +173,7 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
 ) -> None:
     """Other confidential values, the same noisy tables and random numbers: the same sets. The
     control is the mechanism itself, whose tables differ."""
-    real, kept = noisy_marginals.noisy_tables, []
+    real, kept = measuring.noisy_tables, []
 
     def first(tables: Any, **options: Any) -> Any:
         kept.append(real(tables, **options))
@@ -186,11 +187,57 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
         other[name] = other[name].astype(table[name].dtype)
     own = mechanism(epsilon=50)
     with monkeypatch.context() as patch:
-        patch.setattr(noisy_marginals, "noisy_tables", first)
+        patch.setattr(measuring, "noisy_tables", first)
         one, two = (own.release(each, n_synthetic=2).synthetic for each in (table, other))
     for a, b in zip(one, two, strict=True):
         pd.testing.assert_frame_equal(a, b)
     assert not own.release(other).synthetic[0]["visits"].equals(one[0]["visits"])
+
+
+FINE = {**DOMAIN, "income": ph.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
+
+
+def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: Path) -> None:
+    release = mechanism(delta=1e-6).release(table, n_synthetic=2)
+    charge = release.charge
+    assert (charge.epsilon, charge.delta, charge.kind) == (1.0, 1e-6, "strict")
+    assert charge.accounting == "zcdp"
+    words = " ".join(release.statement.split())
+    assert "epsilon = 1 at delta = 1e-06" in words
+    assert "discrete Gaussian of scale" in words
+    assert "zero-concentrated differential privacy" in words
+    terms: Any = {"budget": 1.5, "kind": "strict", "relation": "replace"}
+    with pytest.raises(InvalidInput, match="counted at its delta, none: found 1e-06"):
+        release.save(tmp_path / "out", ledger=ph.Ledger(tmp_path / "pure", **terms))
+    ledger = ph.Ledger(tmp_path / "ledger", **terms, delta=1e-6)
+    release.save(tmp_path / "out", ledger=ledger)
+    again = mechanism(delta=1e-6).release(table)
+    again.save(tmp_path / "out2", ledger=ledger)
+    assert 1.4 < ledger.spent < 1.5  # rho adds: less than 2
+    assert "strict at delta = 1e-06" in ledger.label
+    loaded = ph.Release.load(tmp_path / "out")
+    assert loaded.charge == charge
+    assert "rho" in release_report(loaded, table)
+    with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
+        mechanism(delta=0.01).release(table)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_bins_are_merged_by_noisy_counts_and_filled_again(
+    table: pd.DataFrame, delta: float | None
+) -> None:
+    """Uniform values within four wide bins would miss the quantiles of a gamma law."""
+    own = mechanism(domain=FINE, epsilon=1e4, delta=delta, most_bins=4)
+    sets = own.release(table, n_synthetic=5)
+    drawn = np.concatenate([each["income"].to_numpy(dtype=float) for each in sets.synthetic])
+    own_values = table["income"].dropna().to_numpy(dtype=float)
+    drawn = drawn[np.isfinite(drawn)]
+    at = np.quantile(own_values, np.linspace(0.05, 0.95, 19))
+    found, truth = (np.array([(y <= x).mean() for x in at]) for y in (drawn, own_values))
+    assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
+    assert sets.charge.epsilon == 1e4
+    assert sets.provenance.noise.count("discrete") == 2
+    assert sets.settings["one_way_share"] == 0.2
 
 
 # --- Refusals -----------------------------------------------------------------------------------
@@ -204,6 +251,9 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
         ({"domain": {"visits": {"level": [1]}}}, "must be levels, or have the keys"),
         ({"domain": {"age": (1, 2)}}, "a column that is not in given"),
         ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"delta": 1.0}, "delta must lie in"),
+        ({"most_bins": 1}, "most_bins must be"),
+        ({"one_way_share": 1.0}, "nothing is left for predictors"),
         ({"given": "age"}, "given must be a list"),
         ({"relation": "add"}, "relation must be one of"),
         ({"noise_aware": 1}, "noise_aware must be True or False"),
@@ -241,7 +291,7 @@ def test_a_model_that_is_too_large_is_refused_before_the_data_are_read(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = {**DOMAIN, "region": [f"r{place}" for place in range(600)]}
-    monkeypatch.setattr(ph.NoisyMarginals, "_cross_tables", None)
+    monkeypatch.setattr(measuring, "noisy_tables", None)
     with pytest.raises(InvalidInput, match=r"'region' times those of its predictors .* 3000"):
         mechanism(domain=many).release(table)
 

@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.primitives.tables import CrossTable, cross_counts, noisy_tables
+from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 from tests.conftest import require
 
 try:
@@ -63,11 +64,15 @@ def test_the_sensitivity_is_that_of_all_neighbors() -> None:
     }.items():
         changes = [np.abs(counts(one) - counts(other)) / PARTS for one, other in pairs]
         made = noisy_tables(
-            [table(*rest), table(*rest)], epsilon=1.0, relation=relation, unit=PARTS
+            [table(*rest), table(*rest)], price=Price.of(1.0), relation=relation, unit=PARTS
+        )
+        gaussian = noisy_tables(
+            [table(*rest), table(*rest)], price=Price.of(1.0, 1e-6), relation=relation, unit=PARTS
         )
         assert max(change.sum() for change in changes) == made.sensitivity
         squared = max((change**2).sum() for change in changes)
         assert squared == {"remove": 2, "replace": 4}[relation]
+        assert gaussian.sensitivity == pytest.approx(np.sqrt(squared))
 
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
@@ -75,7 +80,7 @@ def test_the_noise_has_the_scale_that_is_stated(relation: str) -> None:
     """Every cell of every table: 5 standard errors of the mean and of the second moment."""
     n = 3000
     tables = [table([0] * n, [SHARES[0]] * n, n_rows=500) for _ in range(2)]
-    made = noisy_tables(tables, epsilon=2.0, relation=relation, unit=PARTS)
+    made = noisy_tables(tables, price=Price.of(2.0), relation=relation, unit=PARTS)
     assert made.scale == pytest.approx({"remove": 1.0, "replace": 2.0}[relation])
     assert made.cost() <= made.charge.epsilon == 2.0
     noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
@@ -90,8 +95,39 @@ def test_the_noise_has_the_scale_that_is_stated(relation: str) -> None:
     np.testing.assert_array_equal(np.concatenate([first, last]).ravel(), made.value / PARTS)
 
 
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_gaussian_noise_has_the_scale_that_is_stated(relation: str) -> None:
+    """As above; that a noise scaled for one table is caught is audited in tests/audits."""
+    n = 3000
+    tables = [table([0] * n, [SHARES[0]] * n, n_rows=500) for _ in range(2)]
+    price = Price.of(2.0, 1e-6)
+    made = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
+    assert made.scale == pytest.approx(
+        np.sqrt({"remove": 2, "replace": 4}[relation] / (2 * price.rho))
+    )
+    assert made.cost() <= made.charge.epsilon == 2.0
+    assert (made.charge.delta, made.charge.accounting) == (1e-6, "zcdp")
+    assert made.rho <= made.charge.rho * (1 + 1e-12)
+    noise = (made.value - cross_counts(tables, unit=PARTS)) / PARTS
+    assert abs(noise.mean()) < 5 * made.scale / np.sqrt(noise.size)
+    assert abs((noise**2).mean() / made.variance - 1) < 5 * np.sqrt(2 / noise.size)
+    with pytest.raises(InvalidInput, match="at least what the noise costs"):
+        replace(made, scale=made.scale / np.sqrt(2), seal="")
+
+
+def test_parts_of_a_price_cost_the_whole() -> None:
+    for share in (0.2, 1 / 3):
+        one, other = Price.of(0.7).part(share), Price.of(0.7).part(1 - share)
+        assert 0.7 * (1 - 1e-14) < one.epsilon + other.epsilon <= 0.7
+        one, other = (Price.of(0.7, 1e-5).part(part) for part in (share, 1 - share))
+        assert one.epsilon + other.epsilon > 0.75  # what adding epsilons would state
+        assert epsilon_of_zcdp(one.rho + other.rho, 1e-5) <= 0.7
+    assert Price.of(3.0).of_one_in(3).epsilon == 1.0
+    assert Price.of(3.0, 1e-6).of_one_in(3).rho == pytest.approx(Price.of(3.0, 1e-6).rho / 9)
+
+
 def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
-    made = noisy_tables([table([0], [SHARES[0]])], epsilon=1.0, unit=PARTS)
+    made = noisy_tables([table([0], [SHARES[0]])], price=Price.of(1.0), unit=PARTS)
     with pytest.raises(InvalidInput, match="at least what the noise costs"):
         replace(made, scale=made.scale / 2, seal="")
     changed = replace(made, value=made.value + 1)
@@ -111,4 +147,4 @@ def test_a_charge_below_the_cost_and_a_changed_value_are_refused() -> None:
 )
 def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        noisy_tables(tables, epsilon=1.0, unit=PARTS)
+        noisy_tables(tables, price=Price.of(1.0), unit=PARTS)

@@ -49,6 +49,7 @@ _WORK = 5e9  # rows times squared effects, at most
 _SD_OF_INTERCEPT = 5.0
 _SCALES = (0.01, 3.0)  # of tau: ends
 _START, _CLOSE = 0.3, 0.03
+_LEAST = 1e-3  # variance of a cell, in records: with less the information is too ill-conditioned
 _SCALE = 0.5  # of the half-Cauchy prior of tau
 _SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
     (30, 5),
@@ -312,7 +313,7 @@ class _Problem:
         slope = self._fisher(effects)
         mean = self.mean(effects)
         spread = slope[..., 1:].reshape(n_rows * n_columns, -1) + self._of_unknown(mean)
-        spread.flat[:: spread.shape[0] + 1] += max(self.variance, 1e-6)
+        spread.flat[:: spread.shape[0] + 1] += max(self.variance, _LEAST)
         weights = linalg.cholesky(spread, lower=True)
         flat = slope.reshape(n_rows * n_columns, -1)
         weighted = linalg.cho_solve((weights, True), flat)

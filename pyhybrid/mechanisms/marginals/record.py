@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
-from pyhybrid.primitives.tables import NoisyTables
+from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.randomness import Streams
 from pyhybrid.releases.data_mark import data_mark
@@ -34,24 +34,35 @@ _CHOICES = (
 )
 
 
+def _noise_of(answer: NoisyTables) -> str:
+    n_tables = len(answer.shapes)
+    return (
+        f"{answer.noise} of scale {answer.scale:g} on each count of {n_tables} "
+        f"table{'' if n_tables == 1 else 's'}, {answer.value.size} counts in all"
+    )
+
+
 def record_of_tables(
     df: pd.DataFrame,
-    noisy: NoisyTables,
+    answers: Sequence[NoisyTables],
     *,
+    price: Price,
+    relation: str,
     mechanism: str,
     settings: Mapping[str, Any],
     synthesized: tuple[str, ...],
     given: tuple[str, ...],
     n_synthetic: int,
-    epsilon: float,
     unit: str | None,
     random: Streams,
 ) -> ReleaseRecord:
-    """Charge of all tables at once, however many sets are drawn from them, and its record."""
+    """Charge of all tables at `price`, however many sets are drawn from them, and its record."""
     charge = PrivacyCharge.strict(
         mechanism=mechanism,
-        epsilon=epsilon,
-        relation=noisy.charge.relation,
+        epsilon=price.epsilon,
+        rho=price.rho,
+        delta=price.delta,
+        relation=relation,
         n_synthetic=n_synthetic,
         unit=unit,
         assumes=_ASSUMES,
@@ -66,8 +77,7 @@ def record_of_tables(
         provenance=NoiseProvenance(
             library="OpenDP",
             version=opendp_version(),
-            noise=f"discrete Laplace of scale {noisy.scale:g} on each count of "
-            f"{len(noisy.shapes)} tables, {noisy.value.size} counts in all",
+            noise="; ".join(_noise_of(answer) for answer in answers),
             counts="tables",
         ),
         seeded=False,

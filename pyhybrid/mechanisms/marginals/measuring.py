@@ -1,0 +1,183 @@
+"""The noisy tables of a release: all that looks at confidential values.
+
+In one step, or in two: first every column of many bins alone, then, with neighboring bins merged,
+each column with each of its predictors. Which bins are merged is read off the noisy counts of the
+first step, so that both together cost what their parts add to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.checks import FloatArray, did_you_mean
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.marginals.chain import predictors_of
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
+from pyhybrid.mechanisms.marginals.one_way import OneWay, fit_one_way, merged
+from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_nothing
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
+
+__all__ = ["Measured", "Measuring", "check_columns"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """What came out: functions of noisy counts, all of it.
+
+    Attributes
+    ----------
+    tables : NoisyTables
+        Of each column with each of its predictors.
+    domain : mapping of str to ColumnDomain
+        That these were counted in.
+    alone : mapping of str to OneWay
+        Of the columns whose bins were merged.
+    answers : tuple of NoisyTables
+        All of them; their prices add.
+    """
+
+    tables: NoisyTables
+    domain: Mapping[str, ColumnDomain]
+    alone: Mapping[str, OneWay]
+    answers: tuple[NoisyTables, ...]
+
+    def shares(self, n: int, rng: np.random.Generator) -> list[dict[str, FloatArray]]:
+        """n draws of the shares of all cells of the columns whose bins were merged."""
+        each = {name: own.sample(n, rng) for name, own in self.alone.items()}
+        return [{name: drawn[place] for name, drawn in each.items()} for place in range(n)]
+
+    @property
+    def modes(self) -> dict[str, FloatArray]:
+        """The most probable shares of the same cells."""
+        return {name: own.shares for name, own in self.alone.items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measuring:
+    """What is counted, and at what price.
+
+    Attributes
+    ----------
+    domain : mapping of str to ColumnDomain
+        Of the synthesized columns.
+    order : mapping of str to tuple of str
+        Predictors of each.
+    public : mapping of str to Predictor
+    most_bins : int or None
+        Of a column in two-way tables; None for all of its domain, in one step.
+    share : float
+        Of the price, for the first step.
+    price : Price
+        Of one row, all tables together.
+    relation : str
+    """
+
+    domain: Mapping[str, ColumnDomain]
+    order: Mapping[str, tuple[str, ...]]
+    public: Mapping[str, Predictor]
+    most_bins: int | None
+    share: float
+    price: Price
+    relation: str
+
+    @property
+    def binned(self) -> tuple[str, ...]:
+        """Columns that are measured alone first."""
+        return tuple(name for name in self.order if _is_merged(self.domain[name], self.most_bins))
+
+    def check_sizes(self) -> None:
+        """Refuse models that are too large, before anything confidential is looked at."""
+        sizes = {name: most_cells(own, self.most_bins) for name, own in self.domain.items()}
+        sizes |= {name: own.cells.shape[1] for name, own in self.public.items()}
+        for column, reads in self.order.items():
+            effects = sizes[column] * (1 + sum(sizes[name] for name in reads))
+            if effects > MOST_EFFECTS:
+                raise InvalidInput(
+                    f"cells of {column!r} times those of its predictors must be at most "
+                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
+                    "predictors=, which also means less noise"
+                )
+
+    def of(self, df: pd.DataFrame) -> Measured:
+        """Count and add noise."""
+        if not self.binned:
+            tables = self._noisy(self.two_way(df, self.domain), self.price)
+            return Measured(tables=tables, domain=self.domain, alone={}, answers=(tables,))
+        assert self.most_bins is not None
+        first = self._noisy(self.one_way(df), self.price.part(self.share))
+        alone = {
+            name: fit_one_way(counts.ravel(), variance=first.variance, domain=self.domain[name])
+            for name, counts in zip(self.binned, first.tables(), strict=True)
+        }
+        few = {name: merged(self.domain[name], own.shares, self.most_bins)
+               for name, own in alone.items()}  # fmt: skip
+        domain = {**self.domain, **few}
+        tables = self._noisy(self.two_way(df, domain), self.price.part(1 - self.share))
+        return Measured(tables=tables, domain=domain, alone=alone, answers=(first, tables))
+
+    def one_way(self, df: pd.DataFrame) -> tuple[CrossTable, ...]:
+        """What the first step counts. Confidential."""
+        cells = of_nothing(len(df)).cells
+        return tuple(
+            CrossTable(
+                codes=self.domain[name].places(df[name]),
+                n_rows=self.domain[name].n_cells,
+                cells=cells,
+            )
+            for name in self.binned
+        )
+
+    def two_way(
+        self, df: pd.DataFrame, domain: Mapping[str, ColumnDomain]
+    ) -> tuple[CrossTable, ...]:
+        """What is counted with predictors: each column with each of its own. Confidential."""
+        places = {name: domain[name].places(df[name]) for name in self.order}
+        return tuple(
+            CrossTable(codes=places[column], n_rows=domain[column].n_cells, cells=each.cells)
+            for column, reads in self.order.items()
+            for each in predictors_of(reads, self.public, places, domain, len(df))
+        )
+
+    def _noisy(self, tables: Sequence[CrossTable], price: Price) -> NoisyTables:
+        return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
+
+
+def check_columns(
+    df: pd.DataFrame, synthesized: Sequence[str], given: Sequence[str], delta: float | None
+) -> None:
+    """Refuse a table that lacks a column, or is too large for a delta."""
+    if not isinstance(df, pd.DataFrame) or len(df) == 0:
+        raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
+    twice = df.columns[df.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    for column in (*synthesized, *given):
+        if column not in df.columns:
+            raise InvalidInput(
+                f"column {column!r} must be in the data: found "
+                f"{', '.join(str(c) for c in df.columns[:20])}"
+                f"{did_you_mean(column, df.columns)}"
+            )
+    if delta is not None and delta * len(df) >= 1:
+        raise InvalidInput(
+            f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
+            f"{delta:g}; a larger one would allow to publish a record as it is"
+        )
+
+
+def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
+    """Cells of a column in tables with predictors, at most."""
+    merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
+    return domain.n_cells - merged_bins
+
+
+def _is_merged(domain: ColumnDomain, most_bins: int | None) -> bool:
+    return most_bins is not None and len(domain.bins) - 1 > most_bins

@@ -1,0 +1,87 @@
+"""A column alone: smoothing of noisy counts, merging of bins, draws within them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.one_way import fit_one_way, merged, within
+
+GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
+AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
+LAW = stats.gamma(2, scale=400)
+
+
+def counts(n: int) -> np.ndarray:
+    """Of a level of zeros, amounts by a gamma law, and missing values."""
+    inside = np.diff(LAW.cdf(GRID))
+    return n * np.array([0.1, *(0.85 * inside / inside.sum()), 0.05])
+
+
+def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
+    """Against counts above 0 as they are, over eight noises: half of the error, a third of what
+    noise puts where no record is."""
+    truth, sd, tail = counts(4000), 10.0, slice(-12, -1)
+    errors, of_tail = [], []
+    for seed in range(8):
+        noisy = truth + np.random.default_rng(seed).normal(0, sd, truth.size)
+        found = fit_one_way(noisy, variance=sd**2, domain=AMOUNTS)
+        plain = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
+        errors.append([np.abs(own - truth / 4000).sum() for own in (found.shares, plain)])
+        of_tail.append([own[tail].sum() for own in (found.shares, plain)])
+        assert abs(found.shares[0] - 0.1) < 5 * sd / 4000
+        assert abs(found.shares[-1] - 0.05) < 5 * sd / 4000
+    for found_, least in ((errors, 0.7), (of_tail, 0.5)):
+        smoothed, plainly = np.mean(found_, axis=0)
+        assert smoothed < least * plainly
+    drawn = np.array(found.sample(50, np.random.default_rng(1)))
+    assert drawn.shape == (50, AMOUNTS.n_cells)
+    assert np.abs(drawn.sum(axis=1) - 1).max() < 1e-12
+    assert drawn.std(axis=0).min() > 0
+
+
+def test_without_noise_the_counts_come_back() -> None:
+    truth = counts(200_000)
+    found = fit_one_way(truth, variance=0.0, domain=AMOUNTS)
+    assert np.abs(found.shares - truth / truth.sum()).max() < 1e-3
+
+
+def test_merged_bins_are_few_of_the_own_edges_and_none_is_thin() -> None:
+    shares = counts(1) / counts(1).sum()
+    few = merged(AMOUNTS, shares, 10)
+    assert set(few.bins) < set(AMOUNTS.bins)
+    assert (few.bins[0], few.bins[-1]) == (GRID[0], GRID[-1])
+    assert (few.levels, few.missing) == (AMOUNTS.levels, True)
+    held = np.diff(LAW.cdf(few.bins))
+    assert 6 <= held.size <= 10
+    assert held.min() > 0.9 * 0.25 / 10
+    assert merged(AMOUNTS, shares, len(GRID)) is AMOUNTS
+
+
+@pytest.mark.parametrize("place", [0, 20, 48])
+def test_two_bins_are_left_of_a_column_in_one_of_them(place: int) -> None:
+    own = ColumnDomain(bins=GRID)
+    shares = np.zeros(own.n_cells)
+    shares[place] = 1.0
+    assert merged(own, shares, 12).n_cells >= 2
+
+
+def test_cells_are_drawn_within_merged_ones_by_their_shares() -> None:
+    shares = counts(1) / counts(1).sum()
+    few = merged(AMOUNTS, shares, 5)
+    rng = np.random.default_rng(2)
+    places = np.repeat(np.arange(few.n_cells), 4000)
+    found = within(AMOUNTS, few, places, shares, rng)
+    assert (found[places == 0] == 0).all()
+    assert (found[places == few.n_cells - 1] == AMOUNTS.n_cells - 1).all()
+    for cell in range(1, few.n_cells - 1):
+        own = found[places == cell]
+        inside = (np.array(GRID)[:-1] >= few.bins[cell - 1]) & (
+            np.array(GRID)[1:] <= few.bins[cell]
+        )
+        expected = np.where(inside, shares[1:-1], 0) / shares[1:-1][inside].sum()
+        seen = np.bincount(own - 1, minlength=inside.size) / own.size
+        assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(own.size)
+        assert seen[~inside].sum() == 0
