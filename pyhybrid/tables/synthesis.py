@@ -125,10 +125,7 @@ def synthesize_table(
     drawn = check_draws_released(n_draws_released, m)
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, reference=reference, check_modes=check_modes)
-    if delta is not None and mechanism != "marginals":
-        raise InvalidInput(
-            f"delta is read by mechanism 'marginals' only: leave it out for {mechanism!r}"
-        )
+    _check_used(mechanism, only="marginals", delta=delta)
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
@@ -238,12 +235,12 @@ def delta_of(mechanism: str, delta: float | None = None) -> float | None:
     return float(own.delta) if own is not None and own.accounting == "gaussian" else None
 
 
-def _check_used(mechanism: str, **given: Any) -> None:
-    """Refuse what only censored models read, given to others."""
+def _check_used(mechanism: str, *, only: str = "censored", **given: Any) -> None:
+    """Refuse what one mechanism alone reads, given to others."""
     named = [name for name, own in given.items() if own is not None and own is not False]
-    if named and mechanism != "censored":
+    if named and mechanism != only:
         raise InvalidInput(
-            f"{named[0]} is read by mechanism 'censored' only: leave it out for {mechanism!r}"
+            f"{named[0]} is read by mechanism {only!r} only: leave it out for {mechanism!r}"
         )
 
 

@@ -65,6 +65,8 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     one = charge(1.0, rho, 1e-6)
     assert (one.epsilon, one.delta, one.accounting, one.kind) == (1.0, 1e-6, "zcdp", "strict")
     assert one.is_sealed
+    assert one.public()["rho"] == rho
+    assert "bound" not in one.public()
     assert PrivacyCharge.from_dict(one.as_dict()) == one
     both = compose_charges([one, one], mechanism="both")
     assert (
