@@ -59,8 +59,10 @@ fit_brms <- function(seed) {
 }
 
 suppressPackageStartupMessages(suppressWarnings(library(package, character.only = TRUE)))
-# As in pyhybrid's own engine: Debian's rstan has no BH beside it, but the system's headers.
-if (!requireNamespace("BH", quietly = TRUE)) rstan::rstan_options(boost_lib = "/usr/include")
+# As in pyhybrid's own engine: Debian's BH holds no headers, they are the system's.
+if (!dir.exists(file.path(system.file("include", package = "BH"), "boost"))) {
+  rstan::rstan_options(boost_lib = "/usr/include")
+}
 if (package == "brms") suppressMessages(suppressWarnings(compile_brms()))
 fit_one <- if (package == "brms") fit_brms else fit_rstanarm
 spent <- numeric(0)
