@@ -2,7 +2,9 @@
 
 #' Sequential composition
 #'
-#' The sum of the epsilons of charges of one kind, relation and unit.
+#' The sum of the epsilons of charges of one kind, relation and unit. Of charges that are counted at a
+#' delta the deltas add, too: the sum holds at the sum of their deltas. The Python package's `compose`
+#' finds a smaller epsilon for them, by squares of mu or by rho.
 #' @param charges List of charges; each is a list with `epsilon`, `kind` and `relation`, and `unit`
 #'   where all records of one person are protected, such as a privacy charge of the Python package
 #'   read from JSON.
