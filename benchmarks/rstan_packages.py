@@ -2,8 +2,8 @@
 
 The survey of `benchmarks.regressions`, of any number of records, with further normal columns where
 more are asked for; 2 chains x (300 + 300) on one core, embedded engine. Ours under the papers'
-prior and under `prior="normal"`; rstanarm under its default prior and under nearly the normal one of
-ours, brms under that one. R's programs are compiled before the clock starts. Effective draws are
+prior and under `prior="normal"`; rstanarm under its default prior and under nearly that of
+ours, brms under ours. R's programs are compiled before the clock starts. Effective draws are
 those of the worst parameter of the likelihood, bulk or tail, and the figure stored is the mean over
 the seeds. R's packages are not tested against: where they are missing their rows are left out.
 Results are written to results/rstan_packages.csv, line by line.

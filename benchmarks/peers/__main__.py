@@ -24,7 +24,7 @@ from sklearn.neighbors import NearestNeighbors
 import pyhybrid as ph
 from benchmarks.peers.environments import peer_python, r_library
 from benchmarks.peers.tables import Case, cases
-from benchmarks.peers.with_pyhybrid import OURS
+from benchmarks.peers.with_pyhybrid import BY_EPSILON, OURS
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.csv"
@@ -47,7 +47,8 @@ date only.
   that protects them can be. "outcome alone" gives a peer the same predictors; its outcomes are
   still those of a model that spent epsilon on all columns.
 - Guarantees differ: theirs hold for every database at (epsilon, 1e-6). `pyhybrid-censored` is
-  pure and strict, and its reference (2,000 or 1,000 records of the same survey) is not covered.
+  pure and strict, and its reference (2,000 or 1,000 records of the same survey) is not covered;
+  `pyhybrid-marginals` is, too, and has no reference.
   The local charges of the others hold for these data.
 - SDV's copula and synthpop have no guarantee.
 - SmartNoise's MST (1.0.8 with mbi 1.1.0) keeps single columns and loses pairs at any epsilon,
@@ -65,7 +66,7 @@ def run(names: list[str]) -> None:
     programs = [n for n in names if n in (*OURS, *PRIVATE, *WITHOUT)]
     for program in programs or (*OURS, *PRIVATE, *WITHOUT):
         for name in chosen:
-            by_epsilon = program in (*PRIVATE, "pyhybrid-censored")
+            by_epsilon = program in (*PRIVATE, *BY_EPSILON)
             for epsilon in EPSILONS if by_epsilon else (float("nan"),):
                 _one(program, tables[name], epsilon)
 

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 from statsmodels.datasets import randhie
 
-__all__ = ["Case", "cases"]
+__all__ = ["LARGEST", "Case", "cases"]
+
+LARGEST = 30
+"""Of both outcomes: they are cut there."""
 
 _CE = Path(__file__).resolve().parents[3] / "shared" / "data" / "ce_2015_february.csv"
 
@@ -46,7 +49,7 @@ def cases() -> dict[str, Case]:
 def _rand() -> Case:
     raw = randhie.load_pandas().data
     table: pd.DataFrame = pd.DataFrame({
-        "visits": raw["mdvis"].clip(upper=30).astype(int),
+        "visits": raw["mdvis"].clip(upper=LARGEST).astype(int),
         "coinsurance": pd.factorize(raw["lncoins"], sort=True)[0],
         "deductible": raw["idp"].astype(int),
         "limits": (raw["physlm"] > 0).astype(int),
@@ -60,7 +63,7 @@ def _ce() -> Case:
     raw = pd.read_csv(_CE)
     raw = raw[raw["FINCBTAX"] > 0]
     table: pd.DataFrame = pd.DataFrame({
-        "income": np.minimum(raw["FINCBTAX"] // 10_000, 30).astype(int),
+        "income": np.minimum(raw["FINCBTAX"] // 10_000, LARGEST).astype(int),
         "education": pd.to_numeric(raw["EDUCA"]).astype(int),
         "tenure": pd.to_numeric(raw["CUTENURE"]).astype(int),
         "members": pd.to_numeric(raw["FAM_SIZE"]).clip(upper=6).astype(int),
