@@ -6,6 +6,9 @@ refitted bound stays at or below the starting one. Before each refit the bound i
 the draws at hand by Pareto-smoothed importance sampling, and candidates that promise nothing are
 not fitted. The papers' studies make one step at a fixed k instead: `Reweighting.published`.
 
+Under another `risk` the same is done with the range or the deviation of the weighted log-likelihood
+in place of its bound: with what accounting by range or mu charges where weights do not move.
+
 References
 ----------
 [V25] eq. 2.1 and alg. 1; Vehtari, Simpson, Gelman, Yao, Gabry (2024), Pareto smoothed importance
@@ -22,6 +25,7 @@ import numpy.typing as npt
 
 from pyhybrid.checks import (
     FloatArray,
+    check_choice,
     check_count,
     check_flag,
     check_fraction,
@@ -29,7 +33,9 @@ from pyhybrid.checks import (
 )
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.weights import reweight
+from pyhybrid.fitting.told import told_at, told_by
+from pyhybrid.privacy.bounds import LipschitzBounds
+from pyhybrid.privacy.weights import RISKS, reweight
 
 __all__ = [
     "Reweighted",
@@ -61,7 +67,7 @@ class Reweighting:
         `search`.
     tolerance : float, default 0.05
         The search ends when the refitted bound is below the starting one by less than this, nats.
-        Without `search`, how far the bound may rise.
+        Without `search`, how far the bound may rise. Of a range or deviation, a share of it.
     max_refits : int, default 8
         Refits at most, over all rounds.
     recursive : bool, default True
@@ -70,6 +76,10 @@ class Reweighting:
         False is one round, in which k is still searched for.
     search : bool, default True
         Look for the largest k whose bound does not rise. False takes `k` as it is, in one round.
+    risk : {"size", "range", "deviation"}, default "size"
+        What is leveled and must not rise: the bound, as in the papers, or the range or deviation of
+        the weighted log-likelihood over the posterior. The charge by range or mu, which counts how
+        weights move when a record leaves, can rise all the same: see it before and after.
     """
 
     k: float = 0.95
@@ -77,8 +87,10 @@ class Reweighting:
     max_refits: int = 8
     recursive: bool = True
     search: bool = True
+    risk: str = "size"
 
     def __post_init__(self) -> None:
+        check_choice(self.risk, "risk", RISKS)
         check_fraction(self.k, "k")
         check_positive(self.tolerance, "tolerance")
         check_count(self.max_refits, "max_refits")
@@ -120,7 +132,8 @@ class ReweightingStep:
         1, or more if recursive.
     k : float
     estimated_bound : float
-        From importance sampling, nats; NaN where it could not be trusted, and at a fixed k.
+        From importance sampling, nats; NaN where it could not be trusted, and at a fixed k. This
+        and `bound` are the largest range or deviation if that is the risk.
     bound, efficiency : float
         Of the refit, nats and mean(D_i)/D; NaN where the refit was saved.
     accepted : bool
@@ -154,12 +167,15 @@ class Reweighted:
     rounds : tuple of PosteriorFit
         What each round of the formula started from: `start`, and the results of the rounds before
         the last.
+    risk : str
+        Of `Reweighting`.
     """
 
     start: PosteriorFit
     fit: PosteriorFit
     steps: tuple[ReweightingStep, ...]
     rounds: tuple[PosteriorFit, ...] = ()
+    risk: str = "size"
 
     @property
     def refits_saved(self) -> int:
@@ -178,7 +194,7 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
     InvalidInput
         If the starting bound is not finite or 0.
     """
-    limit = start.bounds.overall
+    limit = told_by(session, start, plan.risk).overall
     if not (np.isfinite(limit) and limit > 0):
         raise InvalidInput(f"re-weighting needs a finite bound above 0: found {limit:g}")
     search = _Search(session=session, plan=plan, limit=limit)
@@ -189,12 +205,12 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
         found = search.round(best, number)
         if found is None:
             break
-        gain = found.bounds.efficiency - best.bounds.efficiency
+        gain = search.told(found).efficiency - search.told(best).efficiency
         if best is start or gain > 0:
             bases.append(best)
             best, number = found, number + 1
         spent = search.refits >= plan.max_refits
-        if not plan.recursive or spent or gain < _LEAST_GAIN or _no_slack_left(best):
+        if not plan.recursive or spent or gain < _LEAST_GAIN or search.no_slack_left(best):
             break
     if best is start:
         warnings.warn(
@@ -202,14 +218,9 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
             "weights it started from are released",
             stacklevel=2,
         )
-    return Reweighted(start=start, fit=best, steps=tuple(search.steps), rounds=tuple(bases))
-
-
-def _no_slack_left(fit: PosteriorFit) -> bool:
-    """True if nearly all records whose weight could rise are near the overall bound."""
-    free = (fit.alpha > 0) & (fit.alpha < 1)
-    near = fit.bounds.by_record[free] >= _NEAR * fit.bounds.overall
-    return not free.any() or bool(near.mean() >= _SHARE_NEAR)
+    return Reweighted(
+        start=start, fit=best, steps=tuple(search.steps), rounds=tuple(bases), risk=plan.risk
+    )
 
 
 class _Search:
@@ -217,18 +228,34 @@ class _Search:
 
     def __init__(self, *, session: FitSession, plan: Reweighting, limit: float) -> None:
         self.session, self.plan, self.limit = session, plan, limit
+        self.tolerance = plan.tolerance * (1.0 if plan.risk == "size" else limit)
         self.steps: list[ReweightingStep] = []
         self.refits = 0
+        self._told: dict[int, LipschitzBounds] = {}
+
+    def told(self, fit: PosteriorFit) -> LipschitzBounds:
+        """What is leveled, of this fit; fits stay alive as long as the search."""
+        if id(fit) not in self._told:
+            self._told[id(fit)] = told_by(self.session, fit, self.plan.risk)
+        return self._told[id(fit)]
+
+    def no_slack_left(self, fit: PosteriorFit) -> bool:
+        """True if nearly all records whose weight could rise are near the overall bound."""
+        free, told = (fit.alpha > 0) & (fit.alpha < 1), self.told(fit)
+        near = told.by_record[free] >= _NEAR * told.overall
+        return not free.any() or bool(near.mean() >= _SHARE_NEAR)
 
     def published(self, start: PosteriorFit) -> Reweighted:
         """One step at the k of the plan, accepted unless the bound rises beyond the tolerance."""
-        k, by_record = self.plan.k, start.bounds.by_record
-        self.limit += self.plan.tolerance
-        alpha = reweight(start.alpha, by_record, k=k, bound=start.bounds.overall)
+        k, told, risk = self.plan.k, self.told(start), self.plan.risk
+        self.limit += self.tolerance
+        alpha = reweight(start.alpha, told.by_record, k=k, bound=told.overall)
         fit = self._refit(alpha, start, f"re-weighting, k = {k:.4g}")
         self._note(1, k, float("nan"), fit)
-        if fit is not None and fit.bounds.overall <= self.limit:
-            return Reweighted(start=start, fit=fit, steps=tuple(self.steps), rounds=(start,))
+        if fit is not None and self.told(fit).overall <= self.limit:
+            return Reweighted(
+                start=start, fit=fit, steps=tuple(self.steps), rounds=(start,), risk=risk
+            )
         if fit is not None:
             warnings.warn(
                 f"re-weighting at k = {k:.4g} raised the bound by more than the tolerance of "
@@ -236,17 +263,17 @@ class _Search:
                 "search for it with Reweighting()",
                 stacklevel=3,
             )
-        return Reweighted(start=start, fit=start, steps=tuple(self.steps))
+        return Reweighted(start=start, fit=start, steps=tuple(self.steps), risk=risk)
 
     def round(self, base: PosteriorFit, number: int) -> PosteriorFit | None:
         """Best safe refit of one application of the formula to `base`, or None."""
         low, high, safe = 0.0, 1.0, 0.0
-        k, best, nearest = self.plan.k, None, base
+        k, best, nearest, told = self.plan.k, None, base, self.told(base)
         for _ in range(_MOST_CANDIDATES):
             if self.refits >= self.plan.max_refits:
                 break
-            alpha = reweight(base.alpha, base.bounds.by_record, k=k, bound=base.bounds.overall)
-            estimate = estimated_bound(self.session, nearest, alpha)
+            alpha = reweight(base.alpha, told.by_record, k=k, bound=told.overall)
+            estimate = estimated_bound(self.session, nearest, alpha, self.plan.risk)
             last = high - low < _SMALLEST_BRACKET
             if not last and self._promises_nothing(k, estimate):
                 self._note(number, k, estimate, None)
@@ -257,10 +284,10 @@ class _Search:
                 self._note(number, k, estimate, fit)
                 if fit is None:
                     break
-                nearest, bound = fit, fit.bounds.overall
+                nearest, bound = fit, self.told(fit).overall
                 if bound <= self.limit:
-                    best = fit if best is None or fit.bounds.overall > best.bounds.overall else best
-                    if last or self.limit - bound < self.plan.tolerance or k >= 1:
+                    best = fit if best is None or bound > self.told(best).overall else best
+                    if last or self.limit - bound < self.tolerance or k >= 1:
                         break
                     safe = k
                 elif last and best is not None:
@@ -276,7 +303,7 @@ class _Search:
         below it that a larger k would do better."""
         if np.isnan(estimate) or (k >= 1 and estimate <= self.limit):
             return False
-        return not self.limit - self.plan.tolerance < estimate <= self.limit
+        return not self.limit - self.tolerance < estimate <= self.limit
 
     def _refit(self, alpha: FloatArray, base: PosteriorFit, label: str) -> PosteriorFit | None:
         """The refit, or None with a warning if it does not converge."""
@@ -293,14 +320,15 @@ class _Search:
             return None
 
     def _note(self, number: int, k: float, estimate: float, fit: PosteriorFit | None) -> None:
-        bound = np.nan if fit is None else fit.bounds.overall
+        told = None if fit is None else self.told(fit)
+        bound = np.nan if told is None else told.overall
         self.steps.append(
             ReweightingStep(
                 round=number,
                 k=k,
                 estimated_bound=estimate,
                 bound=bound,
-                efficiency=np.nan if fit is None else fit.bounds.efficiency,
+                efficiency=np.nan if told is None else told.efficiency,
                 accepted=bool(bound <= self.limit),
             )
         )
@@ -317,7 +345,9 @@ def _next_k(k: float, bound: float, limit: float, low: float, high: float) -> fl
     return scaled if low + margin < scaled < high - margin else (low + high) / 2
 
 
-def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -> float:
+def estimated_bound(
+    session: FitSession, fit: PosteriorFit, alpha: FloatArray, risk: str = "size"
+) -> float:
     """Overall bound that a refit under `alpha` would have, from the draws of `fit`.
 
     Draws are resampled with Pareto-smoothed importance weights
@@ -330,6 +360,8 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
         Draws at hand.
     alpha : ndarray, shape (n,)
         Weights to be tried, in [0, 1].
+    risk : str, default "size"
+        The largest bound, or the largest range or deviation.
 
     Returns
     -------
@@ -342,6 +374,8 @@ def estimated_bound(session: FitSession, fit: PosteriorFit, alpha: FloatArray) -
     )
     if chosen is None:
         return float("nan")
+    if risk != "size":
+        return float(told_at(session, fit.draws, alpha, risk, chosen).max())
     quantile = fit.bounds.draw_quantile
     return session.bounds_of(fit.draws, alpha, draw_quantile=quantile, chosen=chosen).overall
 

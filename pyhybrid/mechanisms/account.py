@@ -7,6 +7,7 @@ import numpy as np
 from pyhybrid.checks import FloatArray
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.told import told_by
 from pyhybrid.privacy.count_recomputed import CountWithout
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
 from pyhybrid.privacy.log_lik import LogLik
@@ -76,7 +77,7 @@ def stepped(
         if found is None:
             return None
         steps = {step.k for step in path.steps if step.round == number and step.accepted}
-        found = _step(session, found, start, result, steps)
+        found = _step(session, found, start, result, steps, path.risk)
     return found
 
 
@@ -99,9 +100,11 @@ def _step(
     start: PosteriorFit,
     result: PosteriorFit,
     tried: set[float],
+    risk: str,
 ) -> WeightsWithout | None:
     """One application of the formula to the weights of `start`, at the k that gave `result`."""
-    weighted, alpha = by_unit(session, start.bounds.by_record), by_unit(session, start.alpha)
+    told = told_by(session, start, risk).by_record
+    weighted, alpha = by_unit(session, told), by_unit(session, start.alpha)
     largest = np.divide(weighted, alpha, out=np.zeros(alpha.size), where=alpha > 0)
     if not np.isfinite(largest).all():
         return None

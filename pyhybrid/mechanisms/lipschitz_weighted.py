@@ -9,14 +9,13 @@ import numpy as np
 
 from pyhybrid.checks import FloatArray, check_choice
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.told import told_at
 from pyhybrid.mechanisms.account import by_unit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
-from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.possible_records import WeightsWith, weights_with
 from pyhybrid.privacy.recomputed import lipschitz_without
-from pyhybrid.privacy.units import unit_terms
 from pyhybrid.privacy.weights import RISKS, risk_of, weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
@@ -100,12 +99,8 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         if self.risk == "size":
             return fit.bounds.by_record
-        log_lik = session.bound.log_lik(fit.draws).at(fit.bounds.kept_draws)
-        if session.units is None:
-            return _unbounded(risk_of(log_lik, self.risk), fit)
-        of = session.units.of
-        summed = risk_of(LogLik.of(unit_terms(log_lik, np.ones(of.size), of)), self.risk)
-        return _unbounded(summed[of], fit)
+        kept = np.flatnonzero(fit.bounds.kept_draws)
+        return _unbounded(told_at(session, fit.draws, fit.alpha, self.risk, kept), fit)
 
     def _weights_of(self, f: FloatArray) -> FloatArray:
         return weights_from_lipschitz(f, **self._map())

@@ -121,6 +121,8 @@ class MechanismSettings:
         if self.support is None:  # names of random streams stay what they were
             del own["support"]
         own["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
+        if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
+            del own["reweighting"]["risk"]
         model = self.model.describe()
         if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
             own["unit_of_privacy"] = own.pop("unit")

@@ -131,6 +131,7 @@ def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
         {"max_refits": 0},
         {"search": False},
         {"search": 0, "recursive": False},
+        {"risk": "mean"},
     ],
 )
 def test_bad_plans_are_refused(wrong: dict[str, float]) -> None:
@@ -166,7 +167,7 @@ def test_a_refit_above_its_estimate_does_not_end_the_search(
         bounds = replace(start.bounds, overall=1.06 * k_of[alpha.tobytes()] * limit)
         return replace(start, alpha=alpha, bounds=bounds)
 
-    def estimate(_: FitSession, nearest: Any, alpha: Any) -> float:
+    def estimate(_: FitSession, nearest: Any, alpha: Any, risk: str) -> float:
         return k_of[alpha.tobytes()] * limit * (1 if nearest is start else 1.06)
 
     monkeypatch.setattr(reweighting, "reweight", weights)
@@ -256,3 +257,66 @@ def test_what_is_charged_is_the_bound_after_a_rise(
     assert charge.bound >= start.bounds.overall + 0.2
     before = plain.charge_of(session, replace(path, fit=start), n_synthetic=1, n_draws_released=1)
     assert charge.epsilon > before.epsilon
+
+
+# --- by what a record tells in place of its size --------------------------------------------------
+
+RISKS = {
+    "range": lambda weighted: np.ptp(weighted, axis=0),
+    "deviation": lambda weighted: weighted.std(axis=0, ddof=1),
+}
+
+
+def _weighted(session: FitSession, fit: Any) -> np.ndarray:
+    log_lik = session.bound.log_lik(fit.draws)
+    matrix = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
+    return np.asarray(matrix[:, log_lik.row_of] * fit.alpha)
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_slack_of_another_risk_is_used_and_it_does_not_rise(risk: str, session: FitSession) -> None:
+    plan = Reweighting(risk=risk)
+    path = ph.LipschitzWeighted(MODEL, risk=risk, reweighting=plan).fit(session)
+    before, after = (RISKS[risk](_weighted(session, fit)) for fit in (path.start, path.fit))
+    assert path.fit is not path.start
+    assert after.max() <= before.max() * (1 + 1e-12)
+    assert after.mean() / after.max() > before.mean() / before.max()
+    assert (path.fit.alpha[path.start.alpha == 0] == 0).all()
+    accepted = [step.bound for step in path.steps if step.accepted and step.refitted]
+    assert any(np.isclose(bound, after.max(), rtol=1e-9) for bound in accepted)
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_a_step_by_another_risk_is_the_formula_and_is_counted_without_each_record(
+    risk: str, session: FitSession
+) -> None:
+    plan = Reweighting.published(k=0.9, tolerance=100.0)
+    mechanism = ph.LipschitzWeighted(MODEL, risk=risk, reweighting=replace(plan, risk=risk))
+    path = mechanism.fit(session)
+    alpha, told = path.start.alpha, RISKS[risk](_weighted(session, path.start))
+    ratio = told.max() / np.where(told > 0, told, 1)
+    np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * alpha * ratio, 0, 1), rtol=1e-9)
+    base = ph.LipschitzWeighted(MODEL, risk=risk).recomputed(session)
+    found = stepped(session, path, base)
+    assert found is not None
+    np.testing.assert_allclose(found.alpha, path.fit.alpha, rtol=1e-9, atol=1e-12)
+    assert stepped(session, replace(path, risk="size"), base) is None, "the control"
+
+
+def test_settings_name_the_risk_of_reweighting_where_it_is_not_the_papers() -> None:
+    told = ph.LipschitzWeighted(MODEL, reweighting=Reweighting()).describe()["reweighting"]
+    assert "risk" not in told
+    plan = Reweighting(risk="range")
+    told = ph.LipschitzWeighted(MODEL, reweighting=plan).describe()["reweighting"]
+    assert told["risk"] == "range"
+
+
+def test_units_are_leveled_by_the_sum_of_their_rows() -> None:
+    table = TABLE[:400].assign(person=np.arange(400) // 2)
+    own = open_session(MODEL.bind(table), seed=1, engine="embedded").by_unit("person")
+    plan = replace(Reweighting.published(k=0.9, tolerance=100.0), risk="deviation")
+    path = ph.LipschitzWeighted(MODEL, unit="person", reweighting=plan).fit(own)
+    summed = _weighted(own, path.start).reshape(-1, 200, 2).sum(axis=2)
+    told = RISKS["deviation"](summed)
+    expected = np.clip(0.9 * path.start.alpha[::2] * told.max() / np.where(told > 0, told, 1), 0, 1)
+    np.testing.assert_allclose(path.fit.alpha, np.repeat(expected, 2), rtol=1e-9)
