@@ -146,8 +146,9 @@ STUDY_G = Study(
     claims=(
         Claim(text="Weighted is nearest to the data, then Censor_w, Weighted-e, Censor_uw",
               check=_order_of_distances,
-              note="of one database, one draw and one set each; between databases a distance "
-              "varies as much as the mechanisms differ"),
+              note="of one database, one draw and one set each: between databases a distance "
+              "deviates by 0.01 to 0.02, and the four stand in this order in 2 of 20 databases, "
+              "with zeros in 4"),
         Claim(text="zeros among the salaries bring the distances to the published ones",
               check=_moved_by_zeros, note="our finding, not stated in [C25]"),
     ),
