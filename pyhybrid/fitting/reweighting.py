@@ -231,13 +231,13 @@ class _Search:
         self.tolerance = plan.tolerance * (1.0 if plan.risk == "size" else limit)
         self.steps: list[ReweightingStep] = []
         self.refits = 0
-        self._told: dict[int, LipschitzBounds] = {}
+        self._told: dict[PosteriorFit, LipschitzBounds] = {}
 
     def told(self, fit: PosteriorFit) -> LipschitzBounds:
-        """What is leveled, of this fit; fits stay alive as long as the search."""
-        if id(fit) not in self._told:
-            self._told[id(fit)] = told_by(self.session, fit, self.plan.risk)
-        return self._told[id(fit)]
+        """What is leveled, of this fit."""
+        if fit not in self._told:
+            self._told[fit] = told_by(self.session, fit, self.plan.risk)
+        return self._told[fit]
 
     def no_slack_left(self, fit: PosteriorFit) -> bool:
         """True if nearly all records whose weight could rise are near the overall bound."""

@@ -320,3 +320,12 @@ def test_units_are_leveled_by_the_sum_of_their_rows() -> None:
     told = RISKS["deviation"](summed)
     expected = np.clip(0.9 * path.start.alpha[::2] * told.max() / np.where(told > 0, told, 1), 0, 1)
     np.testing.assert_allclose(path.fit.alpha, np.repeat(expected, 2), rtol=1e-9)
+
+
+def test_what_is_told_belongs_to_its_fit(session: FitSession) -> None:
+    """Also where an earlier fit is gone and another one stands at its place in memory."""
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    search = reweighting._Search(session=session, plan=Reweighting(), limit=1.0)
+    for bound in (1.0, 2.0, 3.0, 4.0):
+        fit = replace(start, bounds=replace(start.bounds, overall=bound))
+        assert search.told(fit).overall == bound
