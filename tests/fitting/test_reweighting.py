@@ -326,6 +326,5 @@ def test_what_is_told_belongs_to_its_fit(session: FitSession) -> None:
     """Also where an earlier fit is gone and another one stands at its place in memory."""
     start = ph.LipschitzWeighted(MODEL).fit(session).fit
     search = reweighting._Search(session=session, plan=Reweighting(), limit=1.0)
-    for bound in (1.0, 2.0, 3.0, 4.0):
-        fit = replace(start, bounds=replace(start.bounds, overall=bound))
-        assert search.told(fit).overall == bound
+    for bounds in [replace(start.bounds, overall=float(bound)) for bound in range(1, 100)]:
+        assert search.told(replace(start, bounds=bounds)).overall == bounds.overall
