@@ -137,12 +137,15 @@ def _costs_more(comparison: Comparison) -> list[str]:
     for name, release in comparison.releases.items():
         for other, own in comparison.releases.items():
             least, most = own.charge.epsilon, release.charge.epsilon
-            again = release.reweighted is not None and own.reweighted is None
-            if again and most > least and before(release) == before(own):
+            if release.reweighted is None or own.reweighted is not None:
+                continue
+            if most > least and before(release) == before(own):
+                risk = release.reweighted.risk
+                kept = "Lipschitz bound" if risk == "size" else risk
                 found.append(
                     f"{name} costs more than {other}: epsilon {epsilon_text(most)} against "
-                    f"{epsilon_text(least)}. Re-weighting lowers the Lipschitz bound, which is not "
-                    f"what {release.charge.accounting} accounting counts."
+                    f"{epsilon_text(least)}. Re-weighting looks at the {kept} under the weights it "
+                    f"finds; the charge is by {release.charge.accounting}."
                 )
     return found
 
