@@ -100,10 +100,12 @@ def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) >= len(PAGES)
     for page in pages:
-        loaded = re.findall(
-            r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?:[^\"]+)\"", page.read_text()
-        )
+        text = page.read_text()
+        loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?:[^\"]+)\"", text)
         assert loaded == [], page.name
+        assert not re.search(r":math:|\.\. math::|class=\"arithmatex", text), page.name
+    equations = (tmp_path / "site" / "reference" / "accounting.html").read_text().count("<math")
+    assert equations > 15
 
 
 @pytest.mark.parametrize("name", ["survey", "verification"])

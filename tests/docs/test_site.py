@@ -1,0 +1,70 @@
+"""What docs/ adds to mkdocs: equations as MathML, and R's help pages beside the Python names."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from docs import r_pages
+from tests.conftest import require
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "pages" / "reference"
+EXPORTED = re.findall(r"^export\((\w+)\)$", (ROOT / "NAMESPACE").read_text(), re.MULTILINE)
+
+
+def _with_r(name: str) -> str:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri=f"reference/{name}.md"))
+    return r_pages.on_page_markdown((REFERENCE / f"{name}.md").read_text(), page=page)
+
+
+def test_every_r_function_has_its_help_page_and_stands_beside_its_python_twin() -> None:
+    helped = _with_r("r")
+    assert len(EXPORTED) > 40
+    assert [name for name in EXPORTED if f'<a id="{name}"></a>' not in helped] == []
+    twins = "\n".join(_with_r(path.stem) for path in REFERENCE.glob("*.md") if path.stem != "r")
+    python = set(re.findall(r"^::: pyhybrid\.[\w.]*\.(\w+)$", twins, re.MULTILINE))
+    beside = set(re.findall(r"^In R: \[`\w+\(.*\)`\]\(r\.md#(\w+)\)$", twins, re.MULTILINE))
+    assert beside == python & set(EXPORTED)
+    assert {"lipschitz_bounds", "gaussian_mu", "combine_nested", "masked_normal"} <= beside
+
+
+def test_a_help_page_is_read_whole() -> None:
+    page = r_pages.help_pages()["lipschitz_bounds"]
+    assert page.call("lipschitz_bounds") == (
+        "lipschitz_bounds(log_lik, alpha = NULL, draw_quantile = 1)"
+    )
+    text = r_pages.page_of(page)
+    assert r"$D_i = \max_s |\alpha_i f_{si}|$" in text
+    assert "\n- `draw_quantile`: q in (0, 1]." in text
+    assert "lipschitz_bounds(log_lik, alpha = c(1, 0.5))" in text
+    shown = "\n".join(map(r_pages.page_of, r_pages.help_pages().values()))
+    assert not re.search(r"\\(code|item|link|eqn|verb)\b", shown)
+
+
+def test_markup_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"does not know \\dfn"):
+        r_pages.in_markdown(r"a \dfn{word}")
+    with pytest.raises(ValueError, match="not closed"):
+        r_pages.in_markdown(r"\code{a")
+
+
+def test_equations_become_mathml() -> None:
+    libraries = [importlib.util.find_spec(name) for name in ("griffe", "latex2mathml")]
+    require(all(libraries), "the libraries of the site are missing: pip install 'pyhybrid[docs]'")
+    from docs import equations
+
+    text = equations.in_markdown("Cost\n\n.. math::\n\n    a_i \\le\n    b\n\nof :math:`x\n_i`.\n")
+    assert text == "Cost\n\n\n$$\na_i \\le b\n$$\n\nof $x _i$.\n"
+    html = equations.on_page_content(
+        r'<p><span class="arithmatex">\(a &lt; \frac{b}{c}\)</span></p>'
+        '\n<div class="arithmatex">\\[\n\\sum_i x_i\n\\]</div>'
+    )
+    assert html.count("<math") == html.count("</math>") == 2
+    assert 'display="block"' in html
+    assert "<mfrac>" in html
+    assert "arithmatex" not in html
