@@ -33,8 +33,11 @@ def session_over(
         seed=streams.entropy,
         engine=options["engine"],
         settings=SamplerSettings(
+            chains=options.get("chains", 4),
             warmup=options.get("warmup", 1000),
             draws=options.get("draws", 1000),
+            max_draws=options.get("max_draws"),
+            adapt_delta=options.get("adapt_delta"),
             parallel_chains=options.get("parallel_chains", 1),
         ),
         rule=rule,

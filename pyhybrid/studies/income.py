@@ -2,7 +2,8 @@
 
 The paper's year is not ours: with the February file of the Consumer Expenditure Survey ("data") or
 with simulated incomes, order and proportions must agree, not digits. One normal component stands
-beside the mixture: its tails are thinner, so that bounds are larger and as published.
+beside the mixture: its tails are thinner, so that bounds are larger and as published. What else was
+tried to find the published ones is `python -m benchmarks income_bounds`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.comparing.curve_points import scalar_fit
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import CountWeighted, LipschitzWeighted
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.mechanisms import CountWeighted, GivenWeights, LipschitzWeighted, ScalarWeighted
 from pyhybrid.models import MixtureRegression
+from pyhybrid.privacy.count_risk import radius_risk
+from pyhybrid.privacy.weights import count_weights
 from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
@@ -30,11 +33,14 @@ CE_FORMULA = (
 )
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
-_NORMAL, _MIXTURE, _BOUND = "one normal component", "mixture", "Lipschitz bound"
-_SCALAR, _COUNTS = "EM at the bound of LW (0.7, 0)", "CW"
-# Bounds only: a looser rule than a release's, which these mixtures meet without a second try. There
-# is one database, so that its chains run side by side.
-_LOOSE = {"rhat": 1.05, "ess_per_chain": 15, "parallel_chains": 2}
+_NORMAL, _MIXTURE = "one normal component", "mixture"
+_BOUND, _RHAT = "Lipschitz bound", "worst R-hat"
+_SCALAR, _COUNTS = "EM for the bound of LW (0.7, 0)", "CW (0.7, 0), balls around income"
+_LOG_COUNTS = "CW (0.7, 0), balls around log income"
+# Bounds only: a looser rule than a release's, and no second try for the mixture.
+_LOOSE = {"rhat": 1.05, "ess_per_chain": 15}
+_SHORT = {"chains": 2, "warmup": 150, "draws": 150, "max_draws": 150, "adapt_delta": 0.7}
+_UNWEIGHTED = 78.7
 PUBLISHED_BOUNDS = {
     (0.7, 0.0): 10.10, (0.6, 0.0): 8.16, (0.6, -0.1): 7.30,
     (0.5, 0.0): 6.09, (0.5, -0.1): 5.71, (0.5, -0.3): 2.25,
@@ -85,7 +91,11 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """Bounds of Unweighted, of LW at each pair, of CW, and of one weight at that of LW (0.7, 0)."""
+    """Bounds of Unweighted, of LW at each pair, of one weight for all, and of CW.
+
+    One weight (EM) is the bound of LW (0.7, 0) over the unweighted one; its refit has a bound of
+    its own. CW has the same scale, with balls of a fifth of the income, and of its logarithm.
+    """
     rng, n = streams.generator("data"), int(options["records"])
     path = options.get("data")
     if path is None:
@@ -95,25 +105,40 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         if n:
             table = table.iloc[rng.choice(len(table), min(n, len(table)), replace=False)]
             table = table.reset_index(drop=True)
-    components = 1 if setting == _NORMAL else int(options["components"])
+    if setting == _NORMAL:
+        components, rule = 1, options
+    else:
+        components, rule = int(options["components"]), {**options, **options["of_mixture"]}
     model = MixtureRegression(
         formula, n_components=components, transform="log", unit=10_000, min_sd=0.01
     )
-    session = session_over(model, table, streams, options)
+    session = session_over(model, table, streams, rule)
     unweighted = session.unweighted()
-    fits = {
-        (scale, shift): fitted(
+    rows = _rows("Unweighted", unweighted)
+    bounds = {}
+    for scale, shift in PUBLISHED_BOUNDS:
+        fit = fitted(
             LipschitzWeighted(model, scale=scale, shift=shift, accounting=ACCOUNTING), session
         )
-        for scale, shift in PUBLISHED_BOUNDS
+        bounds[scale, shift] = fit.bounds.overall
+        rows += _rows(_label((scale, shift)), fit)
+    around_log = radius_risk(np.log(table["FINCBTAX"]), radius=0.2)
+    others = {
+        _SCALAR: ScalarWeighted(model, target_bound=bounds[0.7, 0.0], accounting=ACCOUNTING),
+        _LOG_COUNTS: GivenWeights(
+            model, alpha=count_weights(around_log, scale=0.7), accounting=ACCOUNTING
+        ),
+        _COUNTS: CountWeighted(model, scale=0.7, accounting=ACCOUNTING),
     }
-    scalar, _ = scalar_fit(session, fits[0.7, 0.0], unweighted.bounds.overall)
-    return [
-        bound_row("Unweighted", unweighted),
-        *(bound_row(_label(pair), fit) for pair, fit in fits.items()),
-        bound_row(_SCALAR, scalar),
-        bound_row(_COUNTS, fitted(CountWeighted(model, accounting=ACCOUNTING), session)),
-    ]
+    for name, each in others.items():
+        rows += _rows(name, fitted(each, session))
+    return rows
+
+
+def _rows(label: str, fit: PosteriorFit) -> list[Measured]:
+    """The bound, and whether the chains that found it agree."""
+    assert fit.diagnostics is not None  # these models have no grid
+    return [bound_row(label, fit), Measured(label, _RHAT, fit.diagnostics.max_rhat)]
 
 
 def _label(pair: tuple[float, float]) -> str:
@@ -136,9 +161,20 @@ def _proportional(summary: pd.DataFrame) -> tuple[str, bool]:
         slope = float(np.polyfit(published, np.log(ours), 1)[0])
         together = float(np.corrcoef(published, np.log(ours))[0, 1])
         numbers = ", ".join(f"{value:.2f}" for value in ours)
-        shown.append(f"{setting}: {numbers} (correlation {together:.3f}, slope {slope:.2f})")
+        rhat = summary.loc[(summary["setting"] == setting) & (summary["quantity"] == _RHAT), "mean"]
+        shown.append(
+            f"{setting}: {numbers} (correlation {together:.3f}, slope {slope:.2f}, worst R-hat "
+            f"{rhat.max():.2f})"
+        )
         holds.append(together > 0.95 and 0.75 < slope < 4 / 3)
     return "; ".join(shown), all(holds)
+
+
+def _in_use(summary: pd.DataFrame) -> tuple[str, bool]:
+    """The unweighted bound: half to twice the published one in every setting."""
+    found = {s: mean_of(summary, s, "Unweighted", _BOUND) for s in summary["setting"].unique()}
+    shown = "; ".join(f"{setting}: {value:.1f}" for setting, value in found.items())
+    return shown, all(_UNWEIGHTED / 2 < value < 2 * _UNWEIGHTED for value in found.values())
 
 
 def _same_order(summary: pd.DataFrame) -> tuple[str, bool]:
@@ -173,12 +209,16 @@ def _several_times(summary: pd.DataFrame) -> tuple[str, bool]:
 
 
 def _alike(summary: pd.DataFrame) -> tuple[str, bool]:
-    """Bounds of CW and EM beside LW's: CW within half and twice of it, as published."""
+    """Bounds of EM and CW beside LW's: within half and twice of it."""
     shown, holds = [], []
     for setting in summary["setting"].unique():
-        lw, scalar, counts = _bounds(summary, setting, [_label((0.7, 0.0)), _SCALAR, _COUNTS])
-        shown.append(f"{setting}: LW {lw:.2f}, EM {scalar:.2f}, CW {counts:.2f}")
-        holds.append(lw / 2 < counts < 2 * lw)
+        lw, *others = _bounds(summary, setting, [_label((0.7, 0.0)), _SCALAR, _LOG_COUNTS])
+        income = mean_of(summary, setting, _COUNTS, _BOUND)
+        shown.append(
+            f"{setting}: LW {lw:.2f}, EM {others[0]:.2f}, CW {others[1]:.2f} (around income "
+            f"{income:.2f})"
+        )
+        holds.append(all(lw / 2 < value < 2 * lw for value in others))
     return "; ".join(shown), all(holds)
 
 
@@ -191,26 +231,47 @@ STUDY_E = Study(
     takes_data=True,
     quick=Size(
         replicates=1,
-        options={"records": 150, "components": 2, "warmup": 250, "draws": 150, **_LOOSE},
+        options={
+            "records": 150, "components": 2, "warmup": 250, "draws": 150, "of_mixture": {},
+            **_LOOSE,
+        },
     ),
     paper=Size(
         replicates=1,
-        options={"records": 0, "components": 5, "warmup": 500, "draws": 500, **_LOOSE},
+        options={"records": 0, "components": 5, "warmup": 500, "draws": 500,
+                 "of_mixture": _SHORT, **_LOOSE},
     ),
     claims=(
         Claim(text="bounds of the six pairs, 10.10, 8.16, 7.30, 6.09, 5.71, 2.25 as published: "
               "proportional to them", check=_proportional,
-              note="another year of the survey: shape and order count, not digits"),
+              note="another year of the survey: shape and order count, not digits. On 200 "
+              "resamples of the paper's size the published bounds of one normal lie within 1.8 "
+              "standard deviations of the means (`benchmarks income_bounds`)"),
         Claim(text="bounds fall from (0.7, 0) to (0.5, -0.3) in the published order",
               check=_same_order,
               note="no record weighs more under (0.6, -0.1) than under (0.5, 0), as "
-              "0.6 (1 - r) - 0.1 = 0.5 (1 - r) - 0.1 r: the two change places unless the "
-              "posterior moves; weights c (1 - r + g) were tried, too, and do not explain it"),
+              "0.6 (1 - r) - 0.1 = 0.5 (1 - r) - 0.1 r. Of 200 resamples 1 has the published "
+              "order; 199 have it with the labels of these two exchanged, and the correlation "
+              "rises from 0.977 to 0.994: exchanged in print, it seems. Weights c (1 - r + g) "
+              "were tried, too, and do not explain it"),
         Claim(text="bounds fall as weights do, from (0.7, 0) to (0.5, -0.3)",
-              check=_order_of_weights, note="by the definition of the map, not stated in [S22]"),
+              check=_order_of_weights,
+              note="by the definition of the map, not stated in [S22]. Weighted chains of the "
+              "mixture settle in different partitions, and bounds follow: from another seed (0.7, "
+              "0) has 4.47 and (0.6, 0) 3.73"),
         Claim(text="the unweighted bound is several times that of LW (0.7, 0): 78.7 to 10.1",
               check=_several_times),
+        Claim(text="the unweighted bound of the mixture with K = 5 is 78.7", check=_in_use,
+              note="of the size of one normal's, 23 to 66 on 200 resamples. A mixture follows the "
+              "low incomes: EM fits of 2, 3 and 5 components have 23, 19 and 11, under each "
+              "record's likeliest component 22, 17 and 8, under one drawn by the proportions "
+              "above 180; chains that start in one component leave it; incomes <= 0 taken as 1 "
+              "dollar give one normal 9.3. So the paper's fit had one component in use, or its "
+              "lowest incomes are others"),
         Claim(text="EM (10.2) and CW (11.17) have bounds like LW's (10.10)", check=_alike,
-              note="EM is set to LW's bound; the radius of CW is not printed: 0.2 here"),
+              note="EM: one weight, LW's bound over the unweighted one, refitted once. CW's "
+              "radius, scale and unit are not printed: 0.7 and balls of 15 to 30 % of the log "
+              "income have 1.1 to 1.3 times LW's bound (published 1.11), balls of the income 0.2 "
+              "to 0.4 times"),
     ),
 )  # fmt: skip

@@ -62,7 +62,7 @@ def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
 
 
 def made_with(results: Sequence[StudyResult]) -> str:
-    """Version, engine, seed and number of databases of several results, in words."""
+    """Version, engine, seed and CPU times of several results, in words."""
     first = results[0].header
     for result in results:
         for name in ("pyhybrid", "seed"):
@@ -72,7 +72,13 @@ def made_with(results: Sequence[StudyResult]) -> str:
                     f"{results[0].study} {first[name]}"
                 )
     engines = sorted({result.header["options"]["engine"] for result in results})
-    return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
+    made = f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
+    times = [
+        f"{result.study} {result.cpu_seconds / 60:.3g}"
+        for result in results
+        if result.cpu_seconds is not None
+    ]
+    return f"{made}, CPU minutes {', '.join(times)}" if times else made
 
 
 def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -109,6 +115,18 @@ def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reprod
     )
 
 
+def _sizes(study: Study, summary: pd.DataFrame) -> str:
+    """Databases of each setting, and where they are fewer than at the study's paper size."""
+    per_setting = summary.groupby("setting", sort=False)["n"].max()
+    numbers = sorted({int(n) for n in per_setting})
+    plural = "" if numbers == [1] else "s"
+    found = f"{' to '.join(map(str, numbers))} database{plural}"
+    if len(study.settings) > 1:
+        found += f" of each of {len(per_setting)} kinds"
+    fewer = numbers[0] < study.paper.replicates
+    return f"{found} (of {study.paper.replicates} at the paper's size)" if fewer else found
+
+
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
@@ -119,12 +137,14 @@ def reproduction_page(
     studies, summaries : mapping
         By name; studies without a summary are left out.
     made_with : str
-        Size, seed, engine and version, in words.
+        Version, engine, seed and times, in words.
     """
     lines = [line for name in summaries for line in reproduce(studies[name], summaries[name])]
     agreed = sum(line.agrees for line in lines)
     titles = "".join(
-        f"- **{name}** {studies[name].title}. {studies[name].source}\n" for name in summaries
+        f"- **{name}** {studies[name].title}. {studies[name].source}. "
+        f"{_sizes(studies[name], summaries[name])}\n"
+        for name in summaries
     )
     rows = "".join(
         f"| {x.study} | {x.quantity} | {x.published} | {x.ours} | "

@@ -10,6 +10,7 @@ study.json              name, settings, options, seed, versions: what the parts 
 parts/*.parquet         one file per database
 results.parquet         all rows in order, once every database is finished
 failed.json             databases whose task raised, with the message
+times.csv               CPU seconds of each finished database; nothing that is measured
 ======================= =================================================================
 """
 
@@ -19,12 +20,13 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -59,12 +61,15 @@ class StudyResult:
         and are tried again by the next run into the same folder.
     header : dict
         What the results belong to: pyhybrid's version, study, settings, options, seed.
+    cpu_seconds : float or None
+        Of all databases of `rows` together; None unless the times of all are known.
     """
 
     study: str
     rows: pd.DataFrame
     failed: Mapping[str, str]
     header: Mapping[str, Any]
+    cpu_seconds: float | None = None
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -169,7 +174,10 @@ def run_study(
         rows = _collected(tasks, folder)
         _write_json(folder / "failed.json", failed)
         _write_parquet(rows, folder / "results.parquet")
-    return StudyResult(study=study.name, rows=rows, failed=failed, header=header)
+    return StudyResult(
+        study=study.name, rows=rows, failed=failed, header=header,
+        cpu_seconds=_cpu_seconds(folder, rows),
+    )  # fmt: skip
 
 
 def load_study(folder: str | os.PathLike[str]) -> StudyResult:
@@ -190,22 +198,36 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
         parts = [_read_part(path) for path in sorted((root / "parts").glob("*.parquet"))]
     if not parts:
         raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
-    failed = root / "failed.json"
+    failed, rows = root / "failed.json", pd.concat(parts, ignore_index=True)
     with whole_only(folder, "study"):
         return StudyResult(
             study=str(header["study"]),
-            rows=pd.concat(parts, ignore_index=True),
+            rows=rows,
             failed=dict(json.loads(failed.read_text())) if failed.exists() else {},
             header=header,
+            cpu_seconds=_cpu_seconds(root, rows),
         )
 
 
-def _measured(task: _Database) -> list[Measured]:
+class _Timed(NamedTuple):
+    rows: list[Measured]
+    cpu_seconds: float
+
+
+def _measured(task: _Database) -> _Timed:
     """Runs in any process."""
+    started = _clock()
     own = streams(task.seed).child(f"study {task.study.name} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        return task.study.measure(task.setting, own, dict(task.options))
+        rows = task.study.measure(task.setting, own, dict(task.options))
+    return _Timed(rows, _clock() - started)
+
+
+def _clock() -> float:
+    """CPU seconds of this process and of those that it started and that have ended."""
+    ended = os.times()
+    return time.process_time() + ended.children_user + ended.children_system
 
 
 def _run_missing(
@@ -227,7 +249,9 @@ def _run_missing(
         if ended.result is None:
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
-            _write_parquet(_table(task, ended.result), parts / task.file_name)
+            _write_parquet(_table(task, ended.result.rows), parts / task.file_name)
+            with open(folder / "times.csv", "a", encoding="utf-8") as times:
+                times.write(f"{task.label},{ended.result.cpu_seconds:.3f}\n")
             done += 1
         if progress is not None:
             progress(label, done + len(failed), len(tasks))
@@ -246,6 +270,18 @@ def _collected(tasks: Sequence[_Database], folder: Path) -> pd.DataFrame:
     paths = [folder / "parts" / task.file_name for task in tasks]
     parts = [_read_part(path) for path in paths if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else _table(tasks[0], [])
+
+
+def _cpu_seconds(folder: Path, rows: pd.DataFrame) -> float | None:
+    """The last time of each database, summed; None where one has none."""
+    path = folder / "times.csv"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    known = dict(line.rsplit(",", 1) for line in lines if "," in line)
+    databases = rows[["setting", "replicate"]].drop_duplicates().itertuples(index=False)
+    try:
+        return sum(float(known[f"{setting} / {replicate}"]) for setting, replicate in databases)
+    except (KeyError, ValueError):  # of an earlier version, or torn
+        return None
 
 
 def _read_part(path: Path) -> pd.DataFrame:

@@ -47,6 +47,30 @@ def test_bounds_of_another_year_are_proportional_or_they_are_not() -> None:
     assert not _holds("E", "bounds of the six pairs", _summary(_bounds(1.23, reverse=True)))
 
 
+@pytest.mark.parametrize(("of_mixture", "holds"), [(70.0, True), (16.0, False)])
+def test_the_mixture_must_have_the_published_unweighted_bound(
+    of_mixture: float, holds: bool
+) -> None:
+    rows = {
+        (setting, "Unweighted", "Lipschitz bound"): value
+        for setting, value in zip(STUDIES["E"].settings, (60.0, of_mixture), strict=True)
+    }
+    assert _holds("E", "the unweighted bound of the mixture", _summary(rows)) == holds
+
+
+@pytest.mark.parametrize(("scalar", "counts", "holds"), [(10.2, 11.2, True), (10.2, 3.0, False),
+                                                         (25.0, 11.2, False)])  # fmt: skip
+def test_one_weight_and_counts_must_be_like_lipschitz(
+    scalar: float, counts: float, holds: bool
+) -> None:
+    rows = _bounds(1.0)
+    for setting in STUDIES["E"].settings:
+        rows[setting, "EM for the bound of LW (0.7, 0)", "Lipschitz bound"] = scalar
+        rows[setting, "CW (0.7, 0), balls around log income", "Lipschitz bound"] = counts
+        rows[setting, "CW (0.7, 0), balls around income", "Lipschitz bound"] = 3.0
+    assert _holds("E", "EM (10.2) and CW", _summary(rows)) == holds
+
+
 def _counts(weighted: float, censored: float, scale: str) -> dict[tuple[str, str, str], float]:
     where = "n = 2000", f"at 4, weights times {scale}"
     return {

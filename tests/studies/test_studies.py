@@ -37,12 +37,16 @@ ROOT = Path(__file__).parents[2]
 
 
 def measure(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """The mean of n normal numbers; "fails" fails for some databases, "slow" takes its time."""
+    """The mean of n normal numbers; "fails" fails for some, "slow" and "busy" take time."""
     value = streams.generator("data").normal(size=100).mean()
     if setting == "fails" and value > 0:
         raise ValueError(f"value {value:.3f} is above 0")
     if setting == "slow":
         time.sleep(0.05)
+    if setting == "busy":
+        until = time.process_time() + 0.06
+        while time.process_time() < until:
+            pass
     return [Measured("plain", "mean", float(value)), Measured("plain", "square", float(value**2))]
 
 
@@ -76,6 +80,22 @@ def test_workers_and_resumption_do_not_change_a_byte(tmp_path: Path) -> None:
     assert len(whole.rows) == 2 * 6 * 2
     assert whole.rows["value"].nunique() == len(whole.rows)  # no database's numbers used twice
     pd.testing.assert_frame_equal(load_study(tmp_path / "one").rows, whole.rows)
+
+
+def test_the_time_of_a_run_is_kept_or_not_known(tmp_path: Path) -> None:
+    """Also of a run in two goes; of a folder that lacks one database's, none is told."""
+    busy, folder = _study("busy"), tmp_path / "out"
+    run_study(busy, out=folder, replicates=1, **_options())
+    result = run_study(busy, out=folder, replicates=3, workers=2, **_options())
+    assert result.cpu_seconds is not None
+    assert 3 * 0.06 <= result.cpu_seconds < 3
+    assert load_study(folder).cpu_seconds == result.cpu_seconds
+    assert f"CPU minutes T {result.cpu_seconds / 60:.3g}" in made_with([result])
+    lines = (folder / "times.csv").read_text().splitlines()
+    assert sorted(line.split(",")[0] for line in lines) == [f"busy / {i}" for i in range(3)]
+    (folder / "times.csv").write_text("\n".join(lines[1:]))
+    assert load_study(folder).cpu_seconds is None
+    assert "CPU" not in made_with([load_study(folder)])
 
 
 def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
@@ -271,6 +291,6 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     assert "seed 1" in made_with(results[:1])
     table = stacked({"T": results[0].summary})
     assert list(table.columns)[:2] == ["study", "setting"]
-    assert "0 of 0 lines agree" in reproduction_page(
-        {"T": _study("a")}, {"T": results[0].summary}, "x"
-    )
+    page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
+    assert "0 of 0 lines agree" in page
+    assert "here. 4 databases (of 8 at the paper's size)\n" in page
