@@ -14,8 +14,9 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
+from pyhybrid.reports.level_parts import level_picture, level_table
 from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Section, Table, picture_of, render_page
+from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.verdicts import mask_verdict
 
 __all__ = ["mask_report", "masked_pages"]
@@ -207,42 +208,39 @@ def _subgroups(groups: RiskSubgroups) -> Section:
 
 def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
     kinds = release.settings["keys"]
-    pictures, rows = [], []
+    pictures, levels = [], []
     for key in release.keys:
-        rows.append([key, str(kinds[key]), f"{unchanged[key]:.3f}"])
         if kinds[key] == "continuous":
-            values = data[key].to_numpy(dtype=float, na_value=float("nan"))
-            sets = [table[key].to_numpy(dtype=float) for table in release.synthetic]
-            figure = plot_distributions(
-                values[values == values], {"synthetic": sets}, discrete=False, label=key
-            )
-            pictures.append(
-                picture_of(
-                    figure,
-                    alt=f"Distribution of {key} in the data and in the synthetic sets.",
-                    caption=f"{key}: where a line leaves the data, masks distort its distribution.",
-                )
-            )
+            pictures.append(_continuous_picture(key, release, data))
+        else:
+            own = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
+            sets = {"synthetic": [table[key] for table in release.synthetic]}
+            pictures.append(level_picture(key, own, sets))
+            levels.append(level_table(key, own, sets))
+    rows = [[key, str(kinds[key]), f"{unchanged[key]:.3f}"] for key in release.keys]
     caption = "Unchanged: share of records whose released value equals their own, over all sets."
     table = Table(caption=caption, header=["key", "type", "unchanged"], rows=rows, numbers=True)
-    levels = [
-        _level_table(key, release, data) for key in release.keys if kinds[key] != "continuous"
-    ]
     return Section(heading="Keys", pictures=pictures, tables=[table, *levels])
 
 
-def _level_table(key: str, release: MaskedRelease, data: pd.DataFrame) -> Table:
-    own = data[key].value_counts(normalize=True, sort=False)
-    shares = [t[key].value_counts(normalize=True, sort=False) for t in release.synthetic]
-    mean = pd.concat(shares, axis=1).fillna(0.0).mean(axis=1)
-    rows = [
-        [str(level), f"{own.get(level, 0.0):.4f}", f"{mean.get(level, 0.0):.4f}"]
-        for level in sorted(set(own.index) | set(mean.index), key=str)
-    ]
-    return Table(
-        caption=f"{key}: shares of its levels.", header=["level", "data", "synthetic"],
-        rows=rows, numbers=True,
-    )  # fmt: skip
+def _in_order(column: pd.Series) -> pd.Series:
+    """Whole numbers and categories as an ordered category, which pages show in its order."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    levels = [str(level) for level in sorted(column.dropna().unique())]
+    return column.astype(str).astype(pd.CategoricalDtype(levels, ordered=True))
+
+
+def _continuous_picture(key: str, release: MaskedRelease, data: pd.DataFrame) -> Picture:
+    values = data[key].to_numpy(dtype=float, na_value=float("nan"))
+    sets = [table[key].to_numpy(dtype=float) for table in release.synthetic]
+    return picture_of(
+        plot_distributions(
+            values[values == values], {"synthetic": sets}, discrete=False, label=key
+        ),
+        alt=f"Distribution of {key} in the data and in the synthetic sets.",
+        caption=f"{key}: where a line leaves the data, masks distort its distribution.",
+    )
 
 
 def _convergence(release: MaskedRelease) -> Section:

@@ -26,14 +26,13 @@ from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.exact import exact_section
-from pyhybrid.reports.figures.measures import plot_levels
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
     plot_distributions,
     plot_weights,
 )
-from pyhybrid.reports.levels import LevelShares, level_shares, shares_of
+from pyhybrid.reports.level_parts import level_picture, level_table
 from pyhybrid.reports.numbers import number_text, setting_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.predictive import predictive_section
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["numeric_values", "public_report", "release_pages", "release_report"]
 
+_RARE = "Rare levels carry the most risk and tend to weigh least."
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
@@ -269,12 +269,9 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         synthetic = {
             name: [table[column] for table in each.synthetic] for name, each in releases.items()
         }
-        shares = shares_of(data[column], synthetic)
-        return Section(
-            heading=heading,
-            pictures=[_level_picture(column, shares)],
-            tables=[_levels(data[column], synthetic)],
-        )
+        picture = level_picture(column, data[column], synthetic, advice=_RARE)
+        table = level_table(column, data[column], synthetic)
+        return Section(heading=heading, pictures=[picture], tables=[table])
     whole = all((values == np.floor(values)).all() for values in everything)
     pictures = []
     if whole or all(np.ptp(values) > 0 for values in everything):
@@ -282,25 +279,6 @@ def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -
         figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
         pictures = [_distribution_picture(figure, column, whole)]
     return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
-
-
-def _level_picture(column: str, shares: LevelShares) -> Picture:
-    return picture_of(
-        plot_levels(shares.levels, shares.data, shares.synthetic),
-        alt=f"Shares of the levels of {column} in the data and in the synthetic sets.",
-        caption="Where a point leaves the end of its bar, the synthetic sets have more or fewer "
-        "records of the level. Rare levels carry the most risk and tend to weigh least.",
-    )
-
-
-def _levels(truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
-    rows = [
-        [level, *(f"{share:.3f}" for share in shares)]
-        for level, shares in level_shares(truth, sets).items()
-    ]
-    header = ["level", "data", *(f"{name}, mean of {len(own)}" for name, own in sets.items())]
-    caption = "Share of each level in the data and in the synthetic sets."
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:

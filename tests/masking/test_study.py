@@ -169,7 +169,8 @@ def test_the_report_holds_what_was_measured(tuned: ph.TunedMask, data: pd.DataFr
     assert f"{naming_share(parts['after']):.4f}" in page
     estimate = parts["utility"].table.loc["x", "synthetic_estimate"]
     assert f"{estimate:.4g}" in page
-    assert page.count("data:image/png") == 5
+    assert page.count("data:image/png") == 6  # one of them of the levels of b
+    assert 'alt="Shares of the levels of b in the data and in the synthetic sets.' in page
     with pytest.raises(InvalidInput, match="must be the records of the release"):
         mask_report(release, data.iloc[::-1], **parts)
 

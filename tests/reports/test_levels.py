@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.reports.levels import level_shares, shares_of
+from pyhybrid.reports.masking import _in_order
 
 
 def test_shares_by_set_and_their_means() -> None:
@@ -28,3 +29,9 @@ def test_ordered_categories_keep_their_order_and_thirty_levels_are_shown() -> No
     found = shares_of(many, {"one": [many]})
     assert found.levels[0] == "level 39"
     assert len(found.levels) == 30
+
+
+def test_ordered_keys_of_a_mask_stand_in_their_order_not_by_frequency() -> None:
+    school = pd.Series([12, 12, 12, 9, 9, 10, None], dtype="Int64")
+    assert shares_of(school, {}).levels[0] == "12"
+    assert shares_of(_in_order(school), {}).levels == ("9", "10", "12")

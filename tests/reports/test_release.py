@@ -268,7 +268,7 @@ def test_continuous_outcomes_have_densities(releases):
 def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
     page = Page(release_report(releases[0], words))
-    assert "Share of each level" in page.text
+    assert "visits: share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
     assert len(page.attributes("img")) == 7

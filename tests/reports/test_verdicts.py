@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pyhybrid.reports.verdicts import _costs_more, _mean_lost
+from pyhybrid.reports.verdicts import _costs_more, _learned, _mean_lost, _which
 
 
 def _curve(errors: list[float], standard_error: float) -> pd.DataFrame:
@@ -48,3 +48,34 @@ def test_a_comparison_names_reweighting_that_costs_more(risk: str, kept: str) ->
     assert kept in found
     assert said(_release(3.0), _release(2.0, risk)) == []
     assert said(_release(2.0, scale=0.5), _release(3.0, risk)) == [], "other weights"
+
+
+def test_what_matches_tell_is_said_of_each_sensitive_column_beside_all_records() -> None:
+    overall = {
+        "expected_match_risk": 0.5, "attribute_risk, wage": 0.25, "attribute_baseline, wage": 0.125,
+        "attribute_risk, sex": 0.75, "attribute_baseline, sex": 0.5,
+    }  # fmt: skip
+    assert _learned(overall) == [
+        "Of the matches, 25.0% have the target's value of wage; of all records, 12.5%.",
+        "Of the matches, 75.0% have the target's value of sex; of all records, 50.0%.",
+    ]
+    assert _learned({"expected_match_risk": 0.5}) == []
+
+
+@pytest.mark.parametrize("worst", [0, 1, 2])
+def test_the_column_and_the_pair_of_a_worst_value_are_named(worst: int) -> None:
+    """Wherever in its table the largest value stands."""
+    sizes = [9.0 if place == worst else 1.0 for place in range(3)]
+    names = ["wage", "age", "sex"]
+    found: Any = SimpleNamespace(
+        columns=SimpleNamespace(distances=pd.DataFrame({"column": names, "max_ecdf": sizes})),
+        one_and_two_way=SimpleNamespace(
+            one_way=pd.DataFrame({"column": names[::-1], "ratio": sizes}),
+            two_way=pd.DataFrame({"first": names, "second": names[::-1], "ratio": sizes}),
+        ),
+    )
+    assert _which(found, "max_ecdf, worst column") == f" ({names[worst]})"
+    assert _which(found, "table_ratio, worst column") == f" ({names[::-1][worst]})"
+    pair = f" ({names[worst]} and {names[::-1][worst]})"
+    assert _which(found, "table_ratio, worst pair") == pair
+    assert _which(found, "interval_overlap, visits ~ age") == ""
