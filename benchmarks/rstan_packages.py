@@ -84,7 +84,7 @@ def _ours(
 ) -> tuple[float, float, str]:
     """CPU seconds and effective draws of a fit, means over the seeds, and the version."""
     bound = MODELS[model][0](formula, prior=program.removeprefix("pyhybrid-")).bind(table)
-    settings = asked.standardized() if bound.standardized else asked
+    settings = asked.standardized(bound.unit_acceptance)
     found = []
     for seed in range(1, seeds + 1):
         cpu = time.process_time()

@@ -52,7 +52,7 @@ def sdv(table, epsilon):
     from sdv.metadata import Metadata
     from sdv.single_table import GaussianCopulaSynthesizer
 
-    own = GaussianCopulaSynthesizer(Metadata.detect_from_dataframe(table))
+    own = GaussianCopulaSynthesizer(Metadata.detect_from_dataframes({"table": table}))
     own.fit(table)
     return own.sample(len(table))
 

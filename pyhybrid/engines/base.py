@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 """Called with (iterations done, iterations in all), summed over chains."""
 METRICS = ("adapted", "unit")
 """See `SamplerSettings`."""
-_ACCEPTANCE, _STANDARDIZED_ACCEPTANCE = 0.9, 0.7
+_ACCEPTANCE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class SamplerSettings:
         Iterations per chain: adaptation, and kept draws. S = chains x draws.
     adapt_delta : float, optional
         Target acceptance rate in (0, 1). If omitted 0.9, and for fits of models that standardize
-        what is sampled (`standardized`) 0.7.
+        what is sampled 0.7 or 0.8 (`standardized`).
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
@@ -105,16 +105,17 @@ class SamplerSettings:
         """The target acceptance rate of an engine: `adapt_delta`, or its default."""
         return _ACCEPTANCE if self.adapt_delta is None else self.adapt_delta
 
-    def standardized(self) -> SamplerSettings:
-        """Settings for parameters that are nearly standard normal in the posterior.
+    def standardized(self, acceptance: float) -> SamplerSettings:
+        """Settings for parameters of about the same scale in the posterior, and uncorrelated.
 
-        There the unit metric is better than an estimated one, whose errors shorten the step, and at
-        an acceptance rate of 0.7 a step of length 1 makes a trajectory of three: half the gradients
-        of one at 0.9 for the same effective draws. Where `adapt_delta` is given, these settings.
+        There the unit metric is better than an estimated one, whose errors shorten the step. Where
+        all of them are nearly standard normal, at an acceptance rate of 0.7 a step of length 1
+        makes a trajectory of three: half the gradients of one at 0.9 for the same effective draws.
+        Where `adapt_delta` is given, these settings.
         """
         if self.adapt_delta is not None:
             return self
-        return replace(self, adapt_delta=_STANDARDIZED_ACCEPTANCE, metric="unit")
+        return replace(self, adapt_delta=acceptance, metric="unit")
 
     def check_no_threads(self, engine: str) -> None:
         """Refuse threads within chains; called by engines that have none."""

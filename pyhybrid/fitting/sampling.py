@@ -5,8 +5,9 @@ there is, up to a public limit (`SamplerSettings.max_draws`). One whose chains d
 apart, or for which that was not enough, is made anew, once, with a longer warm-up and a higher
 adapt_delta. Where the limit is the first number of draws, neither is done.
 
-Where what is sampled is nearly standard normal in the posterior, a try with long steps comes first;
-what does not converge under those is made anew as above.
+Where what is sampled has about the same scale in the posterior, long steps under the unit metric
+are tried first. If more than draws is lacking then, a careful fit takes their place, and all goes
+on as above.
 
 A chain whose warm-up ends with a larger step than its siblings' can still diverge, by chance. Then
 all chains draw once more from where they are, with half of the smallest step.
@@ -69,18 +70,16 @@ class Sampling:
         warm_start: WarmStart | None,
         label: str,
         *,
-        long_steps: bool = False,
+        unit_acceptance: float | None = None,
     ) -> tuple[Draws, Diagnostics]:
         """Draws and their diagnostics, converged or not; `second` are a second try's settings.
 
-        `long_steps`: what is sampled is nearly standard normal in the posterior.
+        `unit_acceptance`: see `BoundModel.unit_acceptance`.
         """
-        fast = settings.standardized()
-        if long_steps and fast != settings:
-            draws, found = self._once(data, fast, warm_start, label)
-            if found.converged:
-                return draws, found
-        draws, found = self._once(data, settings, warm_start, label)
+        fast = settings if unit_acceptance is None else settings.standardized(unit_acceptance)
+        draws, found = self._once(data, fast, warm_start, label)
+        if fast != settings and not (found.converged or self._lacks_only_draws(found)):
+            draws, found = self._once(data, settings, warm_start, label)
         if found.converged or settings.max_draws == settings.draws:
             return draws, found
         draws, found = self._sampled(data, second, None, f"{label}, again")

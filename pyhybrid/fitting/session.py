@@ -330,9 +330,10 @@ class FitSession:
             steps=self._steps_of,
         )
         # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
-        long_steps = cap is None and self.bound.standardized and not self.has_fixed_draws
+        one_try = cap is not None or self.has_fixed_draws
+        acceptance = None if one_try else self.bound.unit_acceptance
         draws, diagnostics = sampling.converged(
-            data, settings, self.settings.longer(), warm_start, label, long_steps=long_steps
+            data, settings, self.settings.longer(), warm_start, label, unit_acceptance=acceptance
         )
         if not diagnostics.converged:
             self._report_not_converged(label, diagnostics)

@@ -93,9 +93,10 @@ class BoundModel(Protocol):
         """True if that number does not depend on the data."""
 
     @property
-    def standardized(self) -> bool:
-        """True if the program samples parameters that are nearly standard normal in the posterior
-        without a cap; see `SamplerSettings.standardized`."""
+    def unit_acceptance(self) -> float | None:
+        """Acceptance rate of a first try under the unit metric, for programs whose parameters have
+        about the same scale in the posterior without a cap; None for others. See
+        `SamplerSettings.standardized`."""
 
     @property
     def takes_center(self) -> bool:

@@ -19,6 +19,7 @@ from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.cap_data import cap_data
+from pyhybrid.models.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.completion import Completion
 from pyhybrid.models.grid import GridForm
@@ -164,9 +165,14 @@ class BoundParts:
         return any(part.bound.density_above_one for part in self.parts)
 
     @property
-    def standardized(self) -> bool:
-        """Whether all parts sample nothing but standardized parameters."""
-        return all(part.bound.standardized for part in self.parts)
+    def unit_acceptance(self) -> float | None:
+        """The largest of the parts' rates. None if one has none, or if zeros and counts are mixed
+        and have scales of a published prior: what one part says of the other is not in its hints.
+        """
+        rates = [part.bound.unit_acceptance for part in self.parts]
+        largest = None if None in rates else max(rate for rate in rates if rate is not None)
+        mixed = self.inflated is not None and largest != NORMAL_ACCEPTANCE
+        return None if mixed else largest
 
     @property
     def takes_center(self) -> bool:

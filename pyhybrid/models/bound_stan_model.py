@@ -139,9 +139,9 @@ class BoundStanModel:
         return np.arange(self.n)
 
     @property
-    def standardized(self) -> bool:
-        """False: what a user's program samples is not known."""
-        return False
+    def unit_acceptance(self) -> None:
+        """None: nothing is known of how its parameters lie."""
+        return None
 
     @property
     def takes_center(self) -> bool:

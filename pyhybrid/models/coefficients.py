@@ -31,11 +31,14 @@ from pyhybrid.models.group_terms import has_groups
 from pyhybrid.models.groups import grouped_hints
 from pyhybrid.models.regression import Positions, RegressionModel
 
-__all__ = ["PRIORS", "LinearModel", "prior_scales", "quadratic"]
+__all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic"]
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
 _INTERCEPT = "Intercept"
+NORMAL_ACCEPTANCE = 0.7
+"""Acceptance rate of first tries under the normal prior, see `SamplerSettings.standardized`."""
+_PUBLISHED_ACCEPTANCE = 0.8  # at 0.7 it happens that scales of few records' levels mix slowly
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,12 @@ class LinearModel(RegressionModel):
         """True under the normal prior, which identifies coefficients that the data do not."""
         return self.prior == "normal"
 
-    @property
-    def standardized(self) -> bool:
-        """True under the normal prior; the published one has scales that are sampled, too."""
-        return self.prior == "normal"
+    def unit_acceptance(self, columns: tuple[str, ...]) -> float | None:
+        """Under the normal prior all is nearly standard normal; under the published one, whose
+        scales are sampled, too, all but a lone intercept and its scale is nearly so."""
+        if self.plain_intercept(columns):
+            return None
+        return NORMAL_ACCEPTANCE if self.prior == "normal" else _PUBLISHED_ACCEPTANCE
 
     @property
     def intercept_prior_sd(self) -> float | None:

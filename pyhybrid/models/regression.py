@@ -75,10 +75,9 @@ class RegressionModel(ABC):
         """True if the design's columns may be combinations of each other."""
         return False
 
-    @property
-    def standardized(self) -> bool:
-        """True if all that is sampled is standardized by the rough fit."""
-        return False
+    def unit_acceptance(self, columns: tuple[str, ...]) -> float | None:
+        """`BoundModel.unit_acceptance` for the design's `columns`."""
+        return None
 
     @property
     def stan_program(self) -> str:
@@ -242,9 +241,9 @@ class BoundRegression:
         return True
 
     @property
-    def standardized(self) -> bool:
-        """Whether the model samples nothing but standardized parameters."""
-        return self.model.standardized
+    def unit_acceptance(self) -> float | None:
+        """Acceptance rate of a first try under the unit metric, if there is one."""
+        return self.model.unit_acceptance(self.design.columns)
 
     @property
     def takes_frozen(self) -> bool:

@@ -154,7 +154,10 @@ def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
 def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
     bound: Any, also_then: bool
 ) -> None:
-    """One chain's step came out too large: half of the smallest for all, and no third try."""
+    """One chain's step came out too large: half of the smallest for all, and no further try.
+
+    Before come a try with long steps under the unit metric and a careful one.
+    """
 
     def diverged(draws: Draws) -> Draws:
         divergent = draws.divergent.copy()
@@ -184,10 +187,10 @@ def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
         assert session.unweighted().diagnostics.n_divergent == 0
     n = SHORT.draws
     assert [(kind, k) for kind, _, k in engine.asked] == [
-        ("sample", n), ("sample", 2 * n), ("more", 2 * n),
+        ("sample", n), ("sample", n), ("sample", 2 * n), ("more", 2 * n),
     ]  # fmt: skip
     np.testing.assert_allclose(engine.steps[1], engine.steps[0].min() / 2)
-    assert len({seed for _, seed, _ in engine.asked[1:]}) == 2
+    assert len({seed for _, seed, _ in engine.asked[2:]}) == 2
 
 
 def _asked(
@@ -224,12 +227,28 @@ def test_standardized_parameters_are_sampled_with_long_steps() -> None:
     assert fit.draws.treedepth.mean() < 2.5
     careful = replace(SHORT, adapt_delta=0.9)
     for other, options in (
-        (ph.Poisson("y ~ x"), {}),  # its prior's scales are sampled, too
+        (ph.Poisson("y ~ 1"), {}),  # a lone intercept and the scale of its prior
         (model, {"settings": careful}),
         (model, {"settings": replace(SHORT, max_draws=SHORT.draws)}),
     ):
         asked, _ = _asked(other, table, **options)
         assert {(own.acceptance >= 0.9, own.metric) for own in asked} == {(True, "adapted")}
+
+
+def test_the_papers_prior_is_sampled_with_the_unit_metric_first() -> None:
+    rng = np.random.default_rng(2)
+    counts = rng.poisson(4, 300) * (rng.random(300) < 0.7)
+    table = pd.DataFrame({"y": counts, "x": rng.normal(40, 9, 300)})
+    amounts = ph.TwoPart(positive=ph.Gamma("y ~ x"), zero=ph.Bernoulli("y ~ x", prior="published"))
+    for model in (ph.Poisson("y ~ x"), amounts):
+        asked, fit = _asked(model, table)
+        assert [(own.acceptance, own.metric) for own in asked] == [(0.8, "unit")]
+        assert fit.converged
+    mixed = (
+        ph.ZeroInflated(ph.Poisson("y ~ x")),
+        ph.ZeroInflated(ph.Poisson("y ~ x", prior="normal")),
+    )
+    assert [model.bind(table).unit_acceptance for model in mixed] == [None, 0.7]
 
 
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:
