@@ -6,6 +6,7 @@ import sys
 
 from benchmarks import (
     bounds,
+    everyday,
     fits,
     growth,
     guarantees,
@@ -34,6 +35,7 @@ from benchmarks import (
 
 BENCHMARKS = {
     "bounds": bounds.run,
+    "everyday": everyday.run,
     "fits": fits.run,
     "growth": growth.run,
     "guarantees": guarantees.run,

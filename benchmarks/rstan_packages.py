@@ -6,15 +6,19 @@ prior and under `prior="normal"`; rstanarm under its default prior and under nea
 ours, brms under ours. R's programs are compiled before the clock starts. Effective draws are
 those of the worst parameter of the likelihood, bulk or tail, and the figure stored is the mean over
 the seeds. R's packages are not tested against: where they are missing their rows are left out.
+A program of R that has not ended after `limit` CPU seconds is stopped, and its line has no draws.
 Results are written to results/rstan_packages.csv, line by line.
 
     python -m benchmarks.rstan_packages [PROGRAM ...] [MODEL ...] [n=20190] [K=10] [seeds=3]
+                                        [draws=300] [limit=600]
 """
 
 from __future__ import annotations
 
 import datetime
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +40,7 @@ PROGRAMS = (
     "pyhybrid-published", "pyhybrid-normal", "rstanarm-default", "rstanarm-normal", "brms-normal",
 )  # fmt: skip
 KEY = ["model", "program", "n", "K"]
+_FEWEST = 10  # effective draws below which chains are not said to have found the posterior
 
 
 def run(
@@ -46,6 +51,7 @@ def run(
     K: int = 9,
     seeds: int = 3,
     draws: int = 300,
+    limit: int = 600,
 ) -> None:
     """A line for each program and model, and the table of them."""
     table, right = columns(n, K)
@@ -55,8 +61,10 @@ def run(
     for model in models:
         for program in programs:
             formula = f"{MODELS[model][1]} ~ {right}"
-            measured = _in_r if not program.startswith("pyhybrid") else _ours
-            found = measured(program, model, formula, table, seeds, settings)
+            if program.startswith("pyhybrid"):
+                found = _ours(program, model, formula, table, seeds, settings)
+            else:
+                found = _in_r(program, model, formula, table, seeds, settings, limit)
             if found is None:
                 print(f"  {model:<20}{program:<20}   left out: R or the package cannot")
                 continue
@@ -65,7 +73,7 @@ def run(
                   flush=True)  # fmt: skip
             _store({
                 "model": model, "program": program, "n": n, "K": K, "draws": draws, "seeds": seeds,
-                "cpu_seconds": round(seconds, 3), "ess": round(ess), "version": version,
+                "cpu_seconds": round(seconds, 3), "ess": round(ess, 1), "version": version,
             })  # fmt: skip
 
 
@@ -99,9 +107,15 @@ def _ours(
 
 
 def _in_r(
-    program: str, model: str, formula: str, table: pd.DataFrame, seeds: int, asked: SamplerSettings
+    program: str,
+    model: str,
+    formula: str,
+    table: pd.DataFrame,
+    seeds: int,
+    asked: SamplerSettings,
+    limit: int,
 ) -> tuple[float, float, str] | None:
-    """The same in R; None if it cannot."""
+    """The same in R; None if it cannot, no effective draws if it was stopped."""
     if shutil.which("Rscript") is None:
         return None
     package, prior = program.split("-")
@@ -111,7 +125,12 @@ def _in_r(
         sizes = [str(v) for v in (asked.chains, asked.warmup, asked.draws, seeds)]
         command = ["Rscript", str(HERE / "rstan_packages.R"), package, prior, model, formula]
         command += [str(data), str(out), *sizes]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
+        )  # fmt: skip
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return float(limit), 0.0, package
         if done.returncode:
             print(done.stderr.strip()[-300:])
             return None
@@ -132,6 +151,39 @@ def _store(line: dict[str, Any]) -> None:
     if path.exists():
         found = pd.concat([pd.read_csv(path), found]).drop_duplicates(KEY, keep="last")
     found.to_csv(path, index=False)
+
+
+def page_rows() -> list[str]:
+    """The stored results as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(HERE / "results" / "rstan_packages.csv")
+    lines = []
+    for n, K in sorted(set(zip(stored["n"], stored["K"], strict=True))):
+        for model in MODELS:
+            own = stored.query("n == @n and K == @K and model == @model").set_index("program")
+            rates = {p: _rate(own.loc[p]) if p in own.index else None for p in PROGRAMS}
+            if not any(rates.values()):
+                continue
+            others = [rates[p] for p in ("rstanarm-normal", "brms-normal") if rates[p]]
+            mine = rates["pyhybrid-normal"]
+            ratio = f"{mine / max(others):.2g}" if mine and others else "–"
+            shown = [_shown(own, p, rates[p]) for p in PROGRAMS]
+            cells = [f"{n:,}, {K}", model.replace("_", " "), *shown[:2], shown[3], shown[4], ratio]
+            lines.append("| " + " | ".join([*cells, shown[2]]) + " |")
+    return lines
+
+
+def _rate(row: Any) -> float | None:
+    """Effective draws per second; None where there are too few to tell."""
+    return float(row["ess"] / row["cpu_seconds"]) if row["ess"] >= _FEWEST else None
+
+
+def _shown(own: pd.DataFrame, program: str, rate: float | None) -> str:
+    if program not in own.index:
+        return "–"
+    if rate is None:
+        row = own.loc[program]
+        return f"{row['ess']:.0f} draws in {row['cpu_seconds']:.0f} s"
+    return f"{rate:.2g}" if rate < 10 else f"{rate:.0f}"
 
 
 if __name__ == "__main__":

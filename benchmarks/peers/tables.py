@@ -33,6 +33,12 @@ class Case:
     reference: pd.DataFrame
 
     @property
+    def codes(self) -> dict[str, tuple[int, ...]]:
+        """What each predictor can be, by the codebook: all codes of the three parts together."""
+        whole = pd.concat([self.released, self.held_out, self.reference])
+        return {name: tuple(sorted(set(whole[name].tolist()))) for name in self.predictors}
+
+    @property
     def formula(self) -> str:
         """The outcome on the predictors."""
         return f"{self.outcome} ~ {' + '.join(self.predictors)}"

@@ -12,11 +12,20 @@ import time
 
 import pyhybrid as ph
 from benchmarks.peers.tables import LARGEST, Case, cases
+from pyhybrid.engines import SamplerSettings
 
-__all__ = ["BY_EPSILON", "OURS", "main"]
+__all__ = ["BY_EPSILON", "OURS", "WHOLE", "main"]
 
-BY_EPSILON = ("pyhybrid-censored", "pyhybrid-marginals")
-OURS = (*BY_EPSILON, "pyhybrid-lipschitz", "pyhybrid-unweighted")
+WHOLE = "pyhybrid-table"
+"""All columns are synthetic, from noisy marginals with Gaussian noise, as the peers have it."""
+BY_EPSILON = (
+    WHOLE, "pyhybrid-censored", "pyhybrid-marginals", "pyhybrid-histogram", "pyhybrid-lipschitz",
+)  # fmt: skip
+_DELTA = 1e-6
+OURS = (*BY_EPSILON, "pyhybrid-unweighted")
+_SETTINGS = SamplerSettings(
+    chains=2, warmup=300, draws=500
+)  # of each fit of the search for a scale
 
 
 def main() -> None:
@@ -38,22 +47,40 @@ def main() -> None:
 
 
 def _release(name: str, case: Case, epsilon: float, seed: int) -> ph.Release:
-    if name == "pyhybrid-marginals":
-        bins = tuple(float(edge) for edge in range(LARGEST + 2))
-        mechanism = ph.NoisyMarginals(
-            domain={case.outcome: ph.ColumnDomain(bins=bins, step=1)},
-            given=case.predictors,
-            epsilon=epsilon,
-            most_bins=12,
+    if name in (WHOLE, "pyhybrid-marginals"):
+        return _marginals(case, epsilon, whole=name == WHOLE).release(case.released)
+    if name == "pyhybrid-histogram":
+        drawn = ph.PerturbedHistogram(
+            column=case.outcome, lower=0, upper=LARGEST, n_bins=LARGEST + 1, epsilon=epsilon,
             relation="remove",
-        )
-        return mechanism.release(case.released)
+        )  # fmt: skip
+        return drawn.release(case.released)
     model = ph.NegativeBinomial(case.formula)
     if name == "pyhybrid-censored":
         frozen = ph.calibrate(model, case.reference, epsilon=epsilon, seed=seed)
         return ph.Censored(calibration=frozen).release(case.released, seed=seed)
-    make = ph.LipschitzWeighted if name == "pyhybrid-lipschitz" else ph.Unweighted
-    return make(model).release(case.released, seed=seed)
+    if name == "pyhybrid-lipschitz":
+        found = ph.meet_epsilon(
+            ph.LipschitzWeighted(model), case.released, target_epsilon=epsilon, seed=seed,
+            settings=_SETTINGS,
+        )  # fmt: skip
+        return found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
+    return ph.Unweighted(model).release(case.released, seed=seed)
+
+
+def _marginals(case: Case, epsilon: float, *, whole: bool) -> ph.NoisyMarginals:
+    """Of the outcome given the others, or of all columns, whose codes are public."""
+    bins = tuple(float(edge) for edge in range(LARGEST + 2))
+    domain = {case.outcome: ph.ColumnDomain(bins=bins, step=1)}
+    codes = {name: ph.ColumnDomain(levels=case.codes[name]) for name in case.predictors}
+    return ph.NoisyMarginals(
+        domain={**codes, **domain} if whole else domain,
+        given=() if whole else case.predictors,
+        epsilon=epsilon,
+        delta=_DELTA if whole else None,
+        most_bins=12,
+        relation="remove",
+    )
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@ work, and is imported when it is asked for."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import pyhybrid
 from pyhybrid.errors import InvalidInput, PyhybridError
@@ -40,13 +42,36 @@ the command, or `commands`."""
 
 
 class _Commands(TyperGroup):
-    """The commands, imported one by one."""
+    """The commands, imported one by one; their list shows first lines and imports none."""
+
+    listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        return _listed(cmd_name) if self.listing else _command(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
+
+
+def _listed(name: str) -> TyperCommand:
+    """A command as the list of all shows it, by the text of its module."""
+    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    for part in tree.body:
+        if isinstance(part, ast.FunctionDef) and part.name == name:
+            return TyperCommand(name, help=ast.get_docstring(part))
+    calls = (part.value for part in tree.body if isinstance(part, ast.Assign))
+    group = next(call for call in calls if isinstance(call, ast.Call))
+    text = next(given.value for given in group.keywords if given.arg == "help")
+    return TyperCommand(name, help=ast.literal_eval(text))
 
 
 @functools.cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.agreement import Row, Validation
-from pyhybrid.cli.app import COMMANDS, _command
+from pyhybrid.cli.app import COMMANDS, _command, _listed
 from pyhybrid.cli.doctor import Finding, _show_repairs
 from pyhybrid.cli.layout import fitted
 from pyhybrid.cli.validate import _show
@@ -90,6 +92,23 @@ def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -
     assert last.startswith(" 1 of 3 quantities:")
     assert "gaussian_mu: Python 1, R 1.5" in last
     assert "epsilon_of_bound" not in last
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    own, listed = (each(name).get_short_help_str(200) for each in (_command, _listed))
+    assert own == listed != ""
+
+
+def test_the_list_of_commands_imports_none() -> None:
+    code = (
+        "import runpy, sys; sys.argv = ['pyhybrid', '--help']\n"
+        "try: runpy.run_module('pyhybrid', run_name='__main__')\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'pyhybrid.cli.doctor') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "doctor" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

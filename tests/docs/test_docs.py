@@ -7,14 +7,16 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from benchmarks import everyday, published, rstan_packages
 from benchmarks.guarantees import summary
-from benchmarks.published import page_rows
+from benchmarks.peers import stored as peers
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import require
 
@@ -120,11 +122,13 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
 
 
-def test_the_table_of_published_programs_is_the_stored_one() -> None:
+@pytest.mark.parametrize("benchmark", [everyday, peers, published, rstan_packages])
+def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- published -->")[2].strip().partition("\n\n")[0].splitlines()
+    name = benchmark.__name__.split(".")[1]
+    table = page.partition(f"<!-- {name} -->")[2].strip().partition("\n\n")[0].splitlines()
     assert len(table) > 6
-    assert table[2:] == page_rows()
+    assert table[2:] == benchmark.page_rows()
 
 
 def test_the_table_of_exact_posteriors_is_the_stored_one_and_nothing_is_charged_too_little() -> (
