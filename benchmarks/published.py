@@ -5,7 +5,7 @@ visits (20,190 records, K = 10). The papers' prior on every side, so that the po
 `apart` holds the means against ours, in posterior standard deviations. 2 chains with 150 warm-up
 and 150 kept iterations, or as many as a number among the arguments says.
 
-pyhybrid    the built-in model, embedded engine, adapt_delta as by default
+pyhybrid    the built-in model, embedded engine, metric and adapt_delta as by default
 published   CmdStan, its own adapt_delta of 0.8: a weighted term for each record in a loop, with the
             linear predictor and log_lik as output, as in [V25] supplement 2
 vectorized  the same in one vectorized statement without weights and log_lik: the most that one who
@@ -35,6 +35,7 @@ import pyhybrid as ph
 from benchmarks.regressions import (
     MODELS,
     RIGHT,
+    own_settings,
     plain,
     plain_data,
     plain_parts,
@@ -118,7 +119,9 @@ def _sampled(
     if program == "pyhybrid":
         data = bound.stan_data(np.ones(bound.n))
         started = time.process_time()
-        draws = engine_by_name("embedded").sample(bound.program, data, seed=1, settings=settings)
+        draws = engine_by_name("embedded").sample(
+            bound.program, data, seed=1, settings=own_settings(bound, settings)
+        )
         return draws, time.process_time() - started
     text, data = program_of(program, model), plain_data(bound)
     if program == "published":

@@ -2,8 +2,9 @@
 
 A simulated survey of 4,406 people, K = 9 (age about 7.4 in tens of years, years of school, levels);
 embedded engine, 2 chains x (300 + 300), CPU seconds, worst effective sample size of what the
-likelihood reads. Then the gradient of one log density against one in numpy, what the choice of the
-prior moves on real data, and a default release.
+likelihood reads. Then tree depths of 5 to 30 columns of location 50 and scale 10, the gradient of
+one log density against one in numpy, what the choice of the prior moves on real data, and a default
+release.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 
+COLUMNS = (5, 10, 20, 30)
 SETTINGS = SamplerSettings(chains=2, warmup=300, draws=300, parallel_chains=1)
 RIGHT = "chronic + age + school + health + gender + married + insurance"
 
@@ -107,11 +109,44 @@ def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
             rate = _sampled(f"{name}, {prior}", bound, program, base)
             base = rate if first else base
     for name in names:
+        _depths(name)
+    for name in names:
         make, outcome = MODELS[name]
         _gradient(name, make(f"{outcome} ~ {RIGHT}").bind(table))
     if whole:
         _two_priors()
         _release(table)
+
+
+def own_settings(bound: Any, asked: SamplerSettings) -> SamplerSettings:
+    """The settings under which a fit of the model is tried first."""
+    acceptance = bound.unit_acceptance
+    return asked if acceptance is None else asked.standardized(acceptance)
+
+
+def wide(n: int, K: int, seed: int = 3) -> tuple[pd.DataFrame, str]:
+    """The survey with normal columns about 50, and a right-hand side of K columns."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{k}" for k in range(K - 1)]
+    more = pd.DataFrame(rng.normal(50, 10, (n, K - 1)).round(1), columns=names)
+    return pd.concat([survey(n), more], axis=1), " + ".join(names)
+
+
+def _depths(name: str) -> None:
+    """Mean tree depth under both priors, of few and many columns."""
+    make, outcome = MODELS[name]
+    for prior in ("published", "normal"):
+        found = []
+        for K in COLUMNS:
+            table, right = wide(1000, K)
+            bound = make(f"{outcome} ~ {right}", prior=prior).bind(table)
+            draws = EmbeddedEngine().sample(
+                bound.program, bound.stan_data(np.ones(bound.n)), seed=1,
+                settings=own_settings(bound, SETTINGS),
+            )  # fmt: skip
+            found.append(f"{draws.treedepth.mean():.1f} ({draws.divergent.sum()})")
+        print(f"  tree depth (divergent) at K = {COLUMNS}, {name}, {prior}: {', '.join(found)}",
+              flush=True)  # fmt: skip
 
 
 def _two_priors() -> None:
@@ -163,9 +198,11 @@ def plain_data(bound: Any) -> dict[str, Any]:
 
 def _sampled(label: str, bound: Any, program: StanProgram, base: float | None) -> float:
     """Sample, print a line, and return effective draws per CPU second."""
-    data = plain_data(bound) if program.name == "plain" else bound.stan_data(np.ones(bound.n))
+    own = program.name != "plain"
+    data = bound.stan_data(np.ones(bound.n)) if own else plain_data(bound)
+    settings = own_settings(bound, SETTINGS) if own else SETTINGS
     cpu = time.process_time()
-    draws = EmbeddedEngine().sample(program, data, seed=1, settings=SETTINGS)
+    draws = EmbeddedEngine().sample(program, data, seed=1, settings=settings)
     cpu = time.process_time() - cpu
     names = [n for n in (*bound.model.parameters, "reciprocal_phi") if n in draws.variables]
     worst = min(worst_ess(draws.variables[n]) for n in names)

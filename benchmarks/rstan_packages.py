@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from benchmarks.regressions import MODELS, RIGHT, SETTINGS, survey, worst_ess
+from benchmarks.regressions import MODELS, RIGHT, SETTINGS, own_settings, survey, worst_ess
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 
@@ -92,7 +92,7 @@ def _ours(
 ) -> tuple[float, float, str]:
     """CPU seconds and effective draws of a fit, means over the seeds, and the version."""
     bound = MODELS[model][0](formula, prior=program.removeprefix("pyhybrid-")).bind(table)
-    settings = asked.standardized(bound.unit_acceptance)
+    settings = own_settings(bound, asked)
     found = []
     for seed in range(1, seeds + 1):
         cpu = time.process_time()

@@ -28,7 +28,8 @@
       information += tcrossprod(diag_post_multiply(across, inv(stretch)));
       across = diag_post_multiply(across, apart ./ stretch);
     }
-    root = cholesky_decompose(information);
+    // Of many columns, rounding makes products unsymmetric by more than the 1e-8 that is let pass.
+    root = cholesky_decompose(0.5 * (information + information'));
     toward = scale .* score;
     first = head(toward, P);
     if (A > 0) {

@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from benchmarks import everyday, published, rstan_packages
+from benchmarks import published
 from benchmarks.guarantees import summary
-from benchmarks.peers import stored as peers
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import require
 
@@ -122,7 +121,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
 
 
-@pytest.mark.parametrize("benchmark", [everyday, peers, published, rstan_packages])
+@pytest.mark.parametrize("benchmark", [published])
 def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
     name = benchmark.__name__.split(".")[1]

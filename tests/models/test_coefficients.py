@@ -273,6 +273,22 @@ def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> Non
     assert draws.divergent.mean() < 0.02
 
 
+@pytest.mark.parametrize("prior", ["published", "normal"])
+def test_many_columns_in_large_units_are_sampled(prior: str) -> None:
+    """Products of so many columns are unsymmetric by rounding, which Cholesky's factor refuses."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(5e4, 2e4, size=(200, 14)).round()
+    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(14)])
+    table["y"] = rng.poisson(np.exp(1 + (X[:, 0] - 5e4) / 1e5))
+    bound = ph.Poisson(f"y ~ {' + '.join(table.columns[:-1])}", prior=prior).bind(table)
+    draws = EmbeddedEngine().sample(
+        bound.program, bound.stan_data(np.ones(200)), seed=1,
+        settings=SamplerSettings(chains=2, warmup=100, draws=50, parallel_chains=1),
+    )  # fmt: skip
+    assert draws.divergent.sum() == 0
+    assert draws.treedepth.mean() < 6
+
+
 def test_the_quadratic_has_the_log_likelihoods_gradient_and_curvature() -> None:
     bound = ph.Poisson("y ~ year + income").bind(_table("poisson"))
     X, beta = bound.design.X, np.array([-1.0, 5e-4, 1e-5])
