@@ -52,7 +52,9 @@ def demo(
     with progress_bars() as progress:
         asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
         session = open_session(model.bind(visits), **asked)
-        local = LipschitzWeighted(model).release_from(session, n_synthetic=3, n_draws_released=1)
+        local = LipschitzWeighted(model, risk="deviation").release_from(
+            session, n_synthetic=3, n_draws_released=1
+        )
         strict = _strict(model, reference, visits, asked)
     local.save(beside, overwrite=overwrite)
     if strict is None:

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import norm
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.groups import plot_grouped_means
-from pyhybrid.reports.judged import is_number, word_of
+from pyhybrid.reports.judged import LIMITS, is_number, word_of
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Marked, Section, Table, picture_of
 
-__all__ = ["GroupedMeans", "by_predictor", "grouped_means"]
+__all__ = ["GroupedMeans", "by_predictor", "grouped_means", "lost_relations"]
 
 _MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
 _MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
@@ -45,25 +46,77 @@ class GroupedMeans:
     error: FloatArray
     synthetic: FloatArray
 
+    @property
+    def made(self) -> FloatArray:
+        """Mean over the sets that have records of the group, shape (G,); NaN where none has."""
+        known = ~np.isnan(self.synthetic)
+        total = np.where(known, self.synthetic, 0.0).sum(axis=0)
+        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+
+    @property
+    def difference(self) -> FloatArray:
+        """Distance of `made` from the data in its standard errors, shape (G,); NaN for none."""
+        error = np.where(self.error > 0, self.error, np.nan)
+        return np.abs(self.made - self.mean) / error
+
 
 def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
     """A section for each synthesized column with its predictors, at most 6 columns of 4: means of
     numbers, and of levels the share of one, the second of two or else the most frequent."""
-    found = []
+    return [
+        _section(outcome, label, found) for outcome, (label, found) in _all(release, data).items()
+    ]
+
+
+def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
+    """A sentence for each predictor one of whose groups is further off than chance explains among
+    all groups of the page: a difference of two samples, with the level .05 for all of them."""
+    shown = _all(release, data)
+    far = {
+        (outcome, name): each.difference
+        for outcome, (_, found) in shown.items()
+        for name, each in found.items()
+    }
+    groups = sum(int(np.isfinite(off).sum()) for off in far.values())
+    chance = max(LIMITS["standardised_difference"][1], _of_two_samples(groups))
+    return [
+        f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups are off by up to "
+        f"{np.nanmax(off):.1f} standard errors of the data (POOR): the relation is not kept."
+        for (outcome, name), off in far.items()
+        if (off > chance).any()
+    ]
+
+
+def _of_two_samples(groups: int) -> float:
+    """What the largest of so many standardized differences stays below, 19 times of 20."""
+    return float(np.sqrt(2) * norm.isf(0.05 / (2 * max(groups, 1))))
+
+
+def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
+    """What is shown of each outcome, and its means by predictor, where there are some."""
+    shown = {}
     for outcome in release.synthesized[:_MOST_OUTCOMES]:
         others = [name for name in _predictors(release, outcome) if name in data.columns]
-        others = others[:_MOST_PREDICTORS]
-        if is_number(data[outcome]):
-            whole = data, release.synthetic
-            found += _section(outcome, others, f"mean of {outcome}", *whole)
-        elif data[outcome].nunique() > 1:
+        tables = [data, *release.synthetic]
+        label = f"mean of {outcome}"
+        if not is_number(data[outcome]):
+            if data[outcome].nunique() < 2:
+                continue
             level = _shown_level(data[outcome])
-            own, *sets = (
+            label = f"share of {outcome} = {level}"
+            tables = [
                 table.assign(**{outcome: (table[outcome].astype(str) == level).astype(float)})
-                for table in (data, *release.synthetic)
-            )
-            found += _section(outcome, others, f"share of {outcome} = {level}", own, sets)
-    return found
+                for table in tables
+            ]
+        own, *sets = tables
+        found = {
+            name: means
+            for name in others[:_MOST_PREDICTORS]
+            if (means := grouped_means(outcome, name, own, sets)) is not None
+        }
+        if found:
+            shown[outcome] = label, found
+    return shown
 
 
 def _shown_level(column: pd.Series) -> str:
@@ -105,20 +158,7 @@ def _predictors(release: Release, outcome: str) -> list[str]:
     return [name for name in own if name != outcome]
 
 
-def _section(
-    outcome: str,
-    predictors: Sequence[str],
-    label: str,
-    data: pd.DataFrame,
-    sets: Sequence[pd.DataFrame],
-) -> list[Section]:
-    found: dict[str, GroupedMeans] = {}
-    for name in predictors:
-        means = grouped_means(outcome, name, data, sets)
-        if means is not None:
-            found[name] = means
-    if not found:
-        return []
+def _section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) -> Section:
     picture = picture_of(
         plot_grouped_means(
             {name: (each.groups, each.mean, each.error, each.synthetic)
@@ -129,11 +169,8 @@ def _section(
         caption="Bars: the data with 95 % intervals. Points: the synthetic sets, their mean and "
         "range. Where a point leaves its bar the relation to the predictor is not kept.",
     )  # fmt: skip
-    return [
-        Section(
-            heading=f"By predictor: {outcome}", pictures=[picture], tables=[_table(label, found)]
-        )
-    ]
+    heading = f"By predictor: {outcome}"
+    return Section(heading=heading, pictures=[picture], tables=[_table(label, found)])
 
 
 def _opening(label: str) -> str:
@@ -144,13 +181,11 @@ def _table(label: str, found: Mapping[str, GroupedMeans]) -> Table:
     rows = []
     for name, each in found.items():
         for k, group in enumerate(each.groups):
-            known = each.synthetic[:, k][~np.isnan(each.synthetic[:, k])]
-            mean = float(known.mean()) if known.size else float("nan")
-            off = abs(mean - each.mean[k]) / each.error[k] if each.error[k] > 0 else float("nan")
+            off = float(each.difference[k])
             word = word_of("standardised_difference", off)
             text = number_text(round(off, 2))
             cell = Marked(text=text, word=word) if word else text
-            shown = (int(each.count[k]), float(each.mean[k]), mean)
+            shown = (int(each.count[k]), float(each.mean[k]), float(each.made[k]))
             rows.append([f"{name} = {group}", *map(number_text, shown), cell])
     return Table(
         caption=f"{_opening(label)} by group. Standardized difference: in standard errors of the "

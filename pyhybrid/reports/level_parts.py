@@ -19,8 +19,8 @@ def level_picture(
     """Bars of the data's shares, points of the sets'; `advice` is added to what is said below."""
     shares = shares_of(truth, sets)
     said = (
-        "Where a point leaves the end of its bar, the synthetic sets have more or fewer records of "
-        "the level."
+        f"{column}: where a point leaves the end of its bar, the synthetic sets have more or fewer "
+        "records of the level."
     )
     return picture_of(
         plot_levels(shares.levels, shares.data, shares.synthetic),

@@ -185,8 +185,8 @@ def _tuning(tuned: TunedMask) -> Section:
 
 def _subgroups(groups: RiskSubgroups) -> Section:
     rows = [
-        [str(r.subgroup), f"{r.records:,}", f"{r.share:.3f}", f"{r.median_matches:g}",
-         f"{r.median_matches_levels:g}"]
+        [str(r.subgroup), f"{r.records:,}", f"{r.share:.3f}",
+         number_text(r.median_matches), number_text(r.median_matches_levels)]
         for r in groups.table.itertuples()
     ]  # fmt: skip
     radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())

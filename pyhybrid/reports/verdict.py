@@ -8,6 +8,7 @@ import pandas as pd
 
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.release import Release
+from pyhybrid.reports.by_predictor import lost_relations
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome
 from pyhybrid.reports.page import Cell, Marked, Section, Table
 
@@ -19,7 +20,7 @@ _EPSILON_OF_LITTLE_USE = 10.0  # nats: a factor of 22,000
 def verdict_section(release: Release, data: pd.DataFrame) -> Section:
     """Plain words and one row for each synthesized column. Confidential."""
     judged = judged_columns(release, data)
-    wrong = _wrong(release, judged)
+    wrong = [*_wrong(release, judged), *lost_relations(release, data)]
     said = {"Promised. ": _promise(release), "How good. ": _how_good(judged)}
     return in_short(said, wrong, [_table(judged)] if judged else [])
 

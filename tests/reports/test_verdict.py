@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.reports.by_predictor import by_predictor, grouped_means
+from pyhybrid.reports.by_predictor import (
+    GroupedMeans,
+    by_predictor,
+    grouped_means,
+    lost_relations,
+)
 from pyhybrid.reports.page import Marked, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
@@ -117,3 +122,27 @@ def test_measures_of_many_columns_have_a_row_for_each(
     assert not any(
         "As above" in str(cell) for t in section.tables for row in t.rows for cell in row
     )
+
+
+def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
+    release: ph.Release, data: pd.DataFrame
+) -> None:
+    """Same distribution of the outcome, given to other sites: only the groups show it."""
+    drawn = [
+        data.sample(len(data), replace=True, random_state=k, ignore_index=True) for k in (1, 2)
+    ]
+    assert lost_relations(_with(release, drawn), data) == []
+    shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
+    (said,) = verdict_section(_with(release, [shuffled]), data).bullets
+    assert said.startswith("visits by site: 2 of 2 groups are off by up to ")
+    assert "(POOR): the relation is not kept." in said
+
+
+def test_groups_without_records_or_spread_are_not_judged() -> None:
+    found = GroupedMeans(
+        groups=("a", "b", "c"), count=np.array([20, 20, 20]), mean=np.array([1.0, 2.0, 3.0]),
+        error=np.array([0.5, 0.0, 0.5]),
+        synthetic=np.array([[2.0, 2.0, np.nan], [4.0, 2.0, np.nan]]),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.made, [3.0, 2.0, np.nan])
+    np.testing.assert_array_equal(found.difference, [4.0, np.nan, np.nan])
