@@ -11,6 +11,23 @@
 functions {
 #include functions/pseudo_log_lik.stan
 #include functions/coefficients.stan
+  // log Gamma(a + k) - log Gamma(a). Both are about a log a, whose rounding errors would swamp the
+  // difference where lambda is huge: there Stirling's series is subtracted term by term.
+  vector log_rising(vector a, vector k) {
+    vector[rows(a)] found;
+    if (max(a) < 1e5) {
+      return lgamma(a + k) - lgamma(a);
+    }
+    for (i in 1:rows(a)) {
+      if (a[i] < 1e5) {
+        found[i] = lgamma(a[i] + k[i]) - lgamma(a[i]);
+      } else {
+        found[i] = (a[i] - 0.5) * log1p(k[i] / a[i]) - k[i] + k[i] * log(a[i] + k[i])
+                   - k[i] / (12 * a[i] * (a[i] + k[i]));
+      }
+    }
+    return found;
+  }
 }
 data {
   int<lower=1> n;                              // rows
@@ -66,9 +83,9 @@ model {
     // The log density written out over vectors: the same value as beta_binomial_lpmf.
     vector[n] mu = inv_logit(offsets + X * beta);
     vector[n] beta1 = lambda * mu;
-    vector[n] beta2 = lambda * (1 - mu);
-    vector[n] f = log_choose + lgamma(above + beta1) - lgamma(beta1) + lgamma(below + beta2)
-                  - lgamma(beta2) + lgamma(lambda) - lgamma(lambda + n_trials);
+    vector[n] beta2 = lambda - beta1;
+    vector[n] f = log_choose + log_rising(beta1, above) + log_rising(beta2, below)
+                  - log_rising([lambda]', [n_trials]')[1];
     if (use_cap == 1) {
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);

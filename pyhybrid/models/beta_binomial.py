@@ -93,6 +93,8 @@ class BetaBinomial(CountModel):
             slope=lambda eta, t: self._slope(y, np.clip(eta, -30, 30), _SMALLEST + np.exp(t)),
             curvature=lambda eta, t: self._curvature(np.clip(eta, -30, 30), np.exp(t)),
             bounds=(-5.0, 12.0),  # of t = log(lambda - 0.1)
+            # As to a binomial, which counts of less spread approach without end.
+            log_prior=lambda t: float(t - 2.5 * np.log(_SMALLEST + np.exp(t))),
         )
         share = (y - self.lower) / self.size
         start = rough_fit(share, X, weight * self.size, LOGIT, offset).center

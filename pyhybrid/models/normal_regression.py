@@ -100,7 +100,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
             ridge = sd * np.sqrt(_RIDGE) * np.eye(X.shape[1])
             rows = np.vstack([root[:, None] * X, ridge])
             center = np.linalg.lstsq(rows, np.append(root * y, np.zeros(center.size)))[0]
-            sd = max(float(np.sqrt(weight @ (y - X @ center) ** 2 / total)), smallest)
+            sd = max(_deviation(weight, y - X @ center, X, _RIDGE * sd**2, total), smallest)
         slope = weight * (y - X @ center) / sd**2
         return {
             **quadratic(X, center, slope, weight / sd**2),
@@ -138,3 +138,19 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
         """Transformed back, on the grid within the ends."""
         return self.within_ends(super().from_support(values, decimals), decimals)
+
+
+def _deviation(
+    weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
+) -> float:
+    """Root mean square; where columns leave less than half of the records free, as many as are.
+
+    Of a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
+    for what one free record lacks.
+    """
+    squares = float(weight @ residual**2)
+    if total >= 2 * X.shape[1]:
+        return float(np.sqrt(squares / total))
+    own = np.linalg.eigvalsh((X.T * weight) @ X)
+    free = total - float(np.sum(own / (own + ridge)))
+    return float(np.sqrt((squares + max(1 - free, 0.0)) / max(free, 1.0)))

@@ -174,12 +174,15 @@ class SizedLikelihood:
         must be at least 0, shape (d,) each.
     bounds : tuple of float
         Of t.
+    log_prior : callable
+        Of t, for likelihoods that are flat toward one end; 0 if omitted.
     """
 
     log_lik: Callable[[FloatArray, float], FloatArray]
     slope: Callable[[FloatArray, float], FloatArray]
     curvature: Callable[[FloatArray, float], FloatArray]
     bounds: tuple[float, float]
+    log_prior: Callable[[float], float] = lambda t: 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -214,6 +217,7 @@ def scored_fit(
     def loss(t: float, beta: FloatArray) -> float:
         value = (
             -float(weight @ likelihood.log_lik(X @ beta + offset, t))
+            - likelihood.log_prior(t)
             + _RIDGE * float(beta @ beta) / 2
         )
         return value if np.isfinite(value) else np.inf

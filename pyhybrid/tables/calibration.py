@@ -68,6 +68,7 @@ def calibrate_table(
     seed: int | None = None,
     engine: str | Engine = "auto",
     settings: SamplerSettings | None = None,
+    on_not_converged: str = "raise",
     workers: int = 1,
     executor: Executor | None = None,
 ) -> dict[str, Calibration]:
@@ -85,7 +86,7 @@ def calibrate_table(
         Draws that the release will simulate from.
     relation, public
         See `pyhybrid.calibrate`.
-    seed, engine, settings
+    seed, engine, settings, on_not_converged
         See `pyhybrid.fitting.session.open_session`.
     workers, executor
         Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
@@ -109,7 +110,7 @@ def calibrate_table(
     whole = whole.reset_index(drop=True)
     if len(whole) < 2:
         raise InvalidInput("reference must have two rows or more without missing values")
-    options = {"engine": engine, "settings": settings}
+    options = {"engine": engine, "settings": settings, "on_not_converged": on_not_converged}
     shared = _Shared(reference=whole, relation=relation, public=public, options=options)
     random = streams(seed)
     tasks = []

@@ -156,8 +156,9 @@ def synthesize_table(
             at, like = (1 - center_share) * epsilon, bought.table
             epsilon = at
         made = calibrate_table(
-            plan, like, epsilon=at, n_draws_released=drawn, relation=relation, public=public, **fits
-        )
+            plan, like, epsilon=at, n_draws_released=drawn, relation=relation, public=public,
+            on_not_converged=on_not_converged, **fits,
+        )  # fmt: skip
         calibration, centers = (made, {}) if bought is None else ({}, made)
     steps = [
         _step(column, plan.kinds, mechanism, relation,
