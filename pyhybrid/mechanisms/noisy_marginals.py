@@ -9,7 +9,7 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,9 @@ from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring, check_c
 from pyhybrid.mechanisms.marginals.one_way import within
 from pyhybrid.mechanisms.marginals.predictors import of_public
 from pyhybrid.mechanisms.marginals.record import record_of_tables
+from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
+from pyhybrid.mechanisms.reference_records import shares_records
 from pyhybrid.primitives.tables import Price
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
@@ -94,6 +96,14 @@ class NoisyMarginals:
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode.
+    reference : DataFrame, optional
+        Other records of the same columns, public or historical: their likelihood is added to that
+        of the noisy tables, so that noise matters less. They may lie elsewhere than the data at a
+        cost to accuracy, never to privacy; they are themselves **not protected**.
+    reference_weight : float, default 1
+        What a record of the reference counts for, in (0, 1]: less the further it is from the data.
+    public : bool, default False
+        True if the reference is public; the charge says which.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
@@ -128,6 +138,9 @@ class NoisyMarginals:
     predictors: Mapping[str, Sequence[str]] | None = None
     relation: str = "replace"
     noise_aware: bool = True
+    reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+    reference_weight: float = 1.0
+    public: bool = False
     unit: str | None = None
     rows_per_unit: int | None = None
 
@@ -152,6 +165,8 @@ class NoisyMarginals:
             raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
+        check_flag(self.public, "public")
+        check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
         check_unit_of_noise(self.unit, self.rows_per_unit)
@@ -248,8 +263,19 @@ class NoisyMarginals:
             "relation": self.relation,
             "n_tables": self.n_tables,
             "noise_aware": self.noise_aware,
+            "reference": self._told_of_reference,
             "unit": self.unit,
             "rows_per_unit": self.rows_per_unit,
+        }
+
+    @property
+    def _told_of_reference(self) -> dict[str, Any] | None:
+        if self.reference is None:
+            return None
+        return {
+            "records": len(self.reference),
+            "weight": self.reference_weight,
+            "public": self.public,
         }
 
     def release(
@@ -342,6 +368,7 @@ class NoisyMarginals:
             n_synthetic=m,
             unit=self.unit,
             random=random,
+            reference=None if self.reference is None else ("public" if self.public else "own"),
         )
         return Release.of(record, tables, origin=Origin(data=df))
 
@@ -349,9 +376,9 @@ class NoisyMarginals:
         """The noisy tables, and their model."""
         check_columns(df, self.synthesizes, self.given, self.delta)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        measuring = self._measuring(df)
+        measuring, reference = self._measuring(df)
         measuring.check_sizes()
-        found = measuring.of(df)
+        found = measuring.of(df, reference)
         tables = iter(found.tables.tables())
         chain = fit_chain(
             [[next(tables) for _ in reads or ("",)] for reads in self.order.values()],
@@ -361,21 +388,33 @@ class NoisyMarginals:
             public=measuring.public,
             n=len(df),
             random=random,
+            known=None
+            if reference is None
+            else lambda column, reads: reference.known(column, reads, found.domain),
         )
         return chain, found
 
-    def _measuring(self, df: pd.DataFrame) -> Measuring:
+    def _measuring(self, df: pd.DataFrame) -> tuple[Measuring, Reference | None]:
         """What is counted: the only step that looks at confidential values."""
         whole = Price.of(self.epsilon, self.delta)
-        return Measuring(
+        reference: Reference | None = None
+        if self.reference is None:
+            public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
+        else:
+            _check_other_records(self.reference, df, [*self.synthesizes, *self.given])
+            reference, public = reference_of(
+                self.reference, self.reference_weight, df, self.domain, self.given
+            )
+        measuring = Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
-            public={name: of_public(df[name], self.domain.get(name)) for name in self.given},
+            public=public,
             most_bins=self.most_bins,
             share=self.one_way_share,
             price=whole.of_one_in(self.rows_per_unit or 1),
             relation=self.relation,
         )
+        return measuring, reference
 
     def _table(
         self, df: pd.DataFrame, cells: Mapping[str, IntArray], random: Streams, name: str
@@ -396,3 +435,15 @@ def _domain(name: Any, fields: Any) -> ColumnDomain:
         return ColumnDomain.from_dict(fields)
     except InvalidInput as error:
         raise InvalidInput(f"domain of {name!r}: {error}") from None
+
+
+def _check_other_records(reference: Any, df: pd.DataFrame, columns: Sequence[str]) -> None:
+    if not isinstance(reference, pd.DataFrame):
+        raise InvalidInput(f"reference must be a DataFrame: found {type(reference).__name__}")
+    if all(name in reference.columns for name in columns) and shares_records(
+        reference, df, columns
+    ):
+        raise InvalidInput(
+            "reference must be other records than those to be released: it shares more of them "
+            "than chance explains, and what is read from it costs no epsilon"
+        )

@@ -29,7 +29,12 @@ import pandas as pd
 from pyhybrid.models.base import BoundModel
 from pyhybrid.releases.data_mark import normalized
 
-__all__ = ["ReferenceRecords", "more_alike_than_by_chance", "reference_records"]
+__all__ = [
+    "ReferenceRecords",
+    "more_alike_than_by_chance",
+    "reference_records",
+    "shares_records",
+]
 
 Digests = npt.NDArray[np.uint64]
 _STANDARD_DEVIATIONS = 3.0
@@ -105,6 +110,13 @@ def more_alike_than_by_chance(one: Digests, other: Digests) -> bool:
         mean += n_records * own_mean
         variance += n_records * (float(chance @ alike**2) - own_mean**2)
     return shared - mean > _STANDARD_DEVIATIONS * math.sqrt(max(variance, 0.0))
+
+
+def shares_records(one: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str]) -> bool:
+    """True if two tables share more records, in these columns, than chance explains."""
+    key = secrets.token_hex(16)
+    own = [_digests(table, columns, key) for table in (one, other)]
+    return more_alike_than_by_chance(own[0], own[1])
 
 
 def _of_model(bound: BoundModel, key: str) -> Digests:

@@ -45,6 +45,8 @@ def marginals_by_plan(
     *,
     delta: float | None = None,
     noise_aware: bool = True,
+    reference: pd.DataFrame | None = None,
+    public: bool = False,
 ) -> NoisyMarginals:
     """The mechanism over the plan's columns, with its order and predictors.
 
@@ -70,6 +72,8 @@ def marginals_by_plan(
         predictors=predictors,
         relation=relation,
         noise_aware=noise_aware,
+        reference=reference,
+        public=public,
     )
 
 

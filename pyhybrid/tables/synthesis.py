@@ -86,7 +86,8 @@ def synthesize_table(
         Of `calibrate_table`, for this plan and epsilon.
     reference : DataFrame, optional
         In its place: historical or public records that it is made from here. The center of clipping
-        comes from them, and their own records are not protected.
+        comes from them; "marginals" adds their likelihood to that of its noisy tables. Their own
+        records are not protected.
     public : bool, default False
         True if the reference is public.
     center_share : float, default 0.25
@@ -124,8 +125,9 @@ def synthesize_table(
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
     _check_epsilon(plan, mechanism, epsilon)
-    _check_used(mechanism, calibration=calibration, reference=reference, check_modes=check_modes)
-    _check_used(mechanism, only="marginals", delta=delta)
+    _check_used(mechanism, calibration=calibration, check_modes=check_modes)
+    _check_used(mechanism, only=("censored", "marginals"), reference=reference)
+    _check_used(mechanism, only=("marginals",), delta=delta)
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
@@ -136,7 +138,10 @@ def synthesize_table(
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
     if mechanism == "marginals":
         assert epsilon is not None
-        release = marginals_by_plan(plan, epsilon, relation, delta=delta).release(
+        noisy = marginals_by_plan(
+            plan, epsilon, relation, delta=delta, reference=reference, public=public
+        )
+        release = noisy.release(
             table.df, n_synthetic=m, n_draws_released=n_draws_released, seed=seed, engine=engine,
             settings=settings, rule=rule, on_not_converged=on_not_converged, progress=progress,
         )  # fmt: skip
@@ -236,12 +241,13 @@ def delta_of(mechanism: str, delta: float | None = None) -> float | None:
     return float(own.delta) if own is not None and own.accounting == "gaussian" else None
 
 
-def _check_used(mechanism: str, *, only: str = "censored", **given: Any) -> None:
-    """Refuse what one mechanism alone reads, given to others."""
+def _check_used(mechanism: str, *, only: Sequence[str] = ("censored",), **given: Any) -> None:
+    """Refuse what some mechanisms alone read, given to others."""
     named = [name for name, own in given.items() if own is not None and own is not False]
-    if named and mechanism != only:
+    if named and mechanism not in only:
         raise InvalidInput(
-            f"{named[0]} is read by mechanism {only!r} only: leave it out for {mechanism!r}"
+            f"{named[0]} is read by mechanism {' or '.join(map(repr, only))} only: leave it out "
+            f"for {mechanism!r}"
         )
 
 

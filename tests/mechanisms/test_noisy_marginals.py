@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -220,6 +221,43 @@ def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: P
     assert "rho" in release_report(loaded, table)
     with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
         mechanism(delta=0.01).release(table)
+
+
+def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
+    """At an epsilon of .01: near the data with one, far without; the charge says whose records are
+    not covered, and the same records are no reference."""
+    data = table.iloc[:1500].assign(region=table["region"].iloc[:1500].astype(str))
+    other = table.iloc[1500:].assign(region=table["region"].iloc[1500:].astype(str))
+    own = mechanism(epsilon=0.01, most_bins=2)
+
+    def off(released: ph.Release) -> float:
+        made = released.synthetic[0]
+        both = [
+            (df["visits"] == 0).mean() - (df["region"] == "north").mean() for df in (made, data)
+        ]
+        return float(abs(both[0] - both[1]))
+
+    told = own.release(data)
+    known = dataclasses.replace(own, reference=other, public=True).release(data)
+    assert off(known) < 0.1
+    np.testing.assert_allclose(
+        shares(known.synthetic[0], "region"), shares(data, "region"), atol=0.1
+    )
+    assert "reference, which is public" in " ".join(known.charge.not_covered)
+    mine = dataclasses.replace(own, reference=other).release(data)
+    assert "are in the model that is drawn from" in " ".join(mine.charge.not_covered)
+    assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
+    assert "reference" not in " ".join(told.charge.not_covered)
+    for wrong, words in (
+        (data.sample(frac=1.0, random_state=1), "must be other records"),
+        (data.iloc[:200], "must be other records"),
+        (other.drop(columns="age"), "must have the column 'age'"),
+        (other.assign(region="east"), "reference: column 'region' must"),
+        (other.iloc[:0], "must have rows"),
+        ([1, 2], "must be a DataFrame"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            dataclasses.replace(own, reference=wrong).release(data)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])

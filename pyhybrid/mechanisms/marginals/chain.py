@@ -8,7 +8,7 @@ are confidential: its tables are held against rows simulated from the models bef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.log_linear import (
     Effects,
+    Known,
     LogLinear,
     Prior,
     fit_log_linear,
@@ -131,6 +132,7 @@ def fit_chain(
     public: Mapping[str, Predictor],
     n: int,
     random: Streams,
+    known: Callable[[str, Sequence[str]], Known] | None = None,
 ) -> Chain:
     """Fit the columns in their order.
 
@@ -145,6 +147,8 @@ def fit_chain(
     domain, public, n
         See `Chain`.
     random : Streams
+    known : callable, optional
+        From a column and its predictors to records of a reference.
     """
     copies = max(1, math.ceil(_SIMULATED / n))
     chain = Chain(links=(), domain=domain, public=public, n=n)
@@ -163,6 +167,7 @@ def fit_chain(
                 of_predictors=[each.positions for each in first],
             ),
             unknown=[each.synthesized for each in first],
+            known=None if known is None else known(column, reads),
             rng=rng,
         )
         link = Link(column=column, reads=tuple(reads), model=model)

@@ -17,7 +17,8 @@ scales that maximize the approximate marginal likelihood, is found by Gauss-Newt
 (:math:`\partial \mu / \partial \theta = V`); there the likelihood is taken as normal, and draws of
 effects and scales together come from a Gibbs sampler.
 
-Only the noisy tables and public predictors come in: whatever is done here is post-processing.
+Only the noisy tables, public predictors and records of a reference come in: whatever is done here is
+post-processing. Of records of a reference the likelihood is that of the model itself, to a power.
 
 References
 ----------
@@ -39,7 +40,15 @@ from scipy import linalg, sparse
 
 from pyhybrid.checks import FloatArray
 
-__all__ = ["MOST_EFFECTS", "Effects", "LogLinear", "Prior", "fit_log_linear", "probabilities"]
+__all__ = [
+    "MOST_EFFECTS",
+    "Effects",
+    "Known",
+    "LogLinear",
+    "Prior",
+    "fit_log_linear",
+    "probabilities",
+]
 
 MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
@@ -127,6 +136,43 @@ class Effects:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Known:
+    """Records of a reference, whose cells are known.
+
+    Attributes
+    ----------
+    outcome : ndarray of int, shape (n,)
+        Cell of each.
+    cells : sparse matrix, shape (n, L)
+        Shares of their predictors.
+    weight : float
+        Power of their likelihood, in (0, 1].
+    """
+
+    outcome: IntArray
+    cells: sparse.csr_array
+    weight: float
+
+    def log_lik(self, effects: FloatArray) -> float:
+        """Weighted log-likelihood."""
+        p = probabilities(Effects(values=effects), self.cells)
+        own = p[np.arange(self.outcome.size), self.outcome]
+        return self.weight * float(np.sum(np.log(np.maximum(own, 1e-300))))
+
+    def local(self, effects: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Information (K (1 + L), K (1 + L)), as if all were like those at `rows`, and gradient
+        (K (1 + L),)."""
+        p = probabilities(Effects(values=effects), self.cells)
+        rest = -p
+        rest[np.arange(self.outcome.size), self.outcome] += 1
+        slope = np.hstack([rest.sum(axis=0)[:, None], np.asarray((self.cells.T @ rest).T)])
+        design = _with_ones(self.cells[rows])
+        times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
+        information = _covariance(p[rows], times, design, design)
+        return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LogLinear:
     """Posterior of the effects given noisy tables: a function of the noisy tables alone.
 
@@ -191,6 +237,7 @@ def fit_log_linear(
     times: FloatArray,
     prior: Prior,
     unknown: Sequence[bool] = (),
+    known: Known | None = None,
     rng: np.random.Generator,
 ) -> LogLinear:
     """Mode and curvature of the posterior.
@@ -209,10 +256,12 @@ def fit_log_linear(
     unknown : sequence of bool, length J
         Predictors whose true values are confidential, so that also the number of records in each of
         their cells is uncertain.
+    known : Known, optional
+        Records of a reference.
     rng : Generator
         Chooses the rows that the Fisher information is computed from, if there are many.
     """
-    problem = _Problem(noisy, variance, cells, times, prior, unknown, rng)
+    problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
     effects, scales = problem.start(), np.full(len(prior.of_predictors), _START)
     converged, steps = False, 0
     most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
@@ -262,11 +311,13 @@ class _Problem:
         times: FloatArray,
         prior: Prior,
         unknown: Sequence[bool],
+        known: Known | None,
         rng: np.random.Generator,
     ) -> None:
-        self.noisy, self.variance, self.prior = noisy, variance, prior
+        self.noisy, self.variance, self.prior, self.known = noisy, variance, prior, known
         self.cells, self.times, self.unknown = cells, times, unknown
         self.turned = sparse.csr_array(cells.T)
+        n_known = 0 if known is None else known.outcome.size
         total = times.sum()
         n_rows = int(np.clip(_WORK / (noisy.shape[0] * (1 + noisy.shape[1])) ** 2, *_ROWS))
         if times.size > n_rows:
@@ -274,8 +325,10 @@ class _Problem:
             self.some, self.some_times = cells[rows], np.full(n_rows, total / n_rows)
         else:
             self.some, self.some_times = cells, times
-        dense = np.asarray(self.some.todense())
-        self.some_design = np.hstack([np.ones((dense.shape[0], 1)), dense])
+        self.some_design = _with_ones(self.some)
+        self.known_rows = np.arange(n_known)
+        if n_known > n_rows:
+            self.known_rows = rng.choice(n_known, n_rows, replace=False)
 
     def start(self) -> FloatArray:
         """Intercepts from the noisy shares of the outcome, and no effects."""
@@ -298,7 +351,9 @@ class _Problem:
         def objective(at: FloatArray) -> float:
             rest = (self.noisy - self.mean(at)).ravel()
             own = at.ravel()
-            return float(rest @ linalg.cho_solve((weights, True), rest) + own @ precision @ own)
+            told = 0.0 if self.known is None else 2 * self.known.log_lik(at)
+            moved = float(rest @ linalg.cho_solve((weights, True), rest))
+            return moved + float(own @ precision @ own) - told
 
         before, length = objective(effects), 1.0
         while length > 1e-3:
@@ -317,21 +372,17 @@ class _Problem:
         weights = linalg.cholesky(spread, lower=True)
         flat = slope.reshape(n_rows * n_columns, -1)
         weighted = linalg.cho_solve((weights, True), flat)
-        rest = (self.noisy - mean).ravel()
-        return _Local(information=flat.T @ weighted, gradient=weighted.T @ rest, weights=weights)
+        information = flat.T @ weighted
+        gradient = weighted.T @ (self.noisy - mean).ravel()
+        if self.known is not None:
+            own, slope_of_own = self.known.local(effects, self.known_rows)
+            information, gradient = information + own, gradient + slope_of_own
+        return _Local(information=information, gradient=gradient, weights=weights)
 
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
-        n_rows, n_columns = self.noisy.shape
         p = probabilities(Effects(values=effects), self.some)
-        weighted = self.some_times[:, None] * p
-        design = self.some_design
-        of_cells = (p[:, :, None] * design[:, None, 1:]).reshape(p.shape[0], -1)
-        of_effects = (weighted[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
-        found = -(of_cells.T @ of_effects).reshape(n_rows, n_columns, n_rows, 1 + n_columns)
-        for k in range(n_rows):
-            found[k, :, k] += design[:, 1:].T @ (weighted[:, k, None] * design)
-        return np.asarray(found)
+        return _covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""
@@ -350,6 +401,27 @@ class _Problem:
                 spread = count * (1 - count / total)
                 found[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
         return found
+
+
+def _with_ones(cells: sparse.csr_array) -> FloatArray:
+    """Dense, after a column of ones."""
+    dense = np.asarray(cells.todense())
+    return np.hstack([np.ones((dense.shape[0], 1)), dense])
+
+
+def _covariance(
+    p: FloatArray, times: FloatArray, left: FloatArray, right: FloatArray
+) -> FloatArray:
+    """Of sums over rows of 1{y = k} times columns of `left` (R, A), and of `right` (R, B), given
+    these, shape (K, A, K, B)."""
+    weighted = times[:, None] * p
+    one = (p[:, :, None] * left[:, None, :]).reshape(p.shape[0], -1)
+    other = (weighted[:, :, None] * right[:, None, :]).reshape(p.shape[0], -1)
+    n_rows = p.shape[1]
+    found = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
+    for k in range(n_rows):
+        found[k, :, k] += left.T @ (weighted[:, k, None] * right)
+    return np.asarray(found)
 
 
 def _new_scales(

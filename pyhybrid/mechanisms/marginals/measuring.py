@@ -21,6 +21,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
 from pyhybrid.mechanisms.marginals.one_way import OneWay, fit_one_way, merged
 from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_nothing
+from pyhybrid.mechanisms.marginals.reference import Reference
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
 __all__ = ["Measured", "Measuring", "check_columns"]
@@ -106,15 +107,20 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def of(self, df: pd.DataFrame) -> Measured:
-        """Count and add noise."""
+    def of(self, df: pd.DataFrame, reference: Reference | None = None) -> Measured:
+        """Count and add noise; with a reference its counts count for columns alone."""
         if not self.binned:
             tables = self._noisy(self.two_way(df, self.domain), self.price)
             return Measured(tables=tables, domain=self.domain, alone={}, answers=(tables,))
         assert self.most_bins is not None
         first = self._noisy(self.one_way(df), self.price.part(self.share))
         alone = {
-            name: fit_one_way(counts.ravel(), variance=first.variance, domain=self.domain[name])
+            name: fit_one_way(
+                counts.ravel(),
+                variance=first.variance,
+                domain=self.domain[name],
+                known=None if reference is None else reference.counts(name, self.domain[name]),
+            )
             for name, counts in zip(self.binned, first.tables(), strict=True)
         }
         few = {name: merged(self.domain[name], own.shares, self.most_bins)

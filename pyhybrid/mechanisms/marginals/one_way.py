@@ -36,6 +36,7 @@ __all__ = ["OneWay", "fit_one_way", "merged", "within"]
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
 _SD_OF_LINE = 10.0  # of what second differences leave free
+_LEAST = 0.5  # records: what is not in a reference may be in the data
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 IntArray = npt.NDArray[np.int64]
 
@@ -70,7 +71,9 @@ def _shares(log_counts: FloatArray) -> FloatArray:
     return np.asarray(found / found.sum())
 
 
-def fit_one_way(noisy: FloatArray, *, variance: float, domain: ColumnDomain) -> OneWay:
+def fit_one_way(
+    noisy: FloatArray, *, variance: float, domain: ColumnDomain, known: FloatArray | None = None
+) -> OneWay:
     """Smooth one noisy table.
 
     Parameters
@@ -81,6 +84,8 @@ def fit_one_way(noisy: FloatArray, *, variance: float, domain: ColumnDomain) -> 
         Of the noise of a cell, >= 0.
     domain : ColumnDomain
         With at least three bins.
+    known : ndarray, shape (K,), optional
+        Counts of the same cells in a reference, times its weight, without noise.
     """
     design, second = _design(domain)
     offset = _log_widths(domain)
@@ -90,7 +95,7 @@ def fit_one_way(noisy: FloatArray, *, variance: float, domain: ColumnDomain) -> 
     at[0] = np.log(total) - np.log(np.exp(offset).sum())
     for _ in range(_STEPS):
         precision = _precision(domain, second, scales)
-        moved, root = _step(at, noisy, variance, design, offset, precision)
+        moved, root = _step(at, noisy, variance, known, design, offset, precision)
         found = _new_scales(moved, root, second, domain)
         changed = np.abs(np.log(np.divide(found, scales))).max() + np.abs(moved - at).max()
         at, scales = moved, found
@@ -133,6 +138,7 @@ def _step(
     at: FloatArray,
     noisy: FloatArray,
     variance: float,
+    known: FloatArray | None,
     design: FloatArray,
     offset: FloatArray,
     precision: FloatArray,
@@ -144,6 +150,11 @@ def _step(
 
     mu = mean(at)
     weight = 1 / (mu + max(variance, 1e-6))
+    if known is not None:
+        times = max(float(noisy.sum()), 1.0) / known.sum()
+        own = 1 / (times * (mu + _LEAST))
+        noisy = (weight * noisy + own * times * known) / (weight + own)
+        weight = weight + own
     slope = mu[:, None] * design
     root = linalg.cholesky(slope.T @ (weight[:, None] * slope) + precision, lower=True)
     move = linalg.cho_solve((root, True), slope.T @ (weight * (noisy - mu)) - precision @ at)

@@ -33,6 +33,12 @@ _CHOICES = (
     "refused.",
 )
 
+_OF_REFERENCE = {
+    "public": "The records of the reference, which is public.",
+    "own": "The records of the reference: its own, without noise, are in the model that is drawn "
+    "from.",
+}
+
 
 def _noise_of(answer: NoisyTables) -> str:
     n_tables = len(answer.shapes)
@@ -55,8 +61,10 @@ def record_of_tables(
     n_synthetic: int,
     unit: str | None,
     random: Streams,
+    reference: str | None = None,
 ) -> ReleaseRecord:
-    """Charge of all tables at `price`, however many sets are drawn from them, and its record."""
+    """Charge of all tables at `price`, however many sets are drawn from them, and its record;
+    `reference` is "public" or "own" where the model has one."""
     charge = PrivacyCharge.strict(
         mechanism=mechanism,
         epsilon=price.epsilon,
@@ -66,7 +74,12 @@ def record_of_tables(
         n_synthetic=n_synthetic,
         unit=unit,
         assumes=_ASSUMES,
-        not_covered=(unsynthesized_sentence(synthesized), *public_sentences(unit), *_CHOICES),
+        not_covered=(
+            unsynthesized_sentence(synthesized),
+            *public_sentences(unit),
+            *_CHOICES,
+            *([] if reference is None else [_OF_REFERENCE[reference]]),
+        ),
     )
     return ReleaseRecord(
         charge=charge,

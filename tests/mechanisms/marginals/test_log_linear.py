@@ -11,6 +11,7 @@ from scipy import sparse
 from pyhybrid.mechanisms.marginals import log_linear
 from pyhybrid.mechanisms.marginals.log_linear import (
     Effects,
+    Known,
     Prior,
     fit_log_linear,
     probabilities,
@@ -23,7 +24,7 @@ PRIOR = Prior(of_outcome=np.linspace(0, 1, 3), of_predictors=[NOMINAL, NOMINAL])
 
 def problem(noisy: np.ndarray, times: np.ndarray, variance: float = 1.0) -> log_linear._Problem:
     return log_linear._Problem(
-        noisy, variance, CELLS, times, PRIOR, (False, False), np.random.default_rng(0)
+        noisy, variance, CELLS, times, PRIOR, (False, False), None, np.random.default_rng(0)
     )
 
 
@@ -60,6 +61,48 @@ def test_the_slope_of_the_mean_is_the_fisher_information() -> None:
         move[place] = step
         change = own.mean(effects + move.reshape(3, 5)) - own.mean(effects - move.reshape(3, 5))
         np.testing.assert_allclose(change.ravel() / (2 * step), slope[:, place], atol=1e-7)
+
+
+def test_gradient_and_information_of_known_records_by_differences() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 3, 40)
+    own = Known(outcome=rng.integers(0, 3, 40), cells=CELLS[rows], weight=0.5)
+    effects, step, every = some_effects(5), 1e-5, np.arange(40)
+    information, gradient = own.local(effects, every)
+    for place in range(15):
+        move = np.zeros(15)
+        move[place] = step
+        up, down = (effects + sign * move.reshape(3, 5) for sign in (1, -1))
+        slope = (own.log_lik(up) - own.log_lik(down)) / (2 * step)
+        assert slope == pytest.approx(gradient[place], abs=1e-6)
+        bend = (own.local(down, every)[1] - own.local(up, every)[1]) / (2 * step)
+        np.testing.assert_allclose(bend, information[:, place], atol=1e-6)
+    twice = own.local(effects, np.concatenate([every, every]))[0]
+    np.testing.assert_allclose(twice, information, atol=1e-12)
+
+
+def test_where_noise_drowns_the_tables_a_reference_says_the_effects() -> None:
+    """Of 30,000 known records; without them the effects are those of the prior, none."""
+    rng, effects = np.random.default_rng(6), some_effects(6)
+    rows = rng.integers(0, 3, 30_000)
+    p = probabilities(Effects(values=effects), CELLS)
+    outcome = (rng.random(30_000)[:, None] > p.cumsum(axis=1)[rows]).sum(axis=1)
+    known = Known(outcome=outcome, cells=CELLS[rows], weight=1.0)
+    times = np.full(3, 100.0)
+    noisy = rng.normal(0, 1e4, (3, 4))
+    found = [
+        probabilities(
+            fit_log_linear(
+                noisy, variance=1e8, cells=CELLS, times=times, prior=PRIOR, known=each,
+                rng=np.random.default_rng(0),
+            ).mode,
+            CELLS,
+        )
+        for each in (known, None)
+    ]  # fmt: skip
+    error = 5 * np.sqrt(0.25 / 10_000) + 0.005  # what the prior takes
+    np.testing.assert_allclose(found[0], p, atol=error)
+    assert np.abs(found[1] - p).max() > 3 * error
 
 
 def test_without_noise_the_tables_come_back() -> None:
@@ -123,11 +166,11 @@ def test_many_rows_give_the_information_of_a_sample_of_them() -> None:
     cells[np.arange(n), places[:, 0]] = 1
     cells[np.arange(n), 2 + places[:, 1]] = 1
     sampled = log_linear._Problem(
-        np.zeros((3, 4)), 1.0, sparse.csr_array(cells), np.ones(n), PRIOR, (), rng
+        np.zeros((3, 4)), 1.0, sparse.csr_array(cells), np.ones(n), PRIOR, (), None, rng
     )
     distinct, times = np.unique(cells, axis=0, return_counts=True)
     whole = log_linear._Problem(
-        np.zeros((3, 4)), 1.0, sparse.csr_array(distinct), times * 1.0, PRIOR, (), rng
+        np.zeros((3, 4)), 1.0, sparse.csr_array(distinct), times * 1.0, PRIOR, (), None, rng
     )
     effects = some_effects(8)
     np.testing.assert_allclose(sampled.mean(effects), whole.mean(effects))
