@@ -30,14 +30,18 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring, check_columns
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
+from pyhybrid.mechanisms.marginals.measuring import (
+    Measured,
+    Measuring,
+    check_columns,
+    check_predictors,
+)
 from pyhybrid.mechanisms.marginals.one_way import within
 from pyhybrid.mechanisms.marginals.predictors import of_public
 from pyhybrid.mechanisms.marginals.record import record_of_tables
 from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.mechanisms.reference_records import shares_records
 from pyhybrid.primitives.tables import Price
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
@@ -145,16 +149,9 @@ class NoisyMarginals:
     rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Mapping) or not self.domain:
-            raise InvalidInput(
-                "domain must map each column to synthesize to its public domain: found "
-                f"{type(self.domain).__name__}; it is never read from the data, it is part of the "
-                "guarantee"
-            )
         if isinstance(self.given, str):
             raise InvalidInput(f"given must be a list of columns: found {self.given!r}")
-        own = {name: _domain(name, fields) for name, fields in self.domain.items()}
-        object.__setattr__(self, "domain", own)
+        object.__setattr__(self, "domain", read_domain(self.domain))
         object.__setattr__(self, "given", tuple(self.given))
         check_positive(self.epsilon, "epsilon")
         if self.delta is not None:
@@ -170,24 +167,7 @@ class NoisyMarginals:
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
         check_unit_of_noise(self.unit, self.rows_per_unit)
-        self._check_predictors()
-
-    def _check_predictors(self) -> None:
-        known = (*self.given, *self.synthesizes)
-        for column, reads in (self.predictors or {}).items():
-            if column not in self.synthesizes:
-                raise InvalidInput(
-                    f"predictors must be of columns that are synthesized: {column!r} is none"
-                    f"{did_you_mean(column, self.synthesizes)}"
-                )
-            before = (*self.given, *self.synthesizes[: self.synthesizes.index(column)])
-            for name in reads:
-                if name not in before:
-                    why = "comes later in domain" if name in known else "is no column of given"
-                    raise InvalidInput(
-                        f"predictors of {column!r} must be public or synthesized before it: "
-                        f"{name!r} {why}{did_you_mean(name, before)}"
-                    )
+        check_predictors(self.predictors or {}, self.given, self.synthesizes)
 
     @classmethod
     def for_formula(
@@ -263,19 +243,15 @@ class NoisyMarginals:
             "relation": self.relation,
             "n_tables": self.n_tables,
             "noise_aware": self.noise_aware,
-            "reference": self._told_of_reference,
+            "reference": None
+            if self.reference is None
+            else {
+                "records": len(self.reference),
+                "weight": self.reference_weight,
+                "public": self.public,
+            },
             "unit": self.unit,
             "rows_per_unit": self.rows_per_unit,
-        }
-
-    @property
-    def _told_of_reference(self) -> dict[str, Any] | None:
-        if self.reference is None:
-            return None
-        return {
-            "records": len(self.reference),
-            "weight": self.reference_weight,
-            "public": self.public,
         }
 
     def release(
@@ -376,9 +352,9 @@ class NoisyMarginals:
         """The noisy tables, and their model."""
         check_columns(df, self.synthesizes, self.given, self.delta)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        measuring, reference = self._measuring(df)
+        measuring = self._measuring(df)
         measuring.check_sizes()
-        found = measuring.of(df, reference)
+        found = measuring.of(df)
         tables = iter(found.tables.tables())
         chain = fit_chain(
             [[next(tables) for _ in reads or ("",)] for reads in self.order.values()],
@@ -388,24 +364,21 @@ class NoisyMarginals:
             public=measuring.public,
             n=len(df),
             random=random,
-            known=None
-            if reference is None
-            else lambda column, reads: reference.known(column, reads, found.domain),
+            known=measuring.known(found.domain),
         )
         return chain, found
 
-    def _measuring(self, df: pd.DataFrame) -> tuple[Measuring, Reference | None]:
+    def _measuring(self, df: pd.DataFrame) -> Measuring:
         """What is counted: the only step that looks at confidential values."""
         whole = Price.of(self.epsilon, self.delta)
         reference: Reference | None = None
         if self.reference is None:
             public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
         else:
-            _check_other_records(self.reference, df, [*self.synthesizes, *self.given])
             reference, public = reference_of(
                 self.reference, self.reference_weight, df, self.domain, self.given
             )
-        measuring = Measuring(
+        return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
             public=public,
@@ -413,8 +386,8 @@ class NoisyMarginals:
             share=self.one_way_share,
             price=whole.of_one_in(self.rows_per_unit or 1),
             relation=self.relation,
+            reference=reference,
         )
-        return measuring, reference
 
     def _table(
         self, df: pd.DataFrame, cells: Mapping[str, IntArray], random: Streams, name: str
@@ -426,24 +399,3 @@ class NoisyMarginals:
             for column, places in cells.items()
         }
         return joined(df, pd.DataFrame(columns, index=df.index))
-
-
-def _domain(name: Any, fields: Any) -> ColumnDomain:
-    if not isinstance(name, str):
-        raise InvalidInput(f"domain must be of named columns: found {name!r}")
-    try:
-        return ColumnDomain.from_dict(fields)
-    except InvalidInput as error:
-        raise InvalidInput(f"domain of {name!r}: {error}") from None
-
-
-def _check_other_records(reference: Any, df: pd.DataFrame, columns: Sequence[str]) -> None:
-    if not isinstance(reference, pd.DataFrame):
-        raise InvalidInput(f"reference must be a DataFrame: found {type(reference).__name__}")
-    if all(name in reference.columns for name in columns) and shares_records(
-        reference, df, columns
-    ):
-        raise InvalidInput(
-            "reference must be other records than those to be released: it shares more of them "
-            "than chance explains, and what is read from it costs no epsilon"
-        )

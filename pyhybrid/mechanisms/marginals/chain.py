@@ -17,14 +17,8 @@ from scipy import sparse
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.log_linear import (
-    Effects,
-    Known,
-    LogLinear,
-    Prior,
-    fit_log_linear,
-    probabilities,
-)
+from pyhybrid.mechanisms.marginals.effects import Effects, Known, probabilities
+from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, fit_log_linear
 from pyhybrid.mechanisms.marginals.predictors import Predictor, Rows, of_cells, of_nothing, stacked
 from pyhybrid.randomness import Streams
 

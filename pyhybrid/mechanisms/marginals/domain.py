@@ -21,7 +21,7 @@ from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.levels import check_levels_given, outcome_levels
 from pyhybrid.models.tables import row_label
 
-__all__ = ["ColumnDomain", "reference_domain"]
+__all__ = ["ColumnDomain", "read_domain", "reference_domain"]
 
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
@@ -282,6 +282,25 @@ def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Seri
         return whole.astype(like.dtype)
     except OverflowError:  # whole numbers that the data's dtype is too narrow for
         return whole.astype("Int64")
+
+
+def read_domain(domain: Any) -> dict[str, ColumnDomain]:
+    """Domain by column, of what `ColumnDomain.from_dict` takes."""
+    if not isinstance(domain, Mapping) or not domain:
+        raise InvalidInput(
+            "domain must map each column to synthesize to its public domain: found "
+            f"{type(domain).__name__}; it is never read from the data, it is part of the guarantee"
+        )
+    return {name: _domain_named(name, fields) for name, fields in domain.items()}
+
+
+def _domain_named(name: Any, fields: Any) -> ColumnDomain:
+    if not isinstance(name, str):
+        raise InvalidInput(f"domain must be of named columns: found {name!r}")
+    try:
+        return ColumnDomain.from_dict(fields)
+    except InvalidInput as error:
+        raise InvalidInput(f"domain of {name!r}: {error}") from None
 
 
 def reference_domain(

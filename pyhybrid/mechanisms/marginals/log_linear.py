@@ -17,8 +17,8 @@ scales that maximize the approximate marginal likelihood, is found by Gauss-Newt
 (:math:`\partial \mu / \partial \theta = V`); there the likelihood is taken as normal, and draws of
 effects and scales together come from a Gibbs sampler.
 
-Only the noisy tables, public predictors and records of a reference come in: whatever is done here is
-post-processing. Of records of a reference the likelihood is that of the model itself, to a power.
+Only the noisy tables, public predictors and records of a reference come in: whatever is done here
+is post-processing. Of records of a reference the likelihood is the model's own, to a power.
 
 References
 ----------
@@ -39,16 +39,15 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.mechanisms.marginals.effects import (
+    Effects,
+    Known,
+    covariance,
+    probabilities,
+    with_ones,
+)
 
-__all__ = [
-    "MOST_EFFECTS",
-    "Effects",
-    "Known",
-    "LogLinear",
-    "Prior",
-    "fit_log_linear",
-    "probabilities",
-]
+__all__ = ["MOST_EFFECTS", "LogLinear", "Prior", "fit_log_linear"]
 
 MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
@@ -129,50 +128,6 @@ def _correlation(positions: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Effects:
-    """Intercepts (column 0) and effects of one draw, or of the mode, shape (K, 1 + L)."""
-
-    values: FloatArray
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
-    """Records of a reference, whose cells are known.
-
-    Attributes
-    ----------
-    outcome : ndarray of int, shape (n,)
-        Cell of each.
-    cells : sparse matrix, shape (n, L)
-        Shares of their predictors.
-    weight : float
-        Power of their likelihood, in (0, 1].
-    """
-
-    outcome: IntArray
-    cells: sparse.csr_array
-    weight: float
-
-    def log_lik(self, effects: FloatArray) -> float:
-        """Weighted log-likelihood."""
-        p = probabilities(Effects(values=effects), self.cells)
-        own = p[np.arange(self.outcome.size), self.outcome]
-        return self.weight * float(np.sum(np.log(np.maximum(own, 1e-300))))
-
-    def local(self, effects: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Information (K (1 + L), K (1 + L)), as if all were like those at `rows`, and gradient
-        (K (1 + L),)."""
-        p = probabilities(Effects(values=effects), self.cells)
-        rest = -p
-        rest[np.arange(self.outcome.size), self.outcome] += 1
-        slope = np.hstack([rest.sum(axis=0)[:, None], np.asarray((self.cells.T @ rest).T)])
-        design = _with_ones(self.cells[rows])
-        times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
-        information = _covariance(p[rows], times, design, design)
-        return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LogLinear:
     """Posterior of the effects given noisy tables: a function of the noisy tables alone.
 
@@ -218,15 +173,6 @@ class LogLinear:
             if sweep >= warmup and (sweep - warmup + 1) % between == 0:
                 kept.append(Effects(values=effects))
         return kept
-
-
-def probabilities(effects: Effects, cells: sparse.csr_array) -> FloatArray:
-    """p(k | z) for rows of shares z (R, L), shape (R, K)."""
-    score = cells @ effects.values[:, 1:].T + effects.values[:, 0]
-    score -= score.max(axis=1, keepdims=True)
-    np.exp(score, out=score)
-    score /= score.sum(axis=1, keepdims=True)
-    return np.asarray(score)
 
 
 def fit_log_linear(
@@ -325,7 +271,7 @@ class _Problem:
             self.some, self.some_times = cells[rows], np.full(n_rows, total / n_rows)
         else:
             self.some, self.some_times = cells, times
-        self.some_design = _with_ones(self.some)
+        self.some_design = with_ones(self.some)
         self.known_rows = np.arange(n_known)
         if n_known > n_rows:
             self.known_rows = rng.choice(n_known, n_rows, replace=False)
@@ -382,7 +328,7 @@ class _Problem:
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
         p = probabilities(Effects(values=effects), self.some)
-        return _covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
+        return covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:
         """Covariance from the unknown numbers of records in cells of confidential predictors."""
@@ -401,27 +347,6 @@ class _Problem:
                 spread = count * (1 - count / total)
                 found[np.ix_(own, own)] += spread * np.outer(of_cell, of_cell)
         return found
-
-
-def _with_ones(cells: sparse.csr_array) -> FloatArray:
-    """Dense, after a column of ones."""
-    dense = np.asarray(cells.todense())
-    return np.hstack([np.ones((dense.shape[0], 1)), dense])
-
-
-def _covariance(
-    p: FloatArray, times: FloatArray, left: FloatArray, right: FloatArray
-) -> FloatArray:
-    """Of sums over rows of 1{y = k} times columns of `left` (R, A), and of `right` (R, B), given
-    these, shape (K, A, K, B)."""
-    weighted = times[:, None] * p
-    one = (p[:, :, None] * left[:, None, :]).reshape(p.shape[0], -1)
-    other = (weighted[:, :, None] * right[:, None, :]).reshape(p.shape[0], -1)
-    n_rows = p.shape[1]
-    found = -(one.T @ other).reshape(n_rows, left.shape[1], n_rows, right.shape[1])
-    for k in range(n_rows):
-        found[k, :, k] += left.T @ (weighted[:, k, None] * right)
-    return np.asarray(found)
 
 
 def _new_scales(

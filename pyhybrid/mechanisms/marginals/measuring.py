@@ -7,7 +7,7 @@ first step, so that both together cost what their parts add to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,14 @@ from pyhybrid.checks import FloatArray, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.chain import predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.effects import Known
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
 from pyhybrid.mechanisms.marginals.one_way import OneWay, fit_one_way, merged
 from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_nothing
 from pyhybrid.mechanisms.marginals.reference import Reference
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
-__all__ = ["Measured", "Measuring", "check_columns"]
+__all__ = ["Measured", "Measuring", "check_columns", "check_predictors", "most_cells"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -79,6 +80,8 @@ class Measuring:
     price : Price
         Of one row, all tables together.
     relation : str
+    reference : Reference, optional
+        Whose records count beside the noisy tables.
     """
 
     domain: Mapping[str, ColumnDomain]
@@ -88,6 +91,7 @@ class Measuring:
     share: float
     price: Price
     relation: str
+    reference: Reference | None = None
 
     @property
     def binned(self) -> tuple[str, ...]:
@@ -107,8 +111,8 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def of(self, df: pd.DataFrame, reference: Reference | None = None) -> Measured:
-        """Count and add noise; with a reference its counts count for columns alone."""
+    def of(self, df: pd.DataFrame) -> Measured:
+        """Count and add noise."""
         if not self.binned:
             tables = self._noisy(self.two_way(df, self.domain), self.price)
             return Measured(tables=tables, domain=self.domain, alone={}, answers=(tables,))
@@ -119,7 +123,7 @@ class Measuring:
                 counts.ravel(),
                 variance=first.variance,
                 domain=self.domain[name],
-                known=None if reference is None else reference.counts(name, self.domain[name]),
+                known=self.counts_known(name),
             )
             for name, counts in zip(self.binned, first.tables(), strict=True)
         }
@@ -128,6 +132,18 @@ class Measuring:
         domain = {**self.domain, **few}
         tables = self._noisy(self.two_way(df, domain), self.price.part(1 - self.share))
         return Measured(tables=tables, domain=domain, alone=alone, answers=(first, tables))
+
+    def counts_known(self, name: str) -> FloatArray | None:
+        """Counts of a column in the reference, shape (K,), if there is one."""
+        own = self.reference
+        return None if own is None else own.counts(name, self.domain[name])
+
+    def known(
+        self, domain: Mapping[str, ColumnDomain]
+    ) -> Callable[[str, Sequence[str]], Known] | None:
+        """From a column and its predictors to the records of the reference in cells of `domain`."""
+        own = self.reference
+        return None if own is None else lambda column, reads: own.known(column, reads, domain)
 
     def one_way(self, df: pd.DataFrame) -> tuple[CrossTable, ...]:
         """What the first step counts. Confidential."""
@@ -177,6 +193,27 @@ def check_columns(
             f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
             f"{delta:g}; a larger one would allow to publish a record as it is"
         )
+
+
+def check_predictors(
+    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
+) -> None:
+    """Refuse predictors that are neither public nor synthesized before their column."""
+    known = (*given, *synthesizes)
+    for column, reads in predictors.items():
+        if column not in synthesizes:
+            raise InvalidInput(
+                f"predictors must be of columns that are synthesized: {column!r} is none"
+                f"{did_you_mean(column, synthesizes)}"
+            )
+        before = (*given, *synthesizes[: synthesizes.index(column)])
+        for name in reads:
+            if name not in before:
+                why = "comes later in domain" if name in known else "is no column of given"
+                raise InvalidInput(
+                    f"predictors of {column!r} must be public or synthesized before it: "
+                    f"{name!r} {why}{did_you_mean(name, before)}"
+                )
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ from pyhybrid.checks import FloatArray, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.chain import predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.log_linear import Known
+from pyhybrid.mechanisms.marginals.effects import Known
 from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
+from pyhybrid.mechanisms.reference_records import shares_records
 
 __all__ = ["Reference", "reference_of"]
 
@@ -50,7 +52,7 @@ class Reference:
 
 
 def reference_of(
-    table: pd.DataFrame,
+    table: Any,
     weight: float,
     df: pd.DataFrame,
     domain: Mapping[str, ColumnDomain],
@@ -61,8 +63,11 @@ def reference_of(
     Raises
     ------
     InvalidInput
-        For a reference that lacks a column, or has values outside of their domain.
+        For a reference that lacks a column, has values outside of their domain, or shares more
+        records with the data than chance explains.
     """
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
     synthesized = [name for name in domain if name not in given]
     for name in (*synthesized, *given):
         if name not in table.columns:
@@ -72,6 +77,11 @@ def reference_of(
             )
     if not len(table):
         raise InvalidInput("reference must have rows: it has none")
+    if shares_records(table, df, [*synthesized, *given]):
+        raise InvalidInput(
+            "reference must be other records than those to be released: it shares more of them "
+            "than chance explains, and what is read from it costs no epsilon"
+        )
     both = {name: _together(df[name], table[name], domain.get(name)) for name in given}
     made = Reference(
         table=table.reset_index(drop=True),
