@@ -101,9 +101,8 @@ class NoisyMarginals:
         sets: each is then nearer to the data, and intervals are too short. A single set, which
         gives no such interval, is always drawn at the mode.
     reference : DataFrame, optional
-        Other records of the same columns, public or historical: their likelihood is added to that
-        of the noisy tables, so that noise matters less. They may lie elsewhere than the data at a
-        cost to accuracy, never to privacy; they are themselves **not protected**.
+        Other records, public or historical: their likelihood is added to that of the noisy tables.
+        That they may lie elsewhere costs accuracy, not privacy; they are **not protected**.
     reference_weight : float, default 1
         What a record of the reference counts for, in (0, 1]: less the further it is from the data.
     public : bool, default False
@@ -173,8 +172,8 @@ class NoisyMarginals:
     def for_formula(
         cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
     ) -> NoisyMarginals:
-        """The mechanism for ``"y ~ a + b"``, or ``"y + z ~ a"``: columns to synthesize, in their
-        order, given public ones. `domain` may hold more columns than are named."""
+        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given public
+        ones. `domain` may hold more columns than are named."""
         left, _, right = formula.partition("~")
         own, given = (
             tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
