@@ -172,8 +172,8 @@ class NoisyMarginals:
     def for_formula(
         cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
     ) -> NoisyMarginals:
-        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given public
-        ones. `domain` may hold more columns than are named."""
+        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
+        public ones. `domain` may hold more columns than are named."""
         left, _, right = formula.partition("~")
         own, given = (
             tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)

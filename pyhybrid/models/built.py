@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyhybrid.checks import check_choice
@@ -18,15 +19,18 @@ from pyhybrid.models.zero_inflated import ZeroInflated
 
 __all__ = ["BUILT", "build_model"]
 
+_LEAST_SD = 0.1
+"""Of the logs of amounts below 0: there may be fewer of them than coefficients, which then fit them
+without any error, and chains follow sigma to 0."""
+
 
 def _two_part(
     formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool = True
 ) -> TwoPart:
     """Zeros, amounts above 0 and, with `negative`, below it, all by one formula."""
     amounts = LogNormal(formula, unit=unit, decimals=decimals)
-    return TwoPart(
-        zero=Bernoulli(formula), positive=amounts, negative=amounts if negative else None
-    )
+    below = replace(amounts, min_sd=_LEAST_SD) if negative else None
+    return TwoPart(zero=Bernoulli(formula), positive=amounts, negative=below)
 
 
 def _zero_inflated(

@@ -136,19 +136,18 @@ def synthesize_table(
     bought: MarginalsOfPlan | None = None
     centers: Mapping[str, Calibration] = {}
     check_decided(exposed, decisions, [str(name) for name in table.df.columns], own)
+    fits: dict[str, Any] = {"seed": seed, "engine": engine, "settings": settings}
+    said: dict[str, Any] = {"n_synthetic": m, "rule": rule, "progress": progress,
+                            "on_not_converged": on_not_converged}  # fmt: skip
     if mechanism == "marginals":
         assert epsilon is not None
         noisy = marginals_by_plan(
             plan, epsilon, relation, delta=delta, reference=reference, public=public
         )
-        release = noisy.release(
-            table.df, n_synthetic=m, n_draws_released=n_draws_released, seed=seed, engine=engine,
-            settings=settings, rule=rule, on_not_converged=on_not_converged, progress=progress,
-        )  # fmt: skip
+        release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])
     working = working_table(table.df, plan.kinds, [*(n for n in read if n not in own), *own])
-    fits: dict[str, Any] = {"seed": seed, "engine": engine, "settings": settings}
     fits |= {"workers": workers, "executor": executor}
     if mechanism == "censored" and calibration is None:
         assert epsilon is not None
@@ -173,15 +172,7 @@ def synthesize_table(
         for column in plan.columns
     ]  # fmt: skip
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=_mixed(steps))
-    release = sequence.release(
-        working,
-        n_synthetic=m,
-        n_draws_released=drawn,
-        rule=rule,
-        on_not_converged=on_not_converged,
-        progress=progress,
-        **fits,
-    )
+    release = sequence.release(working, n_draws_released=drawn, **said, **fits)
     whole = _of_table(release, plan, exposed, bought)
     return whole.with_decisions(decisions) if decided else whole
 

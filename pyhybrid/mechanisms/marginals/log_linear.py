@@ -277,8 +277,10 @@ class _Problem:
             self.known_rows = rng.choice(n_known, n_rows, replace=False)
 
     def start(self) -> FloatArray:
-        """Intercepts from the noisy shares of the outcome, and no effects."""
+        """Intercepts from the shares of the outcome, noisy or of the reference, and no effects."""
         shares = np.maximum(self.noisy.sum(axis=1) / len(self.prior.of_predictors), 1.0)
+        if self.known is not None:  # noise may be larger than all of the table
+            shares = np.bincount(self.known.outcome, minlength=shares.size) + 0.5
         found = np.zeros((self.noisy.shape[0], 1 + self.noisy.shape[1]))
         found[:, 0] = np.log(shares) - np.log(shares).mean()
         return found
