@@ -96,7 +96,10 @@ def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
     """Return `value`; it must be one of `known`, which the message lists."""
     options = list(known)
     if not isinstance(value, str) or value not in options:
-        raise InvalidInput(f"{name} must be one of {', '.join(options)}: found {value!r}")
+        raise InvalidInput(
+            f"{name} must be one of {', '.join(options)}: found {value!r}"
+            f"{did_you_mean(str(value), options)}"
+        )
     return value
 
 

@@ -99,6 +99,8 @@ app = typer.Typer(
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code. Usage errors are one line and exit code 2."""
     command = typer.main.get_command(app)
+    if "--help" in arguments:
+        importlib.import_module("pyhybrid.cli.layout").names_in_full()
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
     except OSError as error:
@@ -120,7 +122,10 @@ def _with_example(message: str, arguments: Sequence[str]) -> str:
     said = " ".join(message.split()).rstrip(".")
     name = next((each for each in arguments if each in COMMANDS), None)
     if name is None:
-        return f"{said}; pyhybrid --help lists the commands"
+        from pyhybrid.checks import did_you_mean  # imports numpy, which help texts do not need
+
+        meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
+        return f"{said}{meant}; pyhybrid --help lists the commands"
     return f"{said}; a right call: pyhybrid {name} {COMMANDS[name]} (pyhybrid {name} --help)"
 
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["fitted"]
+__all__ = ["fitted", "names_in_full"]
 
 _NARROWEST = 4  # a column is no narrower than this, whatever its words are
 
@@ -33,6 +33,31 @@ def fitted(table: Table, console: Console) -> RenderableType:
     if _set_widths(turned, console.width):
         return turned
     return _blocks(table, console.width)
+
+
+class _Options(Table):
+    """The table of options in a help text: all names of an option in one column, none of them cut.
+
+    A row has the mark of what is required, if any option is, four cells of names, type and text.
+    """
+
+    def add_row(self, *cells: RenderableType | None, **settings: Any) -> None:
+        if len(cells) >= 6:
+            *first, long, short, off, short_off, kind, text = cells
+            names = [each for each in (long, short, off, short_off) if isinstance(each, Text)]
+            cells = *first, Text("\n").join(name for name in names if name.plain), kind, text
+        super().add_row(*cells, **settings)
+        *names_and_kind, said = self.columns
+        for column in names_and_kind:
+            column.no_wrap = True
+        said.overflow = "fold"
+
+
+def names_in_full() -> None:
+    """From now on help texts give names of options the room they need, also at 80 columns."""
+    from typer import rich_utils
+
+    rich_utils.Table = _Options  # type: ignore[attr-defined]
 
 
 def _set_widths(table: Table, width: int) -> bool:

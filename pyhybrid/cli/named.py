@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
 
 __all__ = ["converted", "named", "values_of"]
@@ -31,7 +32,9 @@ def values_of(what: str, cls: type, given: dict[str, Any], positional: set[str])
         if key not in types_of:
             known = ", ".join(sorted(types_of)) or "none"
             option = key.replace("_", "-")
-            raise InvalidInput(f"{what} takes no --{option}; its options are {known}")
+            raise InvalidInput(
+                f"{what} takes no --{option}{did_you_mean(key, types_of)}; its options are {known}"
+            )
         if taken[key].metadata.get("confidential") and isinstance(value, str):
             values[key] = _from_file(value, key)
         else:

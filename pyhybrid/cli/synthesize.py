@@ -217,7 +217,10 @@ def synthesize(
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     if plan is None and (epsilon is not None or reference is not None):
-        raise InvalidInput("--epsilon and --reference go with --plan; see --mechanism")
+        raise InvalidInput(
+            "--epsilon and --reference go with --plan; with --formula give --target-epsilon 1 (a "
+            "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
+        )
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)

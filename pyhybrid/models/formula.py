@@ -92,7 +92,10 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
         not contain; names the term and what to write instead.
     """
     if not isinstance(formula, str) or bare(formula).count("~") != 1:
-        raise InvalidInput(f"formula must be of the form 'outcome ~ predictors': found {formula!r}")
+        raise InvalidInput(
+            "formula must be of the form 'outcome ~ predictors', e.g. 'visits ~ age + region', or "
+            f"'visits ~ 1' without predictors: found {formula!r}"
+        )
     left, right = formula[: _tilde(formula)], formula[_tilde(formula) + 1 :]
     outcome = left.strip().strip("`")
     if outcome not in columns:

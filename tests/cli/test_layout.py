@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from rich.table import Table
@@ -144,4 +146,39 @@ def test_an_unknown_command_is_told_where_they_are_listed(
 ) -> None:
     code, _, err = run("synthesise")
     assert code == 2
+    assert "did you mean 'synthesize'?" in err
     assert "pyhybrid --help" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("--model", "poison"), "did you mean 'poisson'?"),
+        (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
+        (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
+        (("--epsilon", "1"), "--target-epsilon 1"),
+    ],
+)
+def test_slips_in_names_are_told_what_was_meant(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, arguments: tuple[str, ...], meant: str
+) -> None:
+    pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
+    code, _, err = run("synthesize", "data.csv", "--formula", "visits ~ 1", *arguments,
+                       "--out", "out")  # fmt: skip
+    assert code == 2
+    assert meant in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("ledger", "study")])
+def test_help_at_80_columns_cuts_no_name(
+    run: Callable[..., tuple[int, str, str]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    options = [n for each in _command(name).params for n in (*each.opts, *each.secondary_opts)]
+    assert [n for n in options if n.startswith("--") and f" {n} " not in out] == []

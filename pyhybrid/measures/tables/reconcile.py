@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.checks import FloatArray, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.weighted import average_one
 from pyhybrid.measures.survey import SurveyDesign
@@ -213,7 +213,10 @@ def _check_present(
         for table, name in zip([real, *sets], ["the data", *names], strict=True):
             if column not in table.columns:
                 known = ", ".join(map(str, table.columns[:20]))
-                raise InvalidInput(f"{what} {column!r} must be in {name}, which has {known}")
+                raise InvalidInput(
+                    f"{what} {column!r} must be in {name}, which has {known}"
+                    f"{did_you_mean(column, table.columns)}"
+                )
 
 
 def _read_column(
