@@ -54,6 +54,11 @@ from pyhybrid.releases.folder import FORMATS
 
 __all__ = ["synthesize"]
 
+_WITH_PLAN = (
+    "--epsilon and --reference go with --plan; with --formula give --target-epsilon 1 (a local "
+    "charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
+)
+
 
 def synthesize(
     context: typer.Context,
@@ -217,10 +222,7 @@ def synthesize(
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
     if plan is None and (epsilon is not None or reference is not None):
-        raise InvalidInput(
-            "--epsilon and --reference go with --plan; with --formula give --target-epsilon 1 (a "
-            "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
-        )
+        raise InvalidInput(_WITH_PLAN)
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
