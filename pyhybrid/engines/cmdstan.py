@@ -16,6 +16,7 @@ import re
 import shutil
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,9 @@ def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
 
 def _cmdstanpy() -> Any:
     try:
-        import cmdstanpy
+        with warnings.catch_warnings():  # its progress bars warn in notebooks that have no widgets
+            warnings.simplefilter("ignore")
+            import cmdstanpy
     except ImportError as error:
         raise EngineUnavailable(f"cmdstanpy cannot be imported ({error})") from None
     return cmdstanpy

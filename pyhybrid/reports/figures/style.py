@@ -41,9 +41,9 @@ NUMBER = {"va": "bottom", "fontsize": TEXT - 1}
 
 def new_panels(width: float, height: float, rows: int = 1, columns: int = 1, **share: Any) -> Any:
     """Axes in row order, on a new figure of `width` x `height` inches."""
-    from matplotlib.figure import Figure
+    from pyhybrid.reports.figures.shown import ShownFigure
 
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure = ShownFigure(figsize=(width, height), layout="constrained", facecolor="white")
     grid = figure.subplots(rows, columns, squeeze=False, **share)
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,66 @@
+"""Cells of a notebook that was opened with nothing but pyhybrid: a picture, tables, no red text."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+
+import pytest
+
+from pyhybrid.reports.figures.mechanisms import plot_distributions
+from tests.conftest import require
+
+CELLS = [
+    "import numpy as np, pandas as pd, pyhybrid as ph\n"
+    "from pyhybrid.engines import cmdstan, SamplerSettings\n"
+    "cmdstan._cmdstanpy()\n"
+    "df = pd.DataFrame({'visits': np.random.default_rng(1).poisson(3, 60)})\n"
+    "asked = {'settings': SamplerSettings(warmup=300, draws=300), 'engine': 'embedded'}\n"
+    "release = ph.Unweighted(ph.Poisson('visits ~ 1')).release(\n"
+    "    df, n_synthetic=1, seed=1, on_not_converged='warn', **asked)",
+    "release",
+    "release.charge",
+    "release.plot()",
+    "release.inference_data()",
+]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, object]]]:
+    libraries = [importlib.util.find_spec(name) for name in ("nbclient", "nbformat", "ipykernel")]
+    require(all(libraries), "notebooks cannot be run: pip install 'pyhybrid[report]'")
+    import nbclient
+    import nbformat
+
+    made = nbformat.v4.new_notebook()
+    made.cells = [nbformat.v4.new_code_cell(text) for text in CELLS]
+    nbclient.NotebookClient(made, timeout=300, kernel_name="python3").execute(
+        cwd=str(tmp_path_factory.mktemp("notebook"))
+    )
+    return [cell.outputs for cell in made.cells]
+
+
+def test_no_cell_has_red_text(outputs: list[list[dict[str, object]]]) -> None:
+    found = [each for cell in outputs for each in cell if each.get("name") == "stderr"]
+    assert found == []
+
+
+@pytest.mark.parametrize(("cell", "kind"), [(1, "text/html"), (2, "text/html"), (4, "text/html")])
+def test_results_show_themselves(
+    outputs: list[list[dict[str, object]]], cell: int, kind: str
+) -> None:
+    (shown,) = outputs[cell]
+    assert kind in shown["data"]  # type: ignore[operator]
+
+
+def test_a_figure_is_the_picture_of_its_cell(outputs: list[list[dict[str, object]]]) -> None:
+    """Without pyplot, which would teach the notebook to show figures."""
+    (shown,) = outputs[3]
+    png = base64.b64decode(shown["data"]["image/png"])  # type: ignore[index]
+    assert png.startswith(b"\x89PNG")
+    assert len(png) > 5_000
+
+
+def test_every_figure_has_a_picture() -> None:
+    figure = plot_distributions([1.0, 2.0, 2.0], {"one": [[1.0, 2.0, 3.0]]}, discrete=True)
+    assert figure._repr_png_().startswith(b"\x89PNG")
