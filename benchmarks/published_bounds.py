@@ -25,7 +25,7 @@ from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.strict import beta_database
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "models" / "published"
-_SETTINGS = SamplerSettings(chains=4, warmup=500, draws=1000, parallel_chains=1)
+_SETTINGS = SamplerSettings(chains=2, warmup=300, draws=300, parallel_chains=1)
 _RUNS = (
     ("built-in, embedded, seed 1", "embedded", 1),
     ("built-in, embedded, seed 2", "embedded", 2),

@@ -232,7 +232,7 @@ STUDY_E = Study(
     quick=Size(
         replicates=1,
         options={
-            "records": 150, "components": 2, "warmup": 250, "draws": 150, "of_mixture": {},
+            "records": 150, "components": 2, "warmup": 250, "draws": 150, "of_mixture": _SHORT,
             **_LOOSE,
         },
     ),

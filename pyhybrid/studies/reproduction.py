@@ -116,7 +116,7 @@ def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reprod
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
-    """Databases of each setting, and where they are fewer than at the study's paper size."""
+    """Databases of each setting, and where they are fewer than `--size paper` makes."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
@@ -124,7 +124,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
     if len(study.settings) > 1:
         found += f" of each of {len(per_setting)} kinds"
     fewer = numbers[0] < study.paper.replicates
-    return f"{found} (of {study.paper.replicates} at the paper's size)" if fewer else found
+    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
 
 
 def reproduction_page(

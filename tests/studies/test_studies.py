@@ -293,4 +293,4 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     assert list(table.columns)[:2] == ["study", "setting"]
     page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
     assert "0 of 0 lines agree" in page
-    assert "here. 4 databases (of 8 at the paper's size)\n" in page
+    assert "here. 4 databases (`--size paper` makes 8)\n" in page
