@@ -103,7 +103,7 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
         (
             ("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
-            "reference is read by mechanism 'censored' only",
+            "must be other records than those to be released",
         ),
         (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),
         (("--epsilon", "1", "--allow-unlike"), "--allow-unlike goes with --ledger"),

@@ -1,0 +1,144 @@
+"""What noisy marginals count: sizes, prices of the two steps, refusals, a reference beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.measuring import (
+    Measuring,
+    check_columns,
+    check_predictors,
+    most_cells,
+)
+from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
+from pyhybrid.mechanisms.marginals.reference import reference_of
+from pyhybrid.primitives.tables import Price
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+RNG = np.random.default_rng(8)
+N = 400
+TABLE = pd.DataFrame({
+    "age": RNG.integers(18, 90, N),
+    "sex": RNG.choice(["f", "m"], N),
+    "income": RNG.gamma(2, 20, N).clip(0, 200),
+})  # fmt: skip
+DOMAIN = {
+    "sex": ColumnDomain(levels=("f", "m")),
+    "income": ColumnDomain(bins=tuple(range(0, 201, 5)), missing=True),
+}
+ORDER = {"sex": ("age",), "income": ("age", "sex")}
+
+
+def measuring(**changes: Any) -> Measuring:
+    own: dict[str, Any] = {
+        "domain": DOMAIN,
+        "order": ORDER,
+        "public": {"age": of_public(TABLE["age"])},
+        "most_bins": 6,
+        "share": 0.2,
+        "price": Price.of(1e6),
+        "relation": "replace",
+    }
+    return Measuring(**{**own, **changes})
+
+
+def test_columns_alone_and_tables_hold_every_record_once() -> None:
+    own = measuring()
+    assert own.binned == ("income",)
+    (alone,) = own.one_way(TABLE)
+    assert alone.n_rows == 41
+    np.testing.assert_array_equal(alone.codes, DOMAIN["income"].places(TABLE["income"]))
+    few = {**DOMAIN, "income": ColumnDomain(bins=(0, 50, 200), missing=True)}
+    tables = own.two_way(TABLE, few)
+    assert [each.n_rows for each in tables] == [2, 3, 3]
+    for each in tables:
+        assert (np.asarray(each.cells.sum(axis=1)).ravel() == PARTS).all()
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
+    """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
+    require(opendp is not None, "opendp must be installed")
+    price = Price.of(2.0, delta)
+    found = measuring(price=price).of(TABLE)
+    assert len(found.answers) == 2
+    first, second = found.answers
+    if delta is None:
+        spent = [each.sensitivity / each.scale for each in found.answers]
+        whole = price.epsilon
+    else:
+        spent = [(each.sensitivity / each.scale) ** 2 / 2 for each in found.answers]
+        assert price.rho is not None
+        whole = price.rho
+    assert sum(spent) <= whole
+    assert sum(spent) > 0.99 * whole
+    assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
+    assert len(first.tables()) == 1
+    assert len(second.tables()) == 3
+
+
+def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
+    require(opendp is not None, "opendp must be installed")
+    for bins in (None, 40, 60):
+        own = measuring(most_bins=bins)
+        assert own.binned == ()
+        found = own.of(TABLE)
+        assert len(found.answers) == 1
+        assert found.alone == {}
+        income = found.tables.tables()[1]
+        true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
+        np.testing.assert_allclose(income.sum(axis=1), true, atol=0.5)  # epsilon 1e6
+
+
+def test_the_reference_counts_beside_the_noise() -> None:
+    """At an epsilon that drowns all the shares alone are the reference's; without it they are not.
+    Its records are counted in the cells, by their weight."""
+    require(opendp is not None, "opendp must be installed")
+    other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
+    told, public = reference_of(other, 0.5, TABLE, DOMAIN, ["age"])
+    assert public["age"].cells.shape == told.public["age"].cells.shape
+    np.testing.assert_allclose(told.counts("sex", DOMAIN["sex"]).sum(), N / 2)
+    known = told.known("income", ORDER["income"], DOMAIN)
+    np.testing.assert_array_equal(known.outcome, DOMAIN["income"].places(other["income"]))
+    np.testing.assert_allclose(np.asarray(known.cells.sum(axis=1)).ravel(), 2.0)
+    true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41) / N
+    off = []
+    for reference in (told, None):
+        own = measuring(price=Price.of(0.01), reference=reference).of(TABLE)
+        off.append(float(np.abs(own.modes["income"] - true).sum() / 2))
+    assert off[0] < 0.25 < off[1]
+
+
+def test_models_that_are_too_large_are_refused_and_merged_bins_count() -> None:
+    assert most_cells(DOMAIN["income"], 6) == 7
+    assert most_cells(DOMAIN["income"], None) == 41
+    measuring().check_sizes()
+    large = {**DOMAIN, "sex": ColumnDomain(levels=tuple(range(900)))}
+    with pytest.raises(InvalidInput, match=r"cells of 'sex' times .* must be at most"):
+        measuring(domain=large).check_sizes()
+
+
+def test_refusals() -> None:
+    for predictors, words in (
+        ({"age": ("sex",)}, "must be of columns that are synthesized: 'age'"),
+        ({"sex": ("income",)}, "'income' comes later in domain"),
+        ({"sex": ("agge",)}, "'agge' is no column of given"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            check_predictors(predictors, ["age"], ["sex", "income"])
+    check_predictors(ORDER, ["age"], ["sex", "income"])
+    with pytest.raises(InvalidInput, match="below 1 / n"):
+        check_columns(TABLE, ["sex"], ["age"], 0.01)
+    with pytest.raises(InvalidInput, match="must be in the data"):
+        check_columns(TABLE, ["sexx"], ["age"], None)
