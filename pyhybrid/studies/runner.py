@@ -250,8 +250,7 @@ def _run_missing(
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
             _write_parquet(_table(task, ended.result.rows), parts / task.file_name)
-            with open(folder / "times.csv", "a", encoding="utf-8") as times:
-                times.write(f"{task.label},{ended.result.cpu_seconds:.3f}\n")
+            _note_time(folder, task.label, ended.result.cpu_seconds)
             done += 1
         if progress is not None:
             progress(label, done + len(failed), len(tasks))
@@ -270,6 +269,14 @@ def _collected(tasks: Sequence[_Database], folder: Path) -> pd.DataFrame:
     paths = [folder / "parts" / task.file_name for task in tasks]
     parts = [_read_part(path) for path in paths if path.exists()]
     return pd.concat(parts, ignore_index=True) if parts else _table(tasks[0], [])
+
+
+def _note_time(folder: Path, label: str, cpu_seconds: float) -> None:
+    try:
+        with open(folder / "times.csv", "a", encoding="utf-8") as times:
+            times.write(f"{label},{cpu_seconds:.3f}\n")
+    except OSError as error:
+        raise SaveFailed(f"{folder}/times.csv cannot be written: {error}") from None
 
 
 def _cpu_seconds(folder: Path, rows: pd.DataFrame) -> float | None:
