@@ -5,7 +5,7 @@ That of a release is in `pyhybrid.reports.verdict`. CONFIDENTIAL, like the pages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -57,8 +57,11 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
     if not table["converged"].all():
         wrong.append(f"{int((~table['converged']).sum())} fits have NOT CONVERGED: their epsilons "
                      "may be too small.")  # fmt: skip
-    if all(word == POOR for word in words.values()):
+    poor = sum(word == POOR for word in words.values())
+    if poor == len(words):
         wrong.append("No point is near the data: look at the model before the weights.")
+    elif poor:
+        wrong.append(f"{poor} of {len(words)} points are far from the data by max-ECDF (POOR).")
     return in_short(
         {
             "Promised. ": f"One released draw costs an epsilon of {costs[0]} to {costs[1]}, "
@@ -97,11 +100,12 @@ def comparison_verdict(comparison: Comparison) -> Section:
         name: (_of_mean if of_numbers else _of_shares)(own.loc[DATA], own.loc[name])
         for name in comparison.releases
     }
+    measures = _OF_MEAN if of_numbers else _OF_SHARES
     words = {name: _worst(*(cell.word for cell in cells)) for name, cells in found.items()}
     table = Table(
         caption="Epsilon of all sets, and how far estimates are from those of the data. Good: like "
         "a second sample; POOR: more than chance explains.",
-        header=["Mechanism", "Epsilon", *(_OF_MEAN if of_numbers else _OF_SHARES)],
+        header=["Mechanism", "Epsilon", *measures],
         rows=[
             [name, epsilon_text(release.charge.epsilon), *found[name]]
             for name, release in comparison.releases.items()
@@ -114,6 +118,7 @@ def comparison_verdict(comparison: Comparison) -> Section:
         for name, release in comparison.releases.items()
         if not release.charge.converged
     ]
+    wrong += _poor(found, measures)
     levels = bool(outcome_of(comparison.session.bound).shares)
     if comparison.moved_away:
         text = moved_away_text(comparison.moved_away, comparison.outcome, levels=levels)
@@ -125,6 +130,20 @@ def comparison_verdict(comparison: Comparison) -> Section:
         "How good. ": _by_word(words),
     }
     return in_short(said, wrong, [table])
+
+
+def _poor(found: Mapping[str, Sequence[Marked]], measures: Sequence[str]) -> list[str]:
+    """A sentence for each mechanism with measures that are POOR, which names them."""
+    sentences = []
+    for name, cells in found.items():
+        poor = [
+            f"{what[0].lower()}{what[1:]} {cell.text}"
+            for what, cell in zip(measures, cells, strict=True)
+            if cell.word == POOR
+        ]
+        if poor:
+            sentences.append(f"{name}: {', '.join(poor)} (POOR).")
+    return sentences
 
 
 def _costs_more(comparison: Comparison) -> list[str]:

@@ -116,6 +116,8 @@ def test_a_curve_says_which_weights_are_nearer() -> None:
     bad = curve_verdict(_curve(worse=0.5, converged=False)).bullets
     assert any("NOT CONVERGED" in bullet for bullet in bad)
     assert any("No point is near the data" in bullet for bullet in bad)
+    some = curve_verdict(_curve(worse=0.055)).bullets
+    assert some == ["2 of 4 points are far from the data by max-ECDF (POOR)."]
     page = curve_report(_curve())
     check_page(page)
     assert "12,346" in page

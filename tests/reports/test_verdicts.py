@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pyhybrid.reports.verdicts import _costs_more, _learned, _mean_lost, _which
+from pyhybrid.reports.page import Marked
+from pyhybrid.reports.verdicts import _costs_more, _learned, _mean_lost, _poor, _which
 
 
 def _curve(errors: list[float], standard_error: float) -> pd.DataFrame:
@@ -79,3 +80,11 @@ def test_the_column_and_the_pair_of_a_worst_value_are_named(worst: int) -> None:
     pair = f" ({names[worst]} and {names[::-1][worst]})"
     assert _which(found, "table_ratio, worst pair") == pair
     assert _which(found, "interval_overlap, visits ~ age") == ""
+
+
+def test_a_comparison_names_what_is_poor_of_each_mechanism() -> None:
+    good = [Marked(text="1.0%", word="good"), Marked(text="0.90", word="good")]
+    bad = [Marked(text="13.7%", word="POOR"), Marked(text="0.30", word="fair")]
+    measures = ["Error of the mean", "Interval overlap of the mean"]
+    assert _poor({"LW": good, "CW": bad}, measures) == ["CW: error of the mean 13.7% (POOR)."]
+    assert _poor({"LW": good}, measures) == []
