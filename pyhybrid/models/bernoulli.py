@@ -23,6 +23,7 @@ from pyhybrid.models.levels import (
 )
 from pyhybrid.models.regression import Offset, Parameters, Positions
 from pyhybrid.models.rough_fit import LOGIT, rough_fit
+from pyhybrid.models.softplus import softplus
 
 __all__ = ["Bernoulli", "BoundBernoulli"]
 
@@ -103,7 +104,7 @@ class Bernoulli(LinearModel):
         self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
     ) -> FloatArray:
         """log Bernoulli(y | expit(eta)), shape (S, b), in nats."""
-        return np.asarray(-np.logaddexp(0, (1 - 2 * y) * (parameters["beta"] @ X.T + offset)))
+        return -softplus((1 - 2 * y) * (parameters["beta"] @ X.T + offset))[0]
 
     def draw_outcome(
         self,

@@ -14,6 +14,7 @@ from pyhybrid.models.counts import CountModel, draw_counts_error
 from pyhybrid.models.grid import NegativeBinomialForm
 from pyhybrid.models.regression import Offset, Parameters
 from pyhybrid.models.rough_fit import LOG_LINEAR, SizedLikelihood, rough_fit, scored_fit
+from pyhybrid.models.softplus import softplus
 
 __all__ = ["NegativeBinomial"]
 
@@ -90,13 +91,12 @@ class NegativeBinomial(CountModel):
 
 def _log_density(y: FloatArray, eta: FloatArray, phi: FloatArray) -> FloatArray:
     """log NB(y | exp(eta), phi) in nats."""
-    log_odds = eta - np.log(phi)  # log(mu / phi)
+    above, below = softplus(eta - np.log(phi))  # of the log odds, log(mu / phi)
     # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
-    # digits for large phi.
-    coefficient = -betaln(phi, y + 1) - np.log(phi + y)
-    return np.asarray(
-        coefficient - y * np.logaddexp(0, -log_odds) - phi * np.logaddexp(0, log_odds)
-    )
+    # digits for large phi. It is the dearest part, and counts take few values.
+    values, at = np.unique(y, return_inverse=True)
+    coefficient = -betaln(phi, values + 1) - np.log(phi + values)
+    return np.asarray(coefficient[..., at] - y * below - phi * above)
 
 
 def _clipped(eta: FloatArray) -> FloatArray:
