@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -110,17 +111,17 @@ masks = ph.masks_by_type(data, keys)
 ph.MaskedImputation(keys=keys, masks=masks, n_synthetic=5).release(data, seed=1)
 """,
     ),
-    "audit": Task(what="`pyhybrid audit`", before="3 min", command="audit --out {out}"),
+    "audit": Task(what="`pyhybrid audit`", before="3 min", command="audit"),
     "validate": Task(
         what="`pyhybrid validate --quick`", before="36 s", command="validate --quick --out {out}"
     ),
     "utility": Task(
         what="`pyhybrid utility` of 20,190 records, ten columns, one model",
         before="56 s",
-        command="utility {data} {data} --formula 'mdvis ~ lncoins + disea' --out {out}",
+        command="utility {data} {data} --formula 'mdvis ~ lncoins + disea' --html {out}.html",
     ),
-    "import": Task(what="`import pyhybrid`", before="", code="import pyhybrid"),
-    "help": Task(what="`pyhybrid --help`", before="", command="--help"),
+    "import": Task(what="`import pyhybrid`", before="0.03 s", code="import pyhybrid"),
+    "help": Task(what="`pyhybrid --help`", before="1.3 s", command="--help"),
 }
 
 
@@ -137,10 +138,7 @@ def _measured(task: Task) -> tuple[float, float, float]:
         data, out = Path(folder, "data.csv"), Path(folder, "out")
         if "{data}" in task.command:
             randhie.load_pandas().data.to_csv(data, index=False)
-        words = task.command.replace("'", "\0").split("\0")
-        arguments = [part for k, text in enumerate(words)
-                     for part in ([text] if k % 2 else text.split())]  # fmt: skip
-        arguments = [word.format(data=data, out=out) for word in arguments]
+        arguments = [word.format(data=data, out=out) for word in shlex.split(task.command)]
         command = [sys.executable, *(["-c", task.code] if task.code else ["-m", "pyhybrid"])]
         before, started = _children(), time.perf_counter()
         done = subprocess.Popen(
@@ -148,8 +146,8 @@ def _measured(task: Task) -> tuple[float, float, float]:
         )
         assert done.stderr is not None
         said = done.stderr.read()
-        _, status, used = os.wait4(done.pid, 0)
-        if status:
+        _, done.returncode, used = os.wait4(done.pid, 0)  # peak memory of this child alone
+        if done.returncode:
             raise SystemExit(said.decode()[-500:])
         wall = time.perf_counter() - started
     return _children() - before, wall, used.ru_maxrss / 1024

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from benchmarks import published
+from benchmarks import everyday, published, rstan_packages
 from benchmarks.guarantees import summary
+from benchmarks.peers import stored as peers
 from pyhybrid.cli.app import COMMANDS
 from tests.conftest import require
 
@@ -121,7 +122,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
         assert any(set(_NUMBER.findall(line)) <= row for row in known), line
 
 
-@pytest.mark.parametrize("benchmark", [published])
+@pytest.mark.parametrize("benchmark", [everyday, peers, published, rstan_packages])
 def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
     name = benchmark.__name__.split(".")[1]
