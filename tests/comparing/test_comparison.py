@@ -134,14 +134,14 @@ def test_one_draw_costs_one(table: pd.DataFrame) -> None:
 
 
 def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
-    means = synthetic_means(found, n_draws=200)
+    means = synthetic_means(found, n_draws=1200)  # so many that a twentieth more spread is seen
     assert list(means) == list(CANDIDATES)
     for name, draws in means.items():
-        assert draws.shape == (200,)
+        assert draws.shape == (1200,)
         fit = found.releases[name].fit
         assert fit is not None
         expected = np.exp(fit.draws.flat("beta"))[:, 0]
-        assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(200)
+        assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(1200)
         assert draws.std() > expected.std()  # the posterior, and the noise of one set
 
 
