@@ -20,7 +20,7 @@ from tests.conftest import require
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "notebooks" / "07_moving_from_r.ipynb"
-SEEDS = range(1, 5)
+SEEDS = range(1, 9)  # largest terms scatter by .13: four of them can lie within .03 by chance
 
 # What the test takes out of R when the page has run.
 _RECORD = """
