@@ -23,6 +23,7 @@ __all__ = ["ModeCheck", "look_for_modes"]
 
 _DISPERSION = 25.0
 _CHAINS, _WARMUP, _DRAWS = 8, 250, 50
+_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps would take hours
 _FAR = 10.0
 _COMPARED = 40
 
@@ -49,15 +50,23 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     """Run 8 short chains from starts 25 times as dispersed and see where they end.
 
     A chain is elsewhere if the mean of some monitored quantity is more than 10 posterior standard
-    deviations from the fit's.
+    deviations from the fit's. Trajectories have 31 steps at most: a chain that needs longer ones to
+    come near counts as elsewhere, at a log-likelihood that tells.
     """
     bound = session.bound
-    settings = replace(session.settings, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS)
+    settings = replace(
+        session.settings,
+        chains=_CHAINS,
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        max_treedepth=min(_DEPTH, session.settings.max_treedepth),
+    )
     draws = session.engine.sample(
         bound.program,
         bound.stan_data(fit.alpha, cap=fit.cap, dispersion=_DISPERSION),
         seed=session.streams.engine_seed("modes"),
         settings=settings,
+        progress=session.steps_of("search for other modes"),
     )
     here, there = bound.monitored(fit.draws), bound.monitored(draws)
     elsewhere = np.zeros(draws.n_chains, dtype=bool)

@@ -327,7 +327,7 @@ class FitSession:
             engine=self.engine,
             streams=self.streams,
             rule=self.rule,
-            steps=self._steps_of,
+            steps=self.steps_of,
         )
         # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
         one_try = cap is not None or self.has_fixed_draws
@@ -352,7 +352,8 @@ class FitSession:
             )
         warnings.warn(message, stacklevel=2)
 
-    def _steps_of(self, label: str) -> Callable[[int, int], None] | None:
+    def steps_of(self, label: str) -> Callable[[int, int], None] | None:
+        """Where the progress of what has this label is reported, if anywhere."""
         report = self.progress
         if report is None:
             return None
