@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("dp", "report")
 TOOLS = ("hypothesis>=6", "pytest>=8", "pyyaml>=6")
 QUICK = (
-    "tests/test_checks.py", "tests/cli/test_cli.py", "tests/cli/test_measures.py", "tests/engines",
+    "tests/test_checks.py", "tests/cli", "tests/engines",
     "tests/measures", "tests/privacy", "tests/primitives", "tests/releases", "tests/tables",
     "tests/reports/test_release.py", "tests/models/test_formulas.py", "tests/masking",
 )  # fmt: skip
