@@ -100,7 +100,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code. Usage errors are one line and exit code 2."""
     command = typer.main.get_command(app)
     if "--help" in arguments:
-        importlib.import_module("pyhybrid.cli.layout").names_in_full()
+        from pyhybrid.cli.layout import names_in_full  # imports rich, which commands need later
+
+        names_in_full()
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
     except OSError as error:

@@ -23,7 +23,7 @@ __all__ = ["ModeCheck", "look_for_modes"]
 
 _DISPERSION = 25.0
 _CHAINS, _WARMUP, _DRAWS = 8, 250, 50
-_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps would take hours
+_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps took minutes
 _FAR = 10.0
 _COMPARED = 40
 
