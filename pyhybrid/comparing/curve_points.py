@@ -40,6 +40,7 @@ NEAR: Mapping[str, float] = {"lipschitz": 0.98, "gaussian": 0.95, "range": 0.95}
 Deviations and ranges of few thousand draws differ by several per cent from fit to fit."""
 
 _MOST_REFITS = 10
+_INSIDE = (0.1, 0.9)  # no step ends nearer to one of two ends
 _POWER = 2.0  # deviation and range of w f grow as the root of w: those of f as w^(-1/2)
 
 Point = tuple[float, float]
@@ -153,37 +154,71 @@ def scalar_fit(
 
     The cost, of which `unweighted` is that of weights of 1, is the Lipschitz bound if omitted; the
     target is the bound of `vector` then. Weights are nearly proportional to a `power` of the cost,
-    so that each refit scales them; a step that leaves the bracket bisects it. All refits start from
-    the same state: with one seed, the cost is then a smooth function of the weight (from unlike
-    states it jumps by several per cent).
+    so that the first refits scale them; see `_WeightSearch`. All refits start from the same state:
+    with one seed, the cost is then a smooth function of the weight (from unlike states it jumps by
+    several per cent).
     """
     wanted = vector.bounds.overall if target is None else target
-    low, high, best, best_cost = 0.0, 1.0, None, -np.inf
-    weight = min(1.0, (wanted / unweighted) ** power)
     start = vector.draws.warm_start()
+    best: tuple[float, PosteriorFit] | None = None
+    search = _WeightSearch(wanted=wanted, unweighted=unweighted, power=power, near=near)
     for refit in range(1, _MOST_REFITS + 1):
+        weight = search.weight
         fit = session.fit(
             np.full(session.bound.n, weight),
             label=f"scalar weight {weight:.4g}",
             warm_start=start,
         )
         found = fit.bounds.overall if cost is None else cost(fit)
-        if found <= wanted:
-            if found > best_cost:
-                best, best_cost = fit, found
-            if found > near * wanted or weight >= 1:
-                return fit if best is None else best, refit
-            low = weight
-        else:
-            high = weight
-        scaled = weight * ((1 + near) / 2 * wanted / found) ** power
-        weight = scaled if low < scaled < high else (low + high) / 2
+        if found <= wanted and (best is None or found > best[0]):
+            best = found, fit
+        if best is not None and (best[0] > near * wanted or weight >= 1):
+            return best[1], refit
+        search.found(found)
     if best is None:
         raise SamplingError(
             f"no scalar weight that costs at most {wanted:.4g} was found in {_MOST_REFITS} "
-            "refits: give more draws"
+            f"refits, down to {weight:.2g}: give more draws, or leave out that scale and shift"
         )
-    return best, _MOST_REFITS
+    return best[1], _MOST_REFITS
+
+
+class _WeightSearch:
+    """The next weight to try, from the costs of those before.
+
+    While all weights cost too much, each step is at least twice as long as the one before (in
+    logarithms): where the posterior of few records is nearly the prior, a smaller weight makes it
+    wider, the cost hardly falls, and steps by the power alone become shorter and shorter. Between
+    two ends the cost is taken for a straight line in logarithms of both.
+    """
+
+    def __init__(self, *, wanted: float, unweighted: float, power: float, near: float) -> None:
+        self.wanted, self.aim, self.power = wanted, (1 + near) / 2 * wanted, power
+        self.weight = min(1.0, (wanted / unweighted) ** power)
+        self.low: tuple[float, float] | None = None  # weight and cost
+        self.high = (1.0, unweighted)
+        self.step = 1.0
+
+    def found(self, cost: float) -> None:
+        """What `self.weight` costs: sets the next one."""
+        if cost <= self.wanted:
+            self.low = self.weight, cost
+        else:
+            self.high = self.weight, cost
+        if self.low is None:
+            self.step = min((self.aim / cost) ** self.power, self.step**2)
+            self.weight *= self.step
+        else:
+            self.weight = _between(self.low, self.high, self.aim)
+
+
+def _between(low: tuple[float, float], high: tuple[float, float], aim: float) -> float:
+    """Weight between two at which a cost that is straight in logarithms is `aim`."""
+    if low[1] <= 0:
+        return (low[0] + high[0]) / 2
+    part = np.log(aim / low[1]) / np.log(high[1] / low[1])
+    share = float(np.clip(part, *_INSIDE))
+    return low[0] * float((high[0] / low[0]) ** share)
 
 
 def table_row(

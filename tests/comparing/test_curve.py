@@ -66,6 +66,52 @@ def test_scalar_weights_reach_the_bound_and_stay_below(found: RiskUtilityCurve) 
     assert (vector["mean_weight"] > scalar["mean_weight"]).all()  # what vectors are for
 
 
+# Epsilon of scalar weights of 400 negative binomial counts, as charged at one seed: where the
+# posterior is nearly the prior, smaller weights make it wider, and the cost hardly falls.
+_FEW_RECORDS = {
+    1.0: 3.9, 0.8: 3.71, 0.5: 3.24, 0.3: 2.53, 0.2: 2.31, 0.15: 2.27, 0.1: 2.07, 0.07: 1.96,
+    0.05: 1.85, 0.03: 1.99, 0.02: 1.97, 0.01: 1.21, 0.005: 0.89, 0.002: 0.6,
+}  # fmt: skip
+
+
+def _cost_of_few(weight: float) -> float:
+    weights = sorted(_FEW_RECORDS)
+    return float(
+        np.interp(np.log(weight), np.log(weights), [_FEW_RECORDS[each] for each in weights])
+    )
+
+
+@pytest.mark.parametrize("wanted", [1.3, 1.7, 1.83, 1.95, 2.05, 2.13, 2.25, 2.29, 2.6, 3.1, 3.6])
+def test_the_search_crosses_where_the_cost_hardly_falls(wanted: float) -> None:
+    near = NEAR["gaussian"]
+    search = curve_points._WeightSearch(wanted=wanted, unweighted=3.9, power=2.0, near=near)
+    costs = []
+    while not (costs and near * wanted < costs[-1] <= wanted):
+        costs.append(_cost_of_few(search.weight))
+        search.found(costs[-1])
+        assert len(costs) < curve_points._MOST_REFITS
+
+
+def test_the_control_steps_by_the_power_alone_do_not_cross_it() -> None:
+    wanted, weight = 1.83, 1.0
+    for _ in range(curve_points._MOST_REFITS):
+        cost = _cost_of_few(weight)
+        weight *= min(1.0, (0.975 * wanted / cost) ** 2.0)
+        assert cost > wanted
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+@pytest.mark.parametrize("wanted", [0.02, 1.0, 7.9])
+def test_the_search_ends_at_once_where_the_cost_follows_its_power(
+    power: float, wanted: float
+) -> None:
+    search = curve_points._WeightSearch(wanted=wanted, unweighted=8.0, power=power, near=0.98)
+    for _ in range(2):
+        cost = 8.001 * search.weight ** (1 / power)
+        search.found(cost)
+    assert 0.98 * wanted < cost <= wanted
+
+
 def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)
     row = found.table.iloc[-2]
