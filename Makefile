@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage lowest check bench docs notebooks reproduction format r-packages clean
+.PHONY: demo test coverage lowest check bench docs snippets notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -48,6 +48,10 @@ bench: $(VENV)/.dev
 # The documentation, into build/site; it can be read offline.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q -f docs/mkdocs.yml
+
+# Every snippet of the documentation at full length; the tests run the same with short chains.
+snippets: $(VENV)/.dev
+	PYHYBRID_SNIPPETS=full $(BIN)/python -m pytest tests/docs/test_snippets.py
 
 # The notebooks at quick size, as HTML beside them.
 notebooks: $(VENV)/.dev r-packages

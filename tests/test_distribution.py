@@ -20,7 +20,7 @@ import yaml
 
 import pyhybrid
 from tests.conftest import require
-from tests.docs.test_docs import python_snippets
+from tests.docs.snippets import python_snippets
 
 ROOT = Path(__file__).resolve().parent.parent
 EPOCH = 1_700_000_000

@@ -1,0 +1,231 @@
+"""Every snippet of the documentation is executed: Python, and commands as a shell would give them.
+
+In the suite chains are short (`SHORT`), and nothing else differs from what a reader runs; `make
+snippets` runs the same at full length (PYHYBRID_SNIPPETS=full).
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from tests.docs.snippets import (
+    ROOT,
+    TABLE,
+    TEXTS,
+    name_of,
+    run_page,
+    shell_commands,
+    snippets_of,
+    with_table,
+)
+
+FULL = os.environ.get("PYHYBRID_SNIPPETS") == "full"
+SHORT = {
+    SamplerSettings: {"warmup": 200, "draws": 250},
+    ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
+}
+"""Defaults in the suite: lengths of chains, and what can be asked of chains of these lengths."""
+WITH_SNIPPETS = [path for path in TEXTS if snippets_of(path.read_text("utf-8"), name_of(path))]
+ELSEWHERE = {
+    "pip": "installation: tests/test_distribution.py installs the wheel",
+    "make": "its targets are looked up in the Makefile",
+    "pyhybrid demo": "tests/test_distribution.py runs it from the wheel",
+}
+OF_SHORT_CHAINS = "(?s).*(converged|scalar weight|further from the data)"
+NOT_RUN = {
+    "README.md": 1,
+    "docs/pages/guide/engines_and_r.md": 2,
+    "docs/pages/howto/from_brms.md": 1,
+    "docs/pages/reference/r.md": 1,
+    "docs/pages/studies.md": 1,
+}
+"""Blocks with a reason in their title, by page; a new one is a change of this table."""
+
+BRMS = ROOT / "tests" / "stored" / "brms"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not FULL:
+        for settings, defaults in SHORT.items():
+            for name, value in defaults.items():
+                monkeypatch.setitem(settings.__init__.__kwdefaults__, name, value)
+
+
+def _runner(run: Run | None) -> Callable[[list[str], str], None]:
+    def command(words: list[str], place: str) -> None:
+        if words[0] == "make":
+            makefile = (ROOT / "Makefile").read_text("utf-8")
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), place
+            return
+        if words[0] in ELSEWHERE or " ".join(words) in ELSEWHERE:
+            return
+        assert words[0] == "pyhybrid", f"{place}: {words}"
+        assert run is not None, f"{place}: {words}"
+        code, _, err = run(*words[1:])
+        assert code == 0, f"{place}: {' '.join(words)}\n{err}"
+
+    return command
+
+
+@pytest.mark.parametrize("path", WITH_SNIPPETS, ids=name_of)
+def test_a_page_runs_from_top_to_bottom(path: Path, run: Run) -> None:
+    with warnings.catch_warnings():
+        if not FULL:  # of short chains
+            warnings.filterwarnings(
+                "ignore", message="(?s).*(converged|scalar weight|further from the data)"
+            )
+        _prepare(path.name)
+        run_page(with_table(path), _runner(run))
+
+
+def _prepare(page: str) -> None:
+    """What R writes on the page: a program of brms's and its data, under the names used there."""
+    if page != "from_brms.md":
+        return
+    Path("rent.stan").write_text((BRMS / "groups.stan").read_text("utf-8"), encoding="utf-8")
+    Path("rent.json").write_text((BRMS / "groups.json").read_text("utf-8"), encoding="utf-8")
+    names = {"score": "rent", "age": "size", "g": "area"}
+    table = pd.read_csv(BRMS / "data.csv").rename(columns=names)
+    table[["rent", "size", "area", "w"]].to_csv("survey.csv", index=False)
+
+
+def test_what_is_not_run_is_counted() -> None:
+    reasons = {
+        name_of(path): len([s for s in snippets_of(path.read_text("utf-8"), "") if s.not_run])
+        for path in WITH_SNIPPETS
+    }
+    assert {page: n for page, n in reasons.items() if n} == NOT_RUN
+    run = [s for path in WITH_SNIPPETS for s in snippets_of(path.read_text("utf-8"), "")]
+    assert len([s for s in run if s.not_run is None]) > 50
+
+
+# --- examples in docstrings, which the reference shows ------------------------------------------
+
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "pyhybrid").rglob("*.py")
+    if re.search(r"^ *>>> ", path.read_text("utf-8"), re.MULTILINE)
+)
+
+
+class _WhereStated(doctest.OutputChecker):
+    """Without an output in the docstring any will do."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        return want == "" or super().check_output(want, got, optionflags)
+
+
+def _examples(module: str, names: dict[str, Any]) -> doctest.TestResults:
+    """Examples of a module, with `ph`, `np`, `pd` and what `names` holds beside its own names."""
+    loaded = importlib.import_module(module)
+    runner = doctest.DocTestRunner(_WhereStated(), verbose=False)
+    for test in doctest.DocTestFinder().find(loaded, extraglobs=names):
+        runner.run(test)
+    return doctest.TestResults(runner.failures, runner.tries)
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What examples take as given: the guide's table, a model, a release, a program of brms's."""
+    monkeypatch.chdir(tmp_path)
+    given = run_page(snippets_of(TABLE.read_text("utf-8"), name_of(TABLE))[:1], _runner(None))
+    model = ph.NegativeBinomial("visits ~ 1")
+    histogram = ph.PerturbedHistogram(column="visits", lower=0, upper=60, n_bins=30, epsilon=1)
+    table = given["df"][["visits", "doctor", "voted", "income", "age", "sex"]]
+    brms = pd.read_csv(BRMS / "data.csv")
+    Path("visits.stan").write_text((BRMS / "counts.stan").read_text("utf-8"), encoding="utf-8")
+    return {
+        **given,
+        "model": model,
+        "df": table.assign(person=range(len(table))),
+        "this_year": table,
+        "release": histogram.release(table),
+        "brms_data": brms,
+        "standata": json.loads((BRMS / "counts.json").read_text("utf-8")),
+    }
+
+
+def test_there_are_examples() -> None:
+    assert len(MODULES) > 35
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.audits.run"])
+def test_examples_of_the_reference_run(
+    module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of `run_audits`, a minute, are run by tests/audits."""
+    if module == "pyhybrid.models.brms":
+        names["df"] = names["brms_data"]
+    found = _examples(module, names)
+    assert found.attempted > 0
+    assert found.failed == 0, capsys.readouterr().out
+
+
+# --- controls: what is broken is seen ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("```python\nimport pyhybrid as ph\nph.no_such_name\n```\n", AttributeError),
+        ("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n", AssertionError),
+        ("```\npyhybrid synthesize missing.csv --formula 'y ~ 1' --out out\n```\n", AssertionError),
+        ("```\npyhybrid ledger \\\n    no_such_command\n```\n", AssertionError),
+        ("```\npyhybrid doctor && cp a b\n```\n", AssertionError),
+        ("```\nmake no_such_target\n```\n", AssertionError),
+    ],
+)
+def test_a_broken_snippet_fails(text: str, error: type[Exception], run: Run) -> None:
+    with pytest.raises(error):
+        run_page(snippets_of(text, "page"), _runner(run))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```py\nx\n```\n",
+        '```python title="no"\nx\n```\n',
+        "```python no-run\nx\n```\n",
+        "```python\nx\n",
+    ],
+)
+def test_a_fence_that_would_not_be_seen_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="fence"):
+        snippets_of(text, "page")
+
+
+def test_a_reason_is_read_and_its_block_left_out() -> None:
+    text = '```python title="not run by the tests: needs R here"\nassert False\n```\n'
+    (only,) = snippets_of(text, "page")
+    assert only.not_run == "needs R here"
+    assert "only" not in run_page([only], _runner(None))
+
+
+def test_a_wrong_output_of_an_example_is_seen() -> None:
+    checker = _WhereStated()
+    assert checker.check_output("", "1\n", 0)
+    assert checker.check_output("1\n", "1\n", 0)
+    assert not checker.check_output("2\n", "1\n", 0)
+
+
+def test_commands_are_split_as_a_shell_does() -> None:
+    text = "pyhybrid a --b 'c d' \\\n    --e f   # said\npyhybrid g && pyhybrid h\n"
+    assert shell_commands(text) == [
+        ["pyhybrid", "a", "--b", "c d", "--e", "f"], ["pyhybrid", "g"], ["pyhybrid", "h"]
+    ]  # fmt: skip
