@@ -120,8 +120,8 @@ def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
 
 def own_settings(bound: Any, asked: SamplerSettings) -> SamplerSettings:
     """The settings under which a fit of the model is tried first."""
-    acceptance = bound.unit_acceptance
-    return asked if acceptance is None else asked.standardized(acceptance)
+    first = bound.first_try
+    return asked if first is None else asked.standardized(first)
 
 
 def wide(n: int, K: int, seed: int = 3) -> tuple[pd.DataFrame, str]:

@@ -17,6 +17,7 @@ PACKAGES = {
     "smartnoise": ("smartnoise-synth",),
     "dpmm": ("dpmm",),
     "sdv": ("sdv",),
+    "synthpop": ("synthpop-py",),
 }
 FOLDER = Path(os.environ.get("PYHYBRID_PEERS", Path(tempfile.gettempdir(), "pyhybrid-peers")))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -34,14 +35,16 @@ date only.
   epsilon for every database: `pyhybrid-histogram`, `pyhybrid-marginals` and `pyhybrid-censored`,
   whose reference (2,000 or 1,000 records of the same survey) is not covered. The local charges of
   the others hold for these data.
-- SDV's copula and synthpop have no guarantee.
+- SDV's copula and synthpop have no guarantee. `synthpop-py-cart` is synthpop's sequential CART as
+  the Python package synthpop-py has it, with its defaults.
 - SmartNoise (1.0.8 with mbi 1.1.0): its rows are drawn one by one (`method="sample"`). By
   rounding, mbi's default and what SmartNoise calls, columns that depend on one other column are
   filled in the same order, so that they move together whatever the model says: with RAND at
   epsilon 8 the two-way table of coinsurance and disease is .39 from the data in total variation,
   and .41 from the fitted model itself; drawn one by one .04 and .01.
 - SDV's copula takes the columns as the numbers that they are.
-- synthpop could not be installed where this was measured: with_synthpop.R was not run.
+- synthpop of R is on no mirror that was reached where this was measured: with_synthpop.R was not
+  run.
 - Rows without measures were stopped after as many CPU seconds; rows that are missing have not
   been run. `pyhybrid-lipschitz`: the largest scale whose charge of one draw is within epsilon.
 """
@@ -72,9 +75,14 @@ def page_rows() -> list[str]:
     return [
         f"| {row.data} | {row.form} | {row.program} | {_number(row.epsilon)} | "
         + " | ".join(_number(getattr(row, name)) for name in _MEASURES)
-        + f" | {row.cpu_seconds:.0f} | {_number(row.megabytes)} |"
+        + f" | {_seconds(row)} | {_number(row.megabytes)} |"
         for row in rows.itertuples()
     ]
+
+
+def _seconds(row: Any) -> str:
+    stopped = "stopped after " if pd.isna(row.two_way) else ""
+    return f"{stopped}{row.cpu_seconds:.0f}"
 
 
 def _number(value: float) -> str:

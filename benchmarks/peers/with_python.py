@@ -1,9 +1,9 @@
 """One synthetic table by a peer, run by the peer's own Python: needs nothing of ours.
 
-    python with_python.py NAME DATA.csv EPSILON SEED OUT.csv
+    python with_python.py NAME [DATA.csv EPSILON SEED OUT.csv]
 
 Columns are categories or whole numbers of few values; DATA.csv names them. Prints one line of
-JSON: CPU seconds, peak memory in MB, version.
+JSON: CPU seconds, peak memory in MB, version; without a table the version alone.
 """
 
 import functools
@@ -66,18 +66,32 @@ def sdv(table, epsilon):
     return own.sample(len(table))["table"]
 
 
+def synthpop(table, epsilon):
+    """synthpop's sequential CART as synthpop-py has it, with its defaults: no privacy guarantee."""
+    from synthpop import Synthesiser
+
+    own = Synthesiser(random_seed=1)
+    own.fit(table)
+    made = own.generate(len(table))
+    return made.round().astype(int)  # whole numbers come back as floats
+
+
 PEERS = {
     "smartnoise-mst": ("smartnoise-synth", smartnoise("mst")),
     "smartnoise-aim": ("smartnoise-synth", smartnoise("aim")),
     "dpmm-mst": ("dpmm", dpmm("mst")),
     "dpmm-aim": ("dpmm", dpmm("aim")),
     "sdv-copula": ("sdv", sdv),
+    "synthpop-py-cart": ("synthpop-py", synthpop),
 }
 
 
 def main():
-    name, data, epsilon, seed, out = sys.argv[1:]
-    package, make = PEERS[name]
+    package, make = PEERS[sys.argv[1]]
+    if len(sys.argv) == 2:
+        print(version(package))
+        return
+    data, epsilon, seed, out = sys.argv[2:]
     np.random.seed(int(seed))  # noqa: NPY002 - the only seed that these programs take
     table = pd.read_csv(data)
     cpu = time.process_time()

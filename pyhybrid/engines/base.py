@@ -19,6 +19,7 @@ __all__ = [
     "Draws",
     "Engine",
     "EngineStatus",
+    "FirstTry",
     "Progress",
     "Provenance",
     "SamplerSettings",
@@ -105,7 +106,7 @@ class SamplerSettings:
         """The target acceptance rate of an engine: `adapt_delta`, or its default."""
         return _ACCEPTANCE if self.adapt_delta is None else self.adapt_delta
 
-    def standardized(self, acceptance: float) -> SamplerSettings:
+    def standardized(self, first: FirstTry) -> SamplerSettings:
         """Settings for parameters of about the same scale in the posterior, and uncorrelated.
 
         There the unit metric is better than an estimated one, whose errors shorten the step. Where
@@ -115,7 +116,7 @@ class SamplerSettings:
         """
         if self.adapt_delta is not None:
             return self
-        return replace(self, adapt_delta=acceptance, metric="unit")
+        return replace(self, adapt_delta=first.acceptance, metric=first.metric)
 
     def check_no_threads(self, engine: str) -> None:
         """Refuse threads within chains; called by engines that have none."""
@@ -135,6 +136,22 @@ class SamplerSettings:
             adapt_delta=max(self.acceptance, 0.99),
             max_treedepth=self.max_treedepth + 2,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstTry:
+    """How a fit without a cap is tried first, for programs whose parameters have about the same
+    scale in the posterior; see `SamplerSettings.standardized`.
+
+    Attributes
+    ----------
+    acceptance : float
+        Target acceptance rate, lower than that of a careful fit.
+    metric : {"unit", "adapted"}, default "unit"
+    """
+
+    acceptance: float
+    metric: str = "unit"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,6 +27,7 @@ from pyhybrid.engines import (
     Diagnostics,
     Draws,
     Engine,
+    FirstTry,
     SamplerSettings,
     WarmStart,
     diagnose,
@@ -70,13 +71,13 @@ class Sampling:
         warm_start: WarmStart | None,
         label: str,
         *,
-        unit_acceptance: float | None = None,
+        first: FirstTry | None = None,
     ) -> tuple[Draws, Diagnostics]:
         """Draws and their diagnostics, converged or not; `second` are a second try's settings.
 
-        `unit_acceptance`: see `BoundModel.unit_acceptance`.
+        `first`: see `BoundModel.first_try`.
         """
-        fast = settings if unit_acceptance is None else settings.standardized(unit_acceptance)
+        fast = settings if first is None else settings.standardized(first)
         draws, found = self._once(data, fast, warm_start, label)
         if fast != settings and not (found.converged or self._lacks_only_draws(found)):
             draws, found = self._once(data, settings, warm_start, label)

@@ -331,9 +331,9 @@ class FitSession:
         )
         # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
         one_try = cap is not None or self.has_fixed_draws
-        acceptance = None if one_try else self.bound.unit_acceptance
+        first = None if one_try else self.bound.first_try
         draws, diagnostics = sampling.converged(
-            data, settings, self.settings.longer(), warm_start, label, unit_acceptance=acceptance
+            data, settings, self.settings.longer(), warm_start, label, first=first
         )
         if not diagnostics.converged:
             self._report_not_converged(label, diagnostics)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
@@ -93,10 +93,9 @@ class BoundModel(Protocol):
         """True if that number does not depend on the data."""
 
     @property
-    def unit_acceptance(self) -> float | None:
-        """Acceptance rate of a first try under the unit metric, for programs whose parameters have
-        about the same scale in the posterior without a cap; None for others. See
-        `SamplerSettings.standardized`."""
+    def first_try(self) -> FirstTry | None:
+        """Settings of a first try, for programs whose parameters have about the same scale in the
+        posterior without a cap; None for others."""
 
     @property
     def takes_center(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.cap_data import cap_data
@@ -165,14 +165,20 @@ class BoundParts:
         return any(part.bound.density_above_one for part in self.parts)
 
     @property
-    def unit_acceptance(self) -> float | None:
-        """The largest of the parts' rates. None if one has none, or if zeros and counts are mixed
-        and have scales of a published prior: what one part says of the other is not in its hints.
+    def first_try(self) -> FirstTry | None:
+        """The most careful of the parts' first tries. None if one has none, or if zeros and counts
+        are mixed and have scales of a published prior: what one part says of the other is not in
+        its hints.
         """
-        rates = [part.bound.unit_acceptance for part in self.parts]
-        largest = None if None in rates else max(rate for rate in rates if rate is not None)
-        mixed = self.inflated is not None and largest != NORMAL_ACCEPTANCE
-        return None if mixed else largest
+        tries = [part.bound.first_try for part in self.parts]
+        found = [each for each in tries if each is not None]
+        if len(found) < len(tries):
+            return None
+        largest = max(each.acceptance for each in found)
+        if self.inflated is not None and largest != NORMAL_ACCEPTANCE:
+            return None
+        metrics = {each.metric for each in found}
+        return FirstTry(acceptance=largest, metric="adapted" if "adapted" in metrics else "unit")
 
     @property
     def takes_center(self) -> bool:

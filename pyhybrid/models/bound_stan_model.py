@@ -139,7 +139,7 @@ class BoundStanModel:
         return np.arange(self.n)
 
     @property
-    def unit_acceptance(self) -> None:
+    def first_try(self) -> None:
         """None: nothing is known of how its parameters lie."""
         return None
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import SamplingError
 from pyhybrid.models.cap_data import cap_data, with_frozen
@@ -75,8 +75,8 @@ class RegressionModel(ABC):
         """True if the design's columns may be combinations of each other."""
         return False
 
-    def unit_acceptance(self, columns: tuple[str, ...]) -> float | None:
-        """`BoundModel.unit_acceptance` for the design's `columns`."""
+    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+        """`BoundModel.first_try` for the design's `columns`."""
         return None
 
     @property
@@ -241,9 +241,9 @@ class BoundRegression:
         return True
 
     @property
-    def unit_acceptance(self) -> float | None:
-        """Acceptance rate of a first try under the unit metric, if there is one."""
-        return self.model.unit_acceptance(self.design.columns)
+    def first_try(self) -> FirstTry | None:
+        """Settings of a first try, if there is one."""
+        return self.model.first_try(self.design.columns)
 
     @property
     def takes_frozen(self) -> bool:

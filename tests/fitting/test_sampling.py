@@ -10,7 +10,13 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, SamplerSettings
+from pyhybrid.engines import (
+    ContinuingEngine,
+    ConvergenceRule,
+    Draws,
+    FirstTry,
+    SamplerSettings,
+)
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import open_session
@@ -248,7 +254,33 @@ def test_the_papers_prior_is_sampled_with_the_unit_metric_first() -> None:
         ph.ZeroInflated(ph.Poisson("y ~ x")),
         ph.ZeroInflated(ph.Poisson("y ~ x", prior="normal")),
     )
-    assert [model.bind(table).unit_acceptance for model in mixed] == [None, 0.7]
+    assert [model.bind(table).first_try for model in mixed] == [None, FirstTry(acceptance=0.7)]
+
+
+def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
+    rng = np.random.default_rng(2)
+    names = [f"x{k}" for k in range(25)]
+    table = pd.DataFrame(rng.normal(size=(200, 25)), columns=names).assign(
+        y=rng.poisson(4, 200), g=np.arange(200) % 5
+    )
+    right = " + ".join(names[:24])  # and the intercept
+    expected = {
+        right: "adapted",
+        " + ".join(names[:23]): "unit",
+        f"{right} + (1 | g)": "unit",
+    }
+    for formula, metric in expected.items():
+        first = ph.Poisson(f"y ~ {formula}").bind(table).first_try
+        assert first == FirstTry(acceptance=0.8, metric=metric)
+    assert ph.Poisson(f"y ~ {right}", prior="normal").bind(table).first_try == FirstTry(
+        acceptance=0.7
+    )
+    joint = ph.ZeroInflated(ph.Poisson(f"y ~ {right}"))
+    assert joint.bind(table).first_try is None
+    two = ph.TwoPart(
+        positive=ph.Gamma("y ~ x0"), zero=ph.Bernoulli(f"y ~ {right}", prior="published")
+    )
+    assert two.bind(table).first_try == FirstTry(acceptance=0.8, metric="adapted")
 
 
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:

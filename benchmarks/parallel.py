@@ -1,0 +1,140 @@
+"""(s) Columns of a sequence on two processes and on a Dask cluster of two, against one process.
+
+Four columns of 2,000 records of the survey of `benchmarks.regressions`, two of counts and two of
+shares. Every process is held on one core, as on a machine of its own, so that the
+ratio is what another machine brings; each form starts its processes before the clock does. What is
+released must be the same, cell by cell, and so must its charge. CPU seconds are those of the
+process and its workers. Results are written to benchmarks/results/parallel.csv.
+
+    python -m benchmarks.parallel [repeats]
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid as ph
+from benchmarks.regressions import RIGHT, survey
+from pyhybrid.engines import SamplerSettings
+
+RESULTS = Path(__file__).parent / "results" / "parallel.csv"
+FORMS = ("one process", "two processes", "Dask, two workers")
+_SETTINGS = SamplerSettings(chains=4, warmup=500, draws=500)
+_N = 2000
+
+
+def run(repeats: int = 3) -> None:
+    """A line for each form: medians over the repeats, which take turns."""
+    print("(s) a sequence of four columns, wall and CPU seconds")
+    whole, found = os.sched_getaffinity(0), []
+    try:
+        _on_core(0)
+        for _ in range(repeats):
+            first = None
+            for form in FORMS:
+                with _executor(form) as pool:
+                    seconds, release = _released(pool)
+                found.append({"form": form, **seconds})
+                first = first or release
+                _check_same(first, release)
+    finally:
+        os.sched_setaffinity(0, whole)
+    _keep(pd.DataFrame(found))
+
+
+def _on_core(core: int) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[core % len(cores)]})
+
+
+def _pinned(core: int) -> tuple[int, int]:
+    """Hold this worker on a core, with all that it needs imported; which process it is."""
+    os.sched_setaffinity(0, {core})
+    time.sleep(1)  # so that each worker gets one of these
+    return os.getpid(), core
+
+
+def _cpu(_: int) -> tuple[int, float]:
+    """This worker's process and CPU seconds so far."""
+    time.sleep(0.5)
+    return os.getpid(), time.process_time()
+
+
+@contextmanager
+def _executor(form: str) -> Iterator[Executor | None]:
+    """The executor of a form, with its workers started, each on a core of its own."""
+    if form == FORMS[0]:
+        yield None
+    elif form == FORMS[1]:
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            wait([pool.submit(_pinned, core) for core in (0, 1)])
+            yield pool
+    else:
+        from distributed import Client, LocalCluster
+
+        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
+            workers = list(client.scheduler_info()["workers"])
+            for core, worker in enumerate(workers):
+                client.submit(_pinned, core, workers=[worker]).result()
+            yield client.get_executor()
+
+
+def _released(pool: Executor | None) -> tuple[dict[str, float], ph.Release]:
+    """Wall and CPU seconds of a release, and the release."""
+    table = survey(_N).assign(visits2=survey(_N, 2)["visits"], share2=survey(_N, 2)["share"])
+    models = [ph.NegativeBinomial(f"{name} ~ {RIGHT}") for name in ("visits", "visits2")]
+    models += [
+        ph.BetaRegression(f"{name} ~ {RIGHT}", decimals=3) for name in ("share", "share2")
+    ]  # fmt: skip
+    sequence = ph.SequentialSynthesis([ph.LipschitzWeighted(model) for model in models])
+    before, own, started = _workers(pool), time.process_time(), time.perf_counter()
+    release = sequence.release(
+        table, n_synthetic=2, seed=1, engine="embedded", settings=_SETTINGS, executor=pool
+    )
+    seconds = time.perf_counter() - started
+    own = time.process_time() - own
+    after = _workers(pool)
+    return {"seconds": seconds, "cpu_seconds": own + after - before}, release
+
+
+def _workers(pool: Executor | None) -> float:
+    """CPU seconds of all workers so far."""
+    if pool is None:
+        return 0.0
+    return sum(dict(pool.map(_cpu, range(4))).values())
+
+
+def _check_same(one: ph.Release, other: ph.Release) -> None:
+    for a, b in zip(one.synthetic, other.synthetic, strict=True):
+        pd.testing.assert_frame_equal(a, b, check_exact=True)
+    assert one.charge == other.charge, "the charge depends on where columns were fitted"
+
+
+def _keep(found: pd.DataFrame) -> None:
+    """Print, and store."""
+    middle = found.groupby("form", sort=False).median()
+    middle["ratio"] = middle["seconds"].iloc[0] / middle["seconds"]
+    for form, row in middle.iterrows():
+        print(f"  {form:<20}{row['seconds']:>8.1f} s{row['cpu_seconds']:>8.1f} CPU s"
+              f"{row['ratio']:>7.2f}", flush=True)  # fmt: skip
+    middle.round(2).reset_index().assign(
+        repeats=len(found) // len(FORMS), load=np.round(os.getloadavg()[0], 1),
+        version=ph.__version__,
+        date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    ).to_csv(RESULTS, index=False)  # fmt: skip
+
+
+if __name__ == "__main__":
+    run(*(int(word) for word in sys.argv[1:]))
