@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["best_of", "in_own_process", "line"]
+__all__ = ["at_least", "best_of", "in_own_process", "line"]
+
+
+def at_least(ratio: float) -> str:
+    """A lower bound of a ratio, rounded down to one digit."""
+    digit = 10.0 ** math.floor(math.log10(ratio))
+    return f"> {math.floor(ratio / digit) * digit:,.0f}"
 
 
 def best_of(call: Callable[[], object], repeats: int = 3) -> float:

@@ -96,6 +96,19 @@ def _keep(row: dict[str, Any], found: pd.DataFrame) -> None:
     stored.to_csv(RESULTS, index=False)
 
 
+def page_rows() -> list[str]:
+    """The stored results of 20 seeds as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(RESULTS)
+    lines = []
+    for (K, prior, name), own in stored.groupby(["K", "prior", "model"], sort=False):
+        cells = [f"{row.ratio:.2f} ({row.error:.2f})" for row in own.iloc[1:].itertuples()]
+        lines.append(
+            f"| {name.replace('_', ' ')}, {K} | {prior} | {own['rate'].iloc[0]:,.0f} | "
+            f"{' | '.join(cells)} | {own['seeds'].iloc[0]} |"
+        )
+    return sorted(lines)
+
+
 if __name__ == "__main__":
     given = sys.argv[1:]
     numbers = {k: int(v) for k, v in (word.split("=") for word in given if "=" in word)}

@@ -4,7 +4,9 @@ Four columns of 2,000 records of the survey of `benchmarks.regressions`, two of 
 shares. Every process is held on one core, as on a machine of its own, so that the
 ratio is what another machine brings; each form starts its processes before the clock does. What is
 released must be the same, cell by cell, and so must its charge. CPU seconds are those of the
-process and its workers. Results are written to benchmarks/results/parallel.csv.
+process and its workers; "longest" adds to those of the process the largest of a worker's, which is
+what wall seconds are where nothing else runs. Results are written to
+benchmarks/results/parallel.csv.
 
     python -m benchmarks.parallel [repeats]
 """
@@ -105,15 +107,17 @@ def _released(pool: Executor | None) -> tuple[dict[str, float], ph.Release]:
     )
     seconds = time.perf_counter() - started
     own = time.process_time() - own
-    after = _workers(pool)
-    return {"seconds": seconds, "cpu_seconds": own + after - before}, release
+    spent = [after - before[worker] for worker, after in _workers(pool).items()]
+    return {
+        "seconds": seconds,
+        "cpu_seconds": own + sum(spent),
+        "longest": own + max(spent, default=0.0),
+    }, release
 
 
-def _workers(pool: Executor | None) -> float:
-    """CPU seconds of all workers so far."""
-    if pool is None:
-        return 0.0
-    return sum(dict(pool.map(_cpu, range(4))).values())
+def _workers(pool: Executor | None) -> dict[int, float]:
+    """CPU seconds so far of each worker."""
+    return {} if pool is None else dict(pool.map(_cpu, range(4)))
 
 
 def _check_same(one: ph.Release, other: ph.Release) -> None:
@@ -126,14 +130,28 @@ def _keep(found: pd.DataFrame) -> None:
     """Print, and store."""
     middle = found.groupby("form", sort=False).median()
     middle["ratio"] = middle["seconds"].iloc[0] / middle["seconds"]
+    middle["share"] = middle["longest"].iloc[0] / middle["longest"]
     for form, row in middle.iterrows():
-        print(f"  {form:<20}{row['seconds']:>8.1f} s{row['cpu_seconds']:>8.1f} CPU s"
-              f"{row['ratio']:>7.2f}", flush=True)  # fmt: skip
+        print(
+            f"  {form:<20}{row['seconds']:>8.1f} s{row['cpu_seconds']:>8.1f} CPU s"
+            f"{row['ratio']:>7.2f}{row['longest']:>8.1f}{row['share']:>7.2f}",
+            flush=True,
+        )
     middle.round(2).reset_index().assign(
         repeats=len(found) // len(FORMS), load=np.round(os.getloadavg()[0], 1),
         version=ph.__version__,
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     ).to_csv(RESULTS, index=False)  # fmt: skip
+
+
+def page_rows() -> list[str]:
+    """The stored results as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(RESULTS)
+    return [
+        f"| {row.form} | {row.seconds:.0f} | {row.ratio:.2f} | {row.cpu_seconds:.0f} | "
+        f"{row.longest:.0f} | {row.share:.2f} |"
+        for row in stored.itertuples()
+    ]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 A simulated survey of 4,406 people, K = 9 (age about 7.4 in tens of years, years of school, levels);
 embedded engine, 2 chains x (300 + 300), CPU seconds, worst effective sample size of what the
-likelihood reads. Then tree depths of 5 to 30 columns of location 50 and scale 10, the gradient of
-one log density against one in numpy, what the choice of the prior moves on real data, and a default
-release.
+likelihood reads; "by hand": numeric columns standardized beforehand. Then tree depths of 5 to 30
+columns of location 50 and scale 10, the gradient of one log density against one in numpy, what the
+choice of the prior moves on real data, and a default release.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
             program = plain(name) if first else bound.program
             rate = _sampled(f"{name}, {prior}", bound, program, base)
             base = rate if first else base
+        bound = make(f"{outcome} ~ {RIGHT}", prior="published").bind(_by_hand(table))
+        _sampled(f"{name}, published, by hand", bound, bound.program, base)
     for name in names:
         _depths(name)
     for name in names:
@@ -116,6 +118,22 @@ def run(names: tuple[str, ...] = tuple(MODELS), whole: bool = True) -> None:
     if whole:
         _two_priors()
         _release(table)
+
+
+def columns(n: int, K: int) -> tuple[pd.DataFrame, str]:
+    """The survey with K - 9 columns more, and the right-hand side of a formula of K columns."""
+    table = survey(n)
+    rng = np.random.default_rng(2)
+    more = [f"x{k}" for k in range(K - 9)]
+    return table.assign(**{x: rng.normal(50, 10, n).round(1) for x in more}), " + ".join(
+        [RIGHT, *more]
+    )
+
+
+def _by_hand(table: pd.DataFrame) -> pd.DataFrame:
+    """Numeric predictors standardized before they are modeled."""
+    own = table[["chronic", "age", "school"]]
+    return table.assign(**{name: (own[name] - own[name].mean()) / own[name].std() for name in own})
 
 
 def own_settings(bound: Any, asked: SamplerSettings) -> SamplerSettings:

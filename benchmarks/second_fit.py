@@ -47,6 +47,8 @@ FORMS = (
     ("resampled", 75),
 )
 KEY = ["model", "n", "start", "warmup"]
+SHOWN = ("negative_binomial", "poisson", "bernoulli", "normal")
+"""Models of the table on the page of benchmarks."""
 _SETTINGS = SamplerSettings(chains=4, warmup=WARMUP, draws=500, parallel_chains=1)
 
 
@@ -162,6 +164,19 @@ def _keep(row: dict[str, Any], part: pd.DataFrame) -> None:
     if RESULTS.exists():
         found = pd.concat([pd.read_csv(RESULTS), found]).drop_duplicates(KEY, keep="last")
     found.to_csv(RESULTS, index=False)
+
+
+def page_rows() -> list[str]:
+    """The stored results as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(RESULTS)
+    lines = []
+    for start, warmup in FORMS:
+        own = stored[(stored["start"] == start) & (stored["warmup"] == warmup)]
+        rates = own.set_index("model")[["rate", "error"]].reindex(SHOWN)
+        cells = [f"{rate:,.0f} ({error:.0f})" for rate, error in rates.to_numpy()]
+        off = "–" if own["off"].isna().all() else f"{own['off'].mean():.1f}"
+        lines.append(f"| {start} | {warmup} | {' | '.join(cells)} | {off} |")
+    return lines
 
 
 if __name__ == "__main__":
