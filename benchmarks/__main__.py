@@ -6,6 +6,7 @@ import sys
 
 from benchmarks import (
     bounds,
+    coverage,
     everyday,
     fits,
     growth,
@@ -39,6 +40,7 @@ from benchmarks import (
 
 BENCHMARKS = {
     "bounds": bounds.run,
+    "coverage": coverage.run,
     "everyday": everyday.run,
     "fits": fits.run,
     "growth": growth.run,

@@ -68,6 +68,7 @@ _MODELS = {
     "poisson": "NO_EARNR ~ AGE + I(AGE ** 2 / 100) + FAM_SIZE + C(SEX) + EDUCA",
 }
 HOWS = ("nothing else", "tables by reference", "reference as evidence")
+PRIVATE, PAIRS = "private choice", "all pairs"
 _SETS = 8
 _NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
 _SHORT = SamplerSettings(chains=2, warmup=300, draws=500, max_draws=500)  # public: no retry
@@ -127,7 +128,14 @@ def _routes() -> Iterator[tuple[str, int, Callable[[int], pd.DataFrame]]]:
             name = f"marginals, {how}, epsilon {epsilon:g}"
             name += "" if delta is None else f", delta {delta:g}"
             yield name, _SETS, partial(_marginals, epsilon, how, delta)
-    for how in HOWS[:2]:
+    for delta, how, epsilon in (
+        *((delta, PRIVATE, eps) for delta in (None, 1e-6) for eps in (4.0, 2.0, 1.0)),
+        *((delta, HOWS[0], 2.0) for delta in (None, 1e-6)),
+    ):
+        name = f"marginals, {how}, epsilon {epsilon:g}"
+        name += "" if delta is None else f", delta {delta:g}"
+        yield name, _SETS, partial(_marginals, epsilon, how, delta)
+    for how in (*HOWS[:2], PAIRS):
         yield f"marginals, {how}, no noise", _SETS, partial(_marginals, _NO_NOISE, how, None)
     for epsilon in (1.0, 4.0):
         yield f"censored, reference, epsilon {epsilon:g}", 1, partial(_censored, epsilon)
@@ -158,9 +166,14 @@ def _plan(split: int, *, chosen: bool) -> tuple[Any, pd.DataFrame]:
 
 
 def _marginals(epsilon: float, how: str, delta: float | None, split: int) -> pd.DataFrame:
-    plan, reference = _plan(split, chosen=how != HOWS[0])
+    plan, reference = _plan(split, chosen=how in HOWS[1:])
+    if how == PAIRS:
+        names = [column.name for column in plan.columns]
+        for place, name in enumerate(names):
+            plan = plan.with_column(name, tables=names[:place])
     told: dict[str, Any] = {"reference": reference, "public": True} if how == HOWS[2] else {}
     options: dict[str, Any] = {"mechanism": "marginals", "delta": delta, **told}
+    options |= {"select": "private"} if how == PRIVATE else {}
     release: ph.Release = ph.synthesize_table(plan, epsilon=epsilon, **options)
     return release.synthetic[0]
 

@@ -155,7 +155,7 @@ def _tables(answer: int, epsilon: float, runs: int) -> FloatArray:
     mechanism = NoisyMarginals(domain=domain, epsilon=epsilon)
     df = pd.DataFrame({"y": [answer]})
     measuring = mechanism._measuring(df)
-    found = [measuring.of(df).tables.tables()[0].ravel() for _ in range(runs)]
+    found = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in found])
 
 

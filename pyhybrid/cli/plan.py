@@ -30,7 +30,7 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
-    "delta",
+    "delta", "select",
 )  # fmt: skip
 
 
@@ -110,6 +110,7 @@ def synthesize_by_plan(
     mechanism: Sequence[str],
     epsilon: float | None,
     delta: float | None,
+    select: str | None,
     reference: Path | None,
     relation: str,
     n_synthetic: int,
@@ -153,6 +154,7 @@ def synthesize_by_plan(
             made,
             epsilon=epsilon,
             delta=delta,
+            select=select,
             mechanism=mechanism[0],
             reference=None if reference is None else read_table(reference).frame,
             relation=relation,

@@ -55,8 +55,8 @@ from pyhybrid.releases.folder import FORMATS
 __all__ = ["synthesize"]
 
 _WITH_PLAN = (
-    "--epsilon and --reference go with --plan; with --formula give --target-epsilon 1 (a local "
-    "charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
+    "--epsilon, --reference and --select go with --plan; with --formula give --target-epsilon 1 (a "
+    "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
 )
 
 
@@ -80,7 +80,17 @@ def synthesize(
     ] = None,
     reference: Annotated[
         Path | None,
-        typer.Option(help="With --plan: public or historical records for centers of clipping."),
+        typer.Option(
+            help="With --plan: public or historical records, for centers of clipping or "
+            "beside the tables of --mechanism marginals."
+        ),
+    ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="With --plan and --mechanism marginals: measure all tables of the plan, "
+            "or a private choice of tables. \\[default: all]"
+        ),
     ] = None,
     mechanism: Annotated[
         list[str] | None,
@@ -221,7 +231,7 @@ def synthesize(
     overwrite: Overwrite = False,
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
-    if plan is None and (epsilon is not None or reference is not None):
+    if plan is None and any(own is not None for own in (epsilon, reference, select)):
         raise InvalidInput(_WITH_PLAN)
     design = survey_design(survey)
     asked = read_afterwards(
@@ -231,6 +241,7 @@ def synthesize(
         check_taken_by_plan(context)
         synthesize_by_plan(
             data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon, delta=delta,
+            select=select,
             reference=reference, relation=relation or "remove", n_synthetic=n_synthetic,
             one_draw=one_draw, seed=seed, engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),

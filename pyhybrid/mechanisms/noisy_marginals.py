@@ -29,7 +29,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.marginals.chain import Chain, fit_chain
+from pyhybrid.mechanisms.marginals.chain import Chain
+from pyhybrid.mechanisms.marginals.choosing import SELECTS, chosen_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
 from pyhybrid.mechanisms.marginals.measuring import (
     Measured,
@@ -92,6 +93,10 @@ class NoisyMarginals:
         give narrow bins, 50 to 150, and 12 to 20 here.
     one_way_share : float, default 0.2
         In (0, 1).
+    select : {"all", "private"}
+        "all" measures every column with each of its predictors. "private" measures every column
+        alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
+        other, where the model so far errs most (AIM). The choices are in the charge.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
@@ -120,7 +125,8 @@ class NoisyMarginals:
     McKenna, Miklau, Sheldon (2021), Winning the NIST contest: a scalable and general approach to
     differentially private synthetic data, J. Privacy and Confidentiality 11(3). Räisä, Jälkö,
     Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic
-    data, AISTATS.
+    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative
+    mechanism for differentially private synthetic data, PVLDB 15.
 
     Examples
     --------
@@ -139,6 +145,7 @@ class NoisyMarginals:
     one_way_share: float = 0.2
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
+    select: str = "all"
     relation: str = "replace"
     noise_aware: bool = True
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -159,6 +166,7 @@ class NoisyMarginals:
             check_count(self.most_bins, "most_bins", at_least=2)
         if check_fraction(self.one_way_share, "one_way_share") == 1:
             raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
+        check_choice(self.select, "select", SELECTS)
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
         check_flag(self.public, "public")
@@ -216,7 +224,7 @@ class NoisyMarginals:
 
     @property
     def n_tables(self) -> int:
-        """Tables T that are measured with predictors."""
+        """Tables T that are measured with predictors, or that are chosen among."""
         return sum(max(1, len(reads)) for reads in self.order.values())
 
     @property
@@ -231,6 +239,7 @@ class NoisyMarginals:
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
+        private = self.select == "private"
         return {
             "mechanism": self.name,
             "domain": {name: own.as_dict() for name, own in self.domain.items()},
@@ -238,7 +247,8 @@ class NoisyMarginals:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "most_bins": self.most_bins,
-            "one_way_share": None if self.most_bins is None else self.one_way_share,
+            "one_way_share": None if self.most_bins is None and not private else self.one_way_share,
+            "select": self.select,
             "relation": self.relation,
             "n_tables": self.n_tables,
             "noise_aware": self.noise_aware,
@@ -333,7 +343,7 @@ class NoisyMarginals:
                 progress("synthetic data", place + 1, m)
         record = record_of_tables(
             df,
-            found.answers,
+            found,
             price=Price.of(self.epsilon, self.delta),
             relation=self.relation,
             mechanism=self.name,
@@ -351,21 +361,9 @@ class NoisyMarginals:
         """The noisy tables, and their model."""
         check_columns(df, self.synthesizes, self.given, self.delta)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        measuring = self._measuring(df)
-        measuring.check_sizes()
-        found = measuring.of(df)
-        tables = iter(found.tables.tables())
-        chain = fit_chain(
-            [[next(tables) for _ in reads or ("",)] for reads in self.order.values()],
-            variance=found.tables.variance,
-            order=self.order,
-            domain=found.domain,
-            public=measuring.public,
-            n=len(df),
-            random=random,
-            known=measuring.known(found.domain),
-        )
-        return chain, found
+        measuring, private = self._measuring(df), self.select == "private"
+        found = chosen_tables(measuring, df, random) if private else measuring.of(df)
+        return measuring.chain(found, len(df), random), found
 
     def _measuring(self, df: pd.DataFrame) -> Measuring:
         """What is counted: the only step that looks at confidential values."""

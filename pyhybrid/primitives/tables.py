@@ -40,7 +40,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp, rho_of_zcdp
 
-__all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables"]
+__all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables", "size_of_noise"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -215,6 +215,15 @@ def noisy_tables(
             assumes=("The tables and their cells were fixed without looking at the data.",),
         ),
     )
+
+
+def size_of_noise(price: Price, relation: str) -> float:
+    """Mean absolute size of the noise on a cell of one table at `price`, in records, nearly: the
+    scale of Laplace noise, sqrt(2 / pi) of that of Gaussian noise."""
+    changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
+    if price.rho is None:
+        return changed / price.epsilon
+    return math.sqrt(2 / math.pi) * math.sqrt(changed / (2 * price.rho))
 
 
 def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:

@@ -44,11 +44,13 @@ def marginals_by_plan(
     relation: str,
     *,
     delta: float | None = None,
+    select: str = "all",
     noise_aware: bool = True,
     reference: pd.DataFrame | None = None,
     public: bool = False,
 ) -> NoisyMarginals:
-    """The mechanism over the plan's columns, with its order and predictors.
+    """The mechanism over the plan's columns, with its order and predictors; with select="private"
+    it chooses among all kept columns and those before each.
 
     Raises
     ------
@@ -61,13 +63,18 @@ def marginals_by_plan(
             "mechanism='censored', or leave rules out"
         )
     domain = {column.name: domain_of(column.name, column.kind.kind) for column in plan.columns}
-    predictors = {column.name: column.tables for column in plan.columns}
+    names = [column.name for column in plan.columns]
+    predictors = {
+        column.name: (*plan.kept, *names[:place]) if select == "private" else column.tables
+        for place, column in enumerate(plan.columns)
+    }
     given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
     return NoisyMarginals(
         domain=domain,
         epsilon=epsilon,
         delta=delta,
         most_bins=MOST_BINS,
+        select=select,
         given=given,
         predictors=predictors,
         relation=relation,

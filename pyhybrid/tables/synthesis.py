@@ -56,6 +56,7 @@ def synthesize_table(
     public: bool = False,
     center_share: float = 0.25,
     delta: float | None = None,
+    select: str | None = None,
     relation: str = "remove",
     n_synthetic: int = 1,
     n_draws_released: int | None = None,
@@ -95,6 +96,9 @@ def synthesize_table(
         bought with it, from a table of noisy marginals.
     delta : float, optional
         Of "marginals" with Gaussian noise: public, below 1 / n; see `pyhybrid.NoisyMarginals`.
+    select : {"all", "private"}, optional
+        Of "marginals": all tables of the plan (default), or a private choice; see
+        `pyhybrid.NoisyMarginals`.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
         See `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.release`. With m draws released each
@@ -127,7 +131,7 @@ def synthesize_table(
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
-    _check_used(mechanism, only=("marginals",), delta=delta)
+    _check_used(mechanism, only=("marginals",), delta=delta, select=select)
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
     table, own = plan.table, [column.name for column in plan.columns]
@@ -142,8 +146,9 @@ def synthesize_table(
     if mechanism == "marginals":
         assert epsilon is not None
         noisy = marginals_by_plan(
-            plan, epsilon, relation, delta=delta, reference=reference, public=public
-        )
+            plan, epsilon, relation, delta=delta, select=select or "all", reference=reference,
+            public=public,
+        )  # fmt: skip
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
     read = dict.fromkeys([*plan.kept, *(n for rule in table.read_rules for n in rule.columns)])

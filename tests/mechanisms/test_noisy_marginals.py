@@ -16,7 +16,7 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import noisy_marginals
-from pyhybrid.mechanisms.marginals import measuring
+from pyhybrid.mechanisms.marginals import choosing, measuring
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
 
@@ -195,6 +195,46 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
     assert not own.release(other).synthetic[0]["visits"].equals(one[0]["visits"])
 
 
+def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other confidential values and the same answers: the same choices and sets."""
+    monkeypatch.setattr(noisy_marginals, "streams", lambda: ph.randomness.streams(5))
+    real_tables, real_choice = measuring.noisy_tables, choosing.exponential_mechanism
+    kept: list[Any] = []
+
+    def keep(real: Any) -> Any:
+        def ask(*parts: Any, **options: Any) -> Any:
+            kept.append(real(*parts, **options))
+            return kept[-1]
+
+        return ask
+
+    data = table.iloc[:1200]
+    own = mechanism(epsilon=20, select="private", domain=FINE, most_bins=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(measuring, "noisy_tables", keep(real_tables))
+        patch.setattr(choosing, "exponential_mechanism", keep(real_choice))
+        one = own.release(data, n_synthetic=2)
+    answers = iter(kept)
+    other = data.copy()
+    for name in DOMAIN:
+        other[name] = data[name].to_numpy()[::-1]
+        other[name] = other[name].astype(data[name].dtype)
+    with monkeypatch.context() as patch:
+        for module, name in ((measuring, "noisy_tables"), (choosing, "exponential_mechanism")):
+            patch.setattr(module, name, lambda *_, **__: next(answers))
+        two = own.release(other, n_synthetic=2)
+    for a, b in zip(one.synthetic, two.synthetic, strict=True):
+        pd.testing.assert_frame_equal(a, b)
+    assert one.settings["chosen"] == two.settings["chosen"]
+    assert {*one.settings["chosen"]["region"]} <= {"age", "sex", "visits"}
+    assert one.charge.epsilon == 20
+    words = " ".join(one.statement.split())
+    assert "Gumbel of scale" in words
+    assert '"chosen"' not in " ".join(mechanism().release(data).statement.split())
+
+
 FINE = {**DOMAIN, "income": ph.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
 
 
@@ -290,6 +330,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
         ({"one_way_share": 1.0}, "nothing is left for predictors"),
         ({"given": "age"}, "given must be a list"),
         ({"relation": "add"}, "relation must be one of"),
+        ({"select": "some"}, "select must be one of all, private"),
         ({"noise_aware": 1}, "noise_aware must be True or False"),
         ({"unit": "person"}, "unit and rows_per_unit must be given together"),
         ({"predictors": {"age": []}}, "'age' is none"),

@@ -168,6 +168,15 @@ def test_marginals_go_by_the_plan_at_one_price_for_all_sets(survey: pd.DataFrame
     assert release.charge.relation == "remove"
     assert len(release.synthetic) == 3
     assert release.synthesized == ("voted", "region")
+    private = ph.synthesize_table(
+        small(survey).plan(), epsilon=5, mechanism="marginals", select="private", delta=1e-6
+    )
+    chosen = private.settings["chosen"]
+    assert set(chosen["region"]) <= {"age", "voted"}
+    assert chosen["voted"] or chosen["region"]
+    assert (private.charge.epsilon, private.charge.delta) == (5, 1e-6)
+    with pytest.raises(InvalidInput, match="select is read by mechanism 'marginals' only"):
+        ph.synthesize_table(small(survey).plan(), epsilon=5, select="private")
     ruled = small(survey, rules=["region == 'east' -> voted == 'no'"]).plan()
     with pytest.raises(InvalidInput, match="draw by no rule"):
         ph.synthesize_table(ruled, epsilon=5, mechanism="marginals")

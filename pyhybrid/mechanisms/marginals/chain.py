@@ -9,23 +9,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import Effects, Known, probabilities
+from pyhybrid.mechanisms.marginals.effects import (
+    Effects,
+    Known,
+    TableWithNoise,
+    probabilities,
+)
 from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, fit_log_linear
-from pyhybrid.mechanisms.marginals.predictors import Predictor, Rows, of_cells, of_nothing, stacked
+from pyhybrid.mechanisms.marginals.predictors import (
+    ALONE,
+    Predictor,
+    Rows,
+    of_cells,
+    of_nothing,
+    stacked,
+)
 from pyhybrid.randomness import Streams
 
-__all__ = ["Chain", "Link", "fit_chain", "predictors_of"]
+__all__ = ["SIMULATED", "Chain", "KnownOf", "Link", "fit_chain", "fit_link", "predictors_of"]
 
-_SIMULATED = 20_000  # rows, at least, that the tables of later columns are held against
+SIMULATED = 20_000
+"""Rows, at least, that the tables of later columns are held against."""
 IntArray = npt.NDArray[np.int64]
+KnownOf = Callable[[str, Sequence[str]], Known]
+"""From a column and its predictors to records of a reference."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +50,8 @@ class Link:
     ----------
     column : str
     reads : tuple of str
-        Predictors: public columns, and columns before it.
+        Predictors: public columns, and columns before it; `ALONE` among them if the column's own
+        counts were measured, too.
     model : LogLinear
     """
 
@@ -65,14 +80,20 @@ class Chain:
     n: int
 
     def simulate(
-        self, random: Streams, name: str, draws: Mapping[str, Effects] | None = None
+        self,
+        random: Streams,
+        name: str,
+        draws: Mapping[str, Effects] | None = None,
+        *,
+        kept: Mapping[str, IntArray] | None = None,
     ) -> dict[str, IntArray]:
         """Cells of every column for the n records, shape (n,) each.
 
-        `draws` are effects by column; the modes if omitted.
+        `draws` are effects by column; the modes if omitted. `kept` are the cells of the first
+        columns, which are not drawn then.
         """
-        made: dict[str, IntArray] = {}
-        for link in self.links:
+        made: dict[str, IntArray] = dict(kept or {})
+        for link in self.links[len(made) :]:
             effects = link.model.mode if draws is None else draws[link.column]
             own = predictors_of(link.reads, self.public, made, self.domain, self.n)
             rng = random.generator(f"{name}/{link.column}")
@@ -97,7 +118,9 @@ def predictors_of(
 ) -> list[Predictor]:
     """Predictors of a column: public ones, and others whose cells `places` holds."""
     found = [
-        public[name]
+        of_nothing(n)
+        if name == ALONE
+        else public[name]
         if name in public
         else of_cells(
             name, places[name], domain[name].n_cells, domain[name].positions, synthesized=True
@@ -118,24 +141,21 @@ def _drawn(effects: Effects, rows: Rows, rng: np.random.Generator) -> IntArray:
 
 
 def fit_chain(
-    noisy: Sequence[Sequence[FloatArray]],
+    noisy: Mapping[str, Sequence[TableWithNoise]],
     *,
-    variance: float,
     order: Mapping[str, tuple[str, ...]],
     domain: Mapping[str, ColumnDomain],
     public: Mapping[str, Predictor],
     n: int,
     random: Streams,
-    known: Callable[[str, Sequence[str]], Known] | None = None,
+    known: KnownOf | None = None,
 ) -> Chain:
     """Fit the columns in their order.
 
     Parameters
     ----------
-    noisy : sequence of sequences of ndarray, shape (K, L_j) each
+    noisy : mapping of str to sequence of TableWithNoise
         For each column its tables with each of its predictors.
-    variance : float
-        Of the noise of a cell.
     order : mapping of str to tuple of str
         Predictors of each column.
     domain, public, n
@@ -144,36 +164,66 @@ def fit_chain(
     known : callable, optional
         From a column and its predictors to records of a reference.
     """
-    copies = max(1, math.ceil(_SIMULATED / n))
     chain = Chain(links=(), domain=domain, public=public, n=n)
-    for tables, (column, reads) in zip(noisy, order.items(), strict=True):
-        rng = random.generator(f"fit/{column}")
-        own, share = _rows(chain, reads, copies, random, column)
-        first = predictors_of(reads, public, own[0], domain, n)
-        rows = [stacked(predictors_of(reads, public, places, domain, n)) for places in own]
-        model = fit_log_linear(
-            np.hstack(tables),
-            variance=variance,
-            cells=sparse.csr_array(sparse.vstack([each.cells for each in rows], format="csr")),
-            times=np.concatenate([each.times for each in rows]) * share,
-            prior=Prior(
-                of_outcome=domain[column].positions,
-                of_predictors=[each.positions for each in first],
-            ),
-            unknown=[each.synthesized for each in first],
-            known=None if known is None else known(column, reads),
-            rng=rng,
-        )
-        link = Link(column=column, reads=tuple(reads), model=model)
-        chain = Chain(links=(*chain.links, link), domain=domain, public=public, n=n)
+    for column, reads in order.items():
+        link = fit_link(chain, column, reads, noisy[column], random=random, known=known)
+        chain = replace(chain, links=(*chain.links, link))
     return chain
+
+
+def fit_link(
+    before: Chain,
+    column: str,
+    reads: Sequence[str],
+    tables: Sequence[TableWithNoise],
+    *,
+    random: Streams,
+    known: KnownOf | None = None,
+    earlier: Link | None = None,
+) -> Link:
+    """Fit one column given the chain of those before it; parameters as of `fit_chain`.
+
+    `earlier` is a fit of the same column to fewer tables, to start from.
+    """
+    domain, public, n = before.domain, before.public, before.n
+    own, share = _rows(before, reads, max(1, math.ceil(SIMULATED / n)), random, column)
+    first = predictors_of(reads, public, own[0], domain, n)
+    rows = [stacked(predictors_of(reads, public, places, domain, n)) for places in own]
+    model = fit_log_linear(
+        np.hstack([each.counts for each in tables]),
+        variance=np.hstack([each.variances for each in tables]),
+        cells=sparse.csr_array(sparse.vstack([each.cells for each in rows], format="csr")),
+        times=np.concatenate([each.times for each in rows]) * share,
+        prior=Prior(
+            of_outcome=domain[column].positions,
+            of_predictors=[each.positions for each in first],
+        ),
+        unknown=[each.synthesized for each in first],
+        known=None if known is None else known(column, reads),
+        start=None if earlier is None else _start(earlier, reads, first),
+        rng=random.generator(f"fit/{column}"),
+    )
+    return Link(column=column, reads=tuple(reads), model=model)
+
+
+def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor]) -> Effects:
+    """Effects of an earlier fit, 0 of predictors that it had not."""
+    own, ends = earlier.model.mode.values, earlier.model.prior.ends
+    parts = [own[:, :1]]
+    for name, each in zip(reads, predictors, strict=True):
+        if name in earlier.reads:
+            place = earlier.reads.index(name)
+            parts.append(own[:, 1 + ends[place] : 1 + ends[place + 1]])
+        else:
+            parts.append(np.zeros((own.shape[0], each.cells.shape[1])))
+    return Effects(values=np.hstack(parts))
 
 
 def _rows(
     chain: Chain, reads: Sequence[str], copies: int, random: Streams, column: str
 ) -> tuple[list[dict[str, IntArray]], float]:
     """Simulated cells of the columns before, and the weight of each record of a simulation."""
-    if all(name in chain.public for name in reads):
+    if all(name == ALONE or name in chain.public for name in reads):
         return [{}], 1.0
     made = [chain.simulate(random, f"fit/{column}/rows {copy}") for copy in range(copies)]
     return made, 1 / copies

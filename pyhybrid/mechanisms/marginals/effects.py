@@ -14,8 +14,9 @@ from scipy import sparse
 
 from pyhybrid.checks import FloatArray
 
-__all__ = ["Effects", "Known", "covariance", "probabilities", "with_ones"]
+__all__ = ["Effects", "Known", "TableWithNoise", "covariance", "probabilities", "with_ones"]
 
+_LEAST = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
 
 
@@ -52,6 +53,33 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
     for k in range(n_rows):
         found[k, :, k] += left.T @ (weighted[:, k, None] * right)
     return np.asarray(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableWithNoise:
+    """A noisy table of a column with one predictor.
+
+    Attributes
+    ----------
+    counts : ndarray, shape (K, L)
+        In records; may be negative.
+    variance : float or ndarray, shape (K, 1)
+        Of the noise of a cell, >= 0.
+    """
+
+    counts: FloatArray
+    variance: float | FloatArray
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of each cell, shape (K, L)."""
+        return np.asarray(np.broadcast_to(self.variance, self.counts.shape), dtype=np.float64)
+
+    def with_another(self, other: TableWithNoise) -> TableWithNoise:
+        """Both measurements of one table, each by its precision."""
+        one, two = (1 / np.maximum(own.variance, _LEAST) for own in (self, other))
+        counts = (one * self.counts + two * other.counts) / (one + two)
+        return TableWithNoise(counts=counts, variance=1 / (one + two))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

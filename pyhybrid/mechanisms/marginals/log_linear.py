@@ -178,12 +178,13 @@ class LogLinear:
 def fit_log_linear(
     noisy: FloatArray,
     *,
-    variance: float,
+    variance: float | FloatArray,
     cells: sparse.csr_array,
     times: FloatArray,
     prior: Prior,
     unknown: Sequence[bool] = (),
     known: Known | None = None,
+    start: Effects | None = None,
     rng: np.random.Generator,
 ) -> LogLinear:
     """Mode and curvature of the posterior.
@@ -192,7 +193,7 @@ def fit_log_linear(
     ----------
     noisy : ndarray, shape (K, L)
         Noisy tables side by side, in records.
-    variance : float
+    variance : float or ndarray, shape (K, L)
         Of the noise of a cell, >= 0.
     cells : sparse matrix, shape (R, L)
         Shares of the distinct rows of predictors.
@@ -204,11 +205,14 @@ def fit_log_linear(
         their cells is uncertain.
     known : Known, optional
         Records of a reference.
+    start : Effects, optional
+        Where the search for the mode starts.
     rng : Generator
         Chooses the rows that the Fisher information is computed from, if there are many.
     """
     problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
-    effects, scales = problem.start(), np.full(len(prior.of_predictors), _START)
+    effects = problem.start() if start is None else start.values
+    scales = np.full(len(prior.of_predictors), _START)
     converged, steps = False, 0
     most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
     for step in range(1, most + 1):
@@ -252,7 +256,7 @@ class _Problem:
     def __init__(
         self,
         noisy: FloatArray,
-        variance: float,
+        variance: float | FloatArray,
         cells: sparse.csr_array,
         times: FloatArray,
         prior: Prior,
@@ -260,7 +264,8 @@ class _Problem:
         known: Known | None,
         rng: np.random.Generator,
     ) -> None:
-        self.noisy, self.variance, self.prior, self.known = noisy, variance, prior, known
+        self.noisy, self.prior, self.known = noisy, prior, known
+        self.variances = np.broadcast_to(np.maximum(variance, _LEAST), noisy.shape).ravel()
         self.cells, self.times, self.unknown = cells, times, unknown
         self.turned = sparse.csr_array(cells.T)
         n_known = 0 if known is None else known.outcome.size
@@ -316,7 +321,7 @@ class _Problem:
         slope = self._fisher(effects)
         mean = self.mean(effects)
         spread = slope[..., 1:].reshape(n_rows * n_columns, -1) + self._of_unknown(mean)
-        spread.flat[:: spread.shape[0] + 1] += max(self.variance, _LEAST)
+        spread.flat[:: spread.shape[0] + 1] += self.variances
         weights = linalg.cholesky(spread, lower=True)
         flat = slope.reshape(n_rows * n_columns, -1)
         weighted = linalg.cho_solve((weights, True), flat)

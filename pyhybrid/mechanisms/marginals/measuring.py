@@ -7,7 +7,7 @@ first step, so that both together cost what their parts add to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,18 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, did_you_mean
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.chain import predictors_of
+from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_chain, predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import Known
+from pyhybrid.mechanisms.marginals.effects import TableWithNoise
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
 from pyhybrid.mechanisms.marginals.one_way import OneWay, fit_one_way, merged
-from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_nothing
+from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS, Predictor, of_nothing
 from pyhybrid.mechanisms.marginals.reference import Reference
+from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.randomness import Streams
 
-__all__ = ["Measured", "Measuring", "check_columns", "check_predictors", "most_cells"]
+__all__ = ["Columns", "Measured", "Measuring", "check_columns", "check_predictors", "most_cells"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -36,20 +38,25 @@ class Measured:
 
     Attributes
     ----------
-    tables : NoisyTables
-        Of each column with each of its predictors.
+    order : mapping of str to tuple of str
+        Predictors that each column was measured with.
+    noisy : mapping of str to tuple of TableWithNoise
+        Of each column with each of these.
     domain : mapping of str to ColumnDomain
         That these were counted in.
     alone : mapping of str to OneWay
         Of the columns whose bins were merged.
     answers : tuple of NoisyTables
-        All of them; their prices add.
+    choices : tuple of NoisyChoice
+        Of tables to measure. The prices of all answers and choices add.
     """
 
-    tables: NoisyTables
+    order: Mapping[str, tuple[str, ...]]
+    noisy: Mapping[str, tuple[TableWithNoise, ...]]
     domain: Mapping[str, ColumnDomain]
     alone: Mapping[str, OneWay]
     answers: tuple[NoisyTables, ...]
+    choices: tuple[NoisyChoice, ...] = ()
 
     def shares(self, n: int, rng: np.random.Generator) -> list[dict[str, FloatArray]]:
         """n draws of the shares of all cells of the columns whose bins were merged."""
@@ -60,6 +67,14 @@ class Measured:
     def modes(self) -> dict[str, FloatArray]:
         """The most probable shares of the same cells."""
         return {name: own.shares for name, own in self.alone.items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns:
+    """`Measured.domain` and `Measured.alone`."""
+
+    domain: Mapping[str, ColumnDomain]
+    alone: Mapping[str, OneWay]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,40 +128,75 @@ class Measuring:
 
     def of(self, df: pd.DataFrame) -> Measured:
         """Count and add noise."""
+        self.check_sizes()
         if not self.binned:
-            tables = self._noisy(self.two_way(df, self.domain), self.price)
-            return Measured(tables=tables, domain=self.domain, alone={}, answers=(tables,))
-        assert self.most_bins is not None
-        first = self._noisy(self.one_way(df), self.price.part(self.share))
+            return self._all_tables(df, self.price, Columns(domain=self.domain, alone={}))
+        first = self.noisy(self.one_way(df, self.binned), self.price.part(self.share))
+        columns = self.alone(dict(zip(self.binned, first.tables(), strict=True)), first.variance)
+        return self._all_tables(df, self.price.part(1 - self.share), columns, first)
+
+    def _all_tables(
+        self, df: pd.DataFrame, price: Price, columns: Columns, *before: NoisyTables
+    ) -> Measured:
+        """Every column with each of its predictors, at once."""
+        answer = self.noisy(self.two_way(df, columns.domain), price)
+        tables = iter(answer.tables())
+        noisy = {
+            name: tuple(
+                TableWithNoise(counts=next(tables), variance=answer.variance)
+                for _ in reads or (ALONE,)
+            )
+            for name, reads in self.order.items()
+        }
+        return Measured(
+            order=self.order,
+            noisy=noisy,
+            domain=columns.domain,
+            alone=columns.alone,
+            answers=(*before, answer),
+        )
+
+    def alone(self, counts: Mapping[str, FloatArray], variance: float) -> Columns:
+        """Columns of many bins from their noisy counts (K, 1), and these bins merged."""
+        if self.most_bins is None:
+            return Columns(domain=self.domain, alone={})
         alone = {
             name: fit_one_way(
-                counts.ravel(),
-                variance=first.variance,
+                counts[name].ravel(),
+                variance=variance,
                 domain=self.domain[name],
                 known=self.counts_known(name),
             )
-            for name, counts in zip(self.binned, first.tables(), strict=True)
+            for name in self.binned
         }
         few = {name: merged(self.domain[name], own.shares, self.most_bins)
                for name, own in alone.items()}  # fmt: skip
-        domain = {**self.domain, **few}
-        tables = self._noisy(self.two_way(df, domain), self.price.part(1 - self.share))
-        return Measured(tables=tables, domain=domain, alone=alone, answers=(first, tables))
+        return Columns(domain={**self.domain, **few}, alone=alone)
+
+    def chain(self, found: Measured, n: int, random: Streams) -> Chain:
+        """The model of what came out."""
+        return fit_chain(
+            found.noisy,
+            order=found.order,
+            domain=found.domain,
+            public=self.public,
+            n=n,
+            random=random,
+            known=self.known(found.domain),
+        )
 
     def counts_known(self, name: str) -> FloatArray | None:
         """Counts of a column in the reference, shape (K,), if there is one."""
         own = self.reference
         return None if own is None else own.counts(name, self.domain[name])
 
-    def known(
-        self, domain: Mapping[str, ColumnDomain]
-    ) -> Callable[[str, Sequence[str]], Known] | None:
+    def known(self, domain: Mapping[str, ColumnDomain]) -> KnownOf | None:
         """From a column and its predictors to the records of the reference in cells of `domain`."""
         own = self.reference
         return None if own is None else lambda column, reads: own.known(column, reads, domain)
 
-    def one_way(self, df: pd.DataFrame) -> tuple[CrossTable, ...]:
-        """What the first step counts. Confidential."""
+    def one_way(self, df: pd.DataFrame, columns: Sequence[str]) -> tuple[CrossTable, ...]:
+        """Counts of columns alone. Confidential."""
         cells = of_nothing(len(df)).cells
         return tuple(
             CrossTable(
@@ -154,7 +204,7 @@ class Measuring:
                 n_rows=self.domain[name].n_cells,
                 cells=cells,
             )
-            for name in self.binned
+            for name in columns
         )
 
     def two_way(
@@ -168,7 +218,7 @@ class Measuring:
             for each in predictors_of(reads, self.public, places, domain, len(df))
         )
 
-    def _noisy(self, tables: Sequence[CrossTable], price: Price) -> NoisyTables:
+    def noisy(self, tables: Sequence[CrossTable], price: Price) -> NoisyTables:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 

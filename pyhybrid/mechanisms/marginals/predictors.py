@@ -20,10 +20,12 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 
-__all__ = ["PARTS", "Predictor", "Rows", "of_cells", "of_nothing", "of_public", "stacked"]
+__all__ = ["ALONE", "PARTS", "Predictor", "Rows", "of_cells", "of_nothing", "of_public", "stacked"]
 
 PARTS = 16
 """Parts that a record is shared out in: whole numbers, as the noise is made for."""
+ALONE = ""
+"""Stands among predictors for none: the column's own counts."""
 _KNOTS = 5
 IntArray = npt.NDArray[np.int64]
 
@@ -76,7 +78,7 @@ class Rows:
 
 def of_nothing(n: int) -> Predictor:
     """One cell that all n records are in: for a column without predictors."""
-    return of_cells("", np.zeros(n, np.int64), 1, np.full(1, np.nan), synthesized=False)
+    return of_cells(ALONE, np.zeros(n, np.int64), 1, np.full(1, np.nan), synthesized=False)
 
 
 def of_cells(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,10 @@ import pandas as pd
 
 from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.marginals.measuring import Measured
+from pyhybrid.mechanisms.marginals.predictors import ALONE
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.randomness import Streams
@@ -40,17 +44,30 @@ _OF_REFERENCE = {
 }
 
 
-def _noise_of(answer: NoisyTables) -> str:
-    n_tables = len(answer.shapes)
-    return (
-        f"{answer.noise} of scale {answer.scale:g} on each count of {n_tables} "
-        f"table{'' if n_tables == 1 else 's'}, {answer.value.size} counts in all"
-    )
+def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    told = []
+    for noise, own in same.items():
+        n_tables = sum(len(answer.shapes) for answer in own)
+        counts = sum(answer.value.size for answer in own)
+        told.append(
+            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
+            "counts in all"
+        )
+    scales = Counter(f"{choice.scale:g}" for choice in choices)
+    told += [
+        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
+        for scale, times in scales.items()
+    ]
+    return "; ".join(told)
 
 
 def record_of_tables(
     df: pd.DataFrame,
-    answers: Sequence[NoisyTables],
+    found: Measured,
     *,
     price: Price,
     relation: str,
@@ -63,7 +80,7 @@ def record_of_tables(
     random: Streams,
     reference: str | None = None,
 ) -> ReleaseRecord:
-    """Charge of all tables at `price`, however many sets are drawn from them, and its record;
+    """Charge of all that was found at `price`, however many sets are drawn, and its record;
     `reference` is "public" or "own" where the model has one."""
     charge = PrivacyCharge.strict(
         mechanism=mechanism,
@@ -81,6 +98,9 @@ def record_of_tables(
             *([] if reference is None else [_OF_REFERENCE[reference]]),
         ),
     )
+    if found.choices:
+        settings = {**settings, "chosen": {name: [own for own in reads if own != ALONE]
+                                           for name, reads in found.order.items()}}  # fmt: skip
     return ReleaseRecord(
         charge=charge,
         diagnostics=None,
@@ -90,7 +110,7 @@ def record_of_tables(
         provenance=NoiseProvenance(
             library="OpenDP",
             version=opendp_version(),
-            noise="; ".join(_noise_of(answer) for answer in answers),
+            noise=_noise_of(found.answers, found.choices),
             counts="tables",
         ),
         seeded=False,

@@ -15,7 +15,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.chain import predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import Known
-from pyhybrid.mechanisms.marginals.predictors import PARTS, Predictor, of_public
+from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS, Predictor, of_public
 from pyhybrid.mechanisms.reference_records import shares_records
 
 __all__ = ["Reference", "reference_of"]
@@ -44,7 +44,7 @@ class Reference:
 
     def known(self, column: str, reads: Sequence[str], domain: Mapping[str, ColumnDomain]) -> Known:
         """Its records in the cells of a column and of its predictors."""
-        names = [column, *(name for name in reads if name not in self.public)]
+        names = [column, *(name for name in reads if name not in self.public and name != ALONE)]
         places = {name: domain[name].places(self.table[name]) for name in names}
         own = predictors_of(reads, self.public, places, domain, len(self.table))
         whole = sparse.csr_array(sparse.hstack([each.cells for each in own], format="csr"))

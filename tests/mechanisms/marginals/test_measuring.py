@@ -56,7 +56,7 @@ def measuring(**changes: Any) -> Measuring:
 def test_columns_alone_and_tables_hold_every_record_once() -> None:
     own = measuring()
     assert own.binned == ("income",)
-    (alone,) = own.one_way(TABLE)
+    (alone,) = own.one_way(TABLE, own.binned)
     assert alone.n_rows == 41
     np.testing.assert_array_equal(alone.codes, DOMAIN["income"].places(TABLE["income"]))
     few = {**DOMAIN, "income": ColumnDomain(bins=(0, 50, 200), missing=True)}
@@ -96,7 +96,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         found = own.of(TABLE)
         assert len(found.answers) == 1
         assert found.alone == {}
-        income = found.tables.tables()[1]
+        income = found.answers[-1].tables()[1]
         true = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
         np.testing.assert_allclose(income.sum(axis=1), true, atol=0.5)  # epsilon 1e6
 

@@ -1,0 +1,173 @@
+"""The private choice of tables: sensitivity of its scores, its price, what it finds, refusals."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.marginals import choosing
+from pyhybrid.mechanisms.marginals.choosing import chosen_tables, score
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.effects import TableWithNoise
+from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring
+from pyhybrid.mechanisms.marginals.predictors import ALONE, of_public
+from pyhybrid.primitives.laplace import CHANGED
+from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
+from pyhybrid.randomness import streams
+from tests.conftest import require
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+RNG = np.random.default_rng(4)
+N = 1500
+Z = RNG.integers(0, 3, N)
+TABLE = pd.DataFrame({
+    "age": RNG.integers(18, 90, N),
+    "a": Z,
+    "b": RNG.integers(0, 2, N),
+    "c": np.where(RNG.random(N) < 0.7, Z, RNG.integers(0, 3, N)),
+    "y": (20 * Z + RNG.gamma(2, 15, N)).clip(0, 199),
+})  # fmt: skip
+DOMAIN = {
+    "a": ColumnDomain(levels=(0, 1, 2)),
+    "b": ColumnDomain(levels=(0, 1)),
+    "c": ColumnDomain(levels=(0, 1, 2)),
+    "y": ColumnDomain(bins=tuple(range(0, 201, 8)), missing=True),
+}
+ORDER = {"a": ("age",), "b": ("age", "a"), "c": ("age", "a", "b"), "y": ("age", "a", "b", "c")}
+
+
+@pytest.fixture(autouse=True)
+def _opendp() -> None:
+    require(opendp is not None, "opendp must be installed")
+
+
+def measuring(**changes: Any) -> Measuring:
+    own: dict[str, Any] = {
+        "domain": DOMAIN,
+        "order": ORDER,
+        "public": {"age": of_public(TABLE["age"])},
+        "most_bins": 5,
+        "share": 0.2,
+        "price": Price.of(4.0),
+        "relation": "replace",
+    }
+    return Measuring(**{**own, **changes})
+
+
+def found(seed: int = 1, **changes: Any) -> Measured:
+    return chosen_tables(measuring(**changes), TABLE, streams(seed))
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+def test_scores_change_by_no_more_than_the_record(relation: str) -> None:
+    """All databases of three records in a table of 2 x 2, any model: the largest change is the
+    stated sensitivity, and of two scores that look as good it is more."""
+    cells = list(itertools.product(range(4), repeat=3))
+    counts = {own: np.bincount(own, minlength=4).astype(float) for own in cells}
+    counts |= {own[:2]: np.bincount(own[:2], minlength=4).astype(float) for own in cells}
+
+    def squared(true: Any, modeled: Any, size: float) -> float:
+        return float(((true - modeled) ** 2).sum() - size * true.size)
+
+    def relative(true: Any, modeled: Any, size: float) -> float:
+        return float((np.abs(true - modeled) / (modeled + 0.1)).sum() - size * true.size)
+
+    largest = dict.fromkeys((score, squared, relative), 0.0)
+    for own in cells:
+        replaced = relation == "replace"
+        others = [(*own[:2], last) for last in range(4)] if replaced else [own[:2]]
+        for modeled, other in itertools.product(([3, 0, 0, 0], [0.5, 1, 0.2, 1.3]), others):
+            for how in largest:
+                moved = how(counts[own], np.array(modeled), 0.3) - how(
+                    counts[other], np.array(modeled), 0.3
+                )
+                largest[how] = max(largest[how], abs(moved))
+    assert largest[score] == pytest.approx(CHANGED[relation])
+    assert largest[squared] > 1.5 * CHANGED[relation]
+    assert largest[relative] > 1.5 * CHANGED[relation]
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_all_answers_and_choices_together_cost_the_price(
+    delta: float | None, relation: str
+) -> None:
+    """Exactly, and nearly all of it; without the choices it would be visibly less."""
+    price = Price.of(4.0, delta)
+    own = found(price=price, relation=relation)
+    whole = Fraction(price.epsilon if price.rho is None else price.rho)
+    if delta is None:
+        tables = sum(Fraction(each.sensitivity) / Fraction(each.scale) for each in own.answers)
+        choices = sum(Fraction(each.cost()) for each in own.choices)
+    else:
+        tables = sum(
+            (Fraction(each.sensitivity) / Fraction(each.scale)) ** 2 / 2 for each in own.answers
+        )
+        choices = sum(Fraction(each.cost()) ** 2 / 8 for each in own.choices)
+    assert {each.sensitivity for each in own.choices} == {CHANGED[relation]}
+    assert tables + choices <= whole
+    assert tables + choices > whole * Fraction(98, 100)
+    assert choices == pytest.approx(float(whole) * 0.8 * 0.1, rel=0.05)
+    assert len(own.answers) == len(own.choices) + 1
+
+
+def test_the_tables_that_matter_are_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """c and y hang on a; b hangs on nothing. A score of the wrong sign finds others."""
+    monkeypatch.setattr(choosing, "_ROUNDS", 4)
+    own = found(price=Price.of(200.0))
+    first = {choice.candidate for choice in own.choices[:2]}
+    assert first == {("c", "a"), ("y", "a")}
+    assert {"a"} <= set(own.order["y"]) & set(own.order["c"])
+    monkeypatch.setattr(choosing, "score", lambda *parts: -score(*parts))
+    wrong = found(price=Price.of(200.0))
+    assert {choice.candidate for choice in wrong.choices[:2]} != first
+
+
+def test_columns_alone_are_in_every_model_in_merged_bins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choosing, "_ROUNDS", 2)
+    own = found(price=Price.of(200.0))
+    assert all(reads[0] == ALONE for reads in own.order.values())
+    alone = own.noisy["y"][0]
+    few = own.domain["y"]
+    assert len(few.bins) - 1 <= 5
+    true = np.bincount(few.places(TABLE["y"]), minlength=few.n_cells)
+    assert np.abs(alone.counts[:, 0] - true).max() < 8 * np.sqrt(alone.variance.max())
+    wide = np.diff(np.searchsorted(DOMAIN["y"].bins, few.bins))
+    np.testing.assert_allclose(alone.variance[:, 0], np.append(wide, 1) * alone.variance[-1, 0])
+
+
+def test_a_table_measured_twice_counts_by_its_precision() -> None:
+    one = TableWithNoise(counts=np.array([[10.0, 4.0]]), variance=1.0)
+    two = TableWithNoise(counts=np.array([[20.0, 4.0]]), variance=np.array([[4.0]]))
+    both = one.with_another(two)
+    np.testing.assert_allclose(both.counts, [[12.0, 4.0]])
+    np.testing.assert_allclose(both.variances, [[0.8, 0.8]])
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
+    """Mean absolute noise of 4,000 empty cells, within 5 standard errors."""
+    price = Price.of(1.0, delta)
+    none = sparse.csr_array((0, 1), dtype=np.int64)
+    empty = CrossTable(codes=np.empty(0, np.int64), n_rows=4000, cells=none)
+    drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
+    error = drawn.std() / np.sqrt(drawn.size)
+    assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05
+
+
+def test_nothing_to_choose_among_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"two tables or more to choose among: found 1"):
+        found(domain={"a": DOMAIN["a"]}, order={"a": ("age",)})
