@@ -34,10 +34,9 @@ from pyhybrid.models import (
     TwoPart,
     ZeroInflated,
 )
-from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.frozen_rows import FrozenTerms
 
 __all__ = ["program_audits"]
 
@@ -134,16 +133,16 @@ def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.
             yield table.assign(y=table["y"].where(table.index != row, other))
 
 
-def _frozen(bound: Any) -> FrozenRows | None:
-    """Rows of any records, the same for every neighbor; joint programs take none."""
-    design = getattr(bound, "design", None)
-    if design is None:
-        return None
-    return frozen_rows(design, np.ones(bound.n), _center_of(bound.table))
+def _frozen(bound: Any) -> FrozenTerms:
+    """Rows of any records, the same for every neighbor."""
+    frozen: FrozenTerms = bound.frozen(
+        np.ones(bound.n), _center_of(bound.table), np.arange(bound.n)
+    )
+    return frozen
 
 
 def _cap(
-    bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenRows | None
+    bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenTerms | None
 ) -> float | Cap:
     """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
     by the excess of frozen rows."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.units import unit_terms
 
 __all__ = ["ModeCheck", "look_for_modes"]
@@ -55,7 +57,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     """
     bound = session.bound
     settings = replace(
-        session.settings,
+        session.settings.clipped(),
         chains=_CHAINS,
         warmup=_WARMUP,
         draws=_DRAWS,
@@ -86,7 +88,8 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
 def _log_lik(
     session: FitSession, fit: PosteriorFit, draws: Draws, positions: npt.NDArray[np.intp]
 ) -> float:
-    """Censored log-likelihood of all records, averaged over some of the draws at `positions`."""
+    """Censored log-likelihood of all records, with the excess and the region of a frozen reference,
+    averaged over some of the draws at `positions`."""
     chosen = positions[
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
@@ -95,7 +98,13 @@ def _log_lik(
         below, above, center = fit.cap.below, fit.cap.above, fit.cap.reference
     log_lik = session.bound.log_lik(draws).at(chosen)
     if session.units is None:
-        return float(log_lik.clipped_total(fit.alpha, below, above, center).mean())
+        excess, beyond = None, np.zeros(chosen.size)
+        if fit.cap is not None and fit.cap.frozen is not None:
+            assert isinstance(session.bound, BoundRegression | BoundParts)
+            frozen = session.bound.frozen_log_lik(fit.cap.frozen, draws).at(chosen)
+            excess, beyond = fit.cap.excess(frozen), fit.cap.beyond(frozen)
+        total = log_lik.clipped_total(fit.alpha, below, above, center, excess)
+        return float((total - beyond).mean())
     terms = log_lik if center is None else log_lik.less(center)
     by_unit = unit_terms(terms, fit.alpha, session.units.of)
     return float(np.clip(by_unit, -below, above).sum(axis=1).mean())

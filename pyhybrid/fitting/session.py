@@ -319,7 +319,8 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        settings = self.settings
+        settings = self.settings if cap is None else self.settings.clipped()
+        again = settings.longer()
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
         sampling = Sampling(
@@ -330,10 +331,9 @@ class FitSession:
             steps=self.steps_of,
         )
         # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
-        one_try = cap is not None or self.has_fixed_draws
-        first = None if one_try else self.bound.first_try
+        first = None if cap is not None or self.has_fixed_draws else self.bound.first_try
         draws, diagnostics = sampling.converged(
-            data, settings, self.settings.longer(), warm_start, label, first=first
+            data, settings, again, warm_start, label, first=first
         )
         if not diagnostics.converged:
             self._report_not_converged(label, diagnostics)

@@ -38,7 +38,7 @@ from pyhybrid.mechanisms.calibration_files import frozen_draws, load_fields, sav
 from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_frozen_rows
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.cap_data import frozen_log_lik
+from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -229,10 +229,10 @@ class Calibration:
         frozen = center.frozen
         if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
             return None
-        assert isinstance(bound, BoundRegression)
+        assert isinstance(bound, BoundRegression | BoundParts)
         ratio = bound.n / frozen.n
         new = bound.log_lik(self.draws).total(np.ones(bound.n))
-        own = frozen_log_lik(bound.model, frozen, self.draws).total(np.ones(frozen.n))
+        own = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
         spare = float(np.var(new)) - ratio**2 * float(np.var(own))
         return float(np.sqrt(max(spare, 0.0)) / ratio)
 

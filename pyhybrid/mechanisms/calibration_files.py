@@ -25,12 +25,13 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.frozen_files import frozen_table, read_frozen
 from pyhybrid.mechanisms.reference_records import ReferenceRecords
 from pyhybrid.models import Model
 from pyhybrid.models.described import described_model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.frozen_rows import FrozenTerms
 from pyhybrid.releases.parts import read_names
 from pyhybrid.running.files import folder_aside, whole_only
 
@@ -38,7 +39,6 @@ __all__ = ["frozen_draws", "load_fields", "save_fields"]
 
 _VERSION = 1
 _KEY_BYTES = 16
-_FROZEN = ("y", "offset", "alpha", "count", "center")
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
@@ -73,10 +73,7 @@ def save_fields(
         (aside / "calibration.json").write_text(text, encoding="utf-8")
         pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
         if center is not None and center.frozen is not None:
-            own = center.frozen
-            rows = {name: getattr(own, name) for name in _FROZEN}
-            design = {f"X.{place}": column for place, column in enumerate(own.X.T)}
-            pd.DataFrame({**rows, **design}).to_csv(aside / "frozen.csv", index=False)
+            frozen_table(center.frozen).to_csv(aside / "frozen.csv", index=False)
         if reference is not None:
             digests = {"of_model": reference.of_model, "of_row": reference.of_row}
             pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
@@ -122,17 +119,11 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
 
 def _frozen(
     path: Path, center: Mapping[str, Any] | None, columns: Sequence[str]
-) -> FrozenRows | None:
-    """The frozen rows of a center."""
+) -> FrozenTerms | None:
+    """The frozen rows of a center, which one that was given has not."""
     if center is None:
         return None
-    table = pd.read_csv(path, dtype=str)  # exact, unlike C parsing
-    design = [f"X.{place}" for place in range(len(columns))]
-    if list(table.columns) != [*_FROZEN, *design]:
-        raise ValueError("frozen")
-    own = {name: table[name].to_numpy(dtype=np.float64) for name in _FROZEN if name != "count"}
-    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
-    return FrozenRows(**own, count=count, X=table[design].to_numpy(dtype=np.float64))
+    return read_frozen(pd.read_csv(path, dtype=str), columns)  # exact, unlike C parsing
 
 
 def _bought(fields: Mapping[str, Any] | None) -> PrivacyCharge | None:

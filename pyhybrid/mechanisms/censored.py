@@ -64,10 +64,11 @@ class Censored(PseudoPosteriorMechanism):
         Whose weights are used, over the same model; `LipschitzWeighted` if omitted.
     calibration : Calibration, optional
         Frozen reference draws, extremes, scale, shift, cap, center and model; excludes `inner`.
-    center : mapping or None, optional
+    center : mapping, Center or None, optional
         A public theta_ref: numbers by the names of the likelihood's parameters, such as
-        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data. If omitted, the
-        calibration's; None is [C25]'s censoring.
+        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data, or the `center` of a
+        calibration whose reference is public, or released at a charge that is stated beside this
+        one, with its frozen rows. If omitted, the calibration's; None is [C25]'s censoring.
     sampling : {"auto", "exact", "chains"}, default "auto"
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
         chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
@@ -104,7 +105,7 @@ class Censored(PseudoPosteriorMechanism):
     inner: PseudoPosteriorMechanism | None = None
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
-    center: Mapping[str, float | Sequence[float]] | str | None = _OF_CALIBRATION
+    center: Mapping[str, float | Sequence[float]] | Center | str | None = _OF_CALIBRATION
     sampling: str = "auto"
     grid: Mapping[str, tuple[float, float, int]] | None = None
 
@@ -136,7 +137,8 @@ class Censored(PseudoPosteriorMechanism):
         if self.center is not None and self.center != _OF_CALIBRATION:
             if self.calibration is not None:
                 raise InvalidInput("a calibration holds the center: give no other, or None")
-            given_center(self.center)  # type: ignore[arg-type]
+            if not isinstance(self.center, Center):
+                given_center(self.center)  # type: ignore[arg-type]
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 
@@ -173,7 +175,9 @@ class Censored(PseudoPosteriorMechanism):
         settings = super().describe()
         calibration = settings.pop("calibration")
         for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
-            if settings[name] == usual:  # names of random streams stay what they were
+            if isinstance(settings[name], Center):
+                settings[name] = settings[name].as_dict()["parameters"]
+            elif settings[name] == usual:  # names of random streams stay what they were
                 del settings[name]
         for unused in ("accounting", "delta"):  # the cap is charged
             del settings[unused]
@@ -213,6 +217,8 @@ class Censored(PseudoPosteriorMechanism):
         is."""
         if self.center is None:
             return None
+        if isinstance(self.center, Center):
+            return self.center
         if self.center == _OF_CALIBRATION:
             return None if self.calibration is None else self.calibration.center
         return given_center(self.center)  # type: ignore[arg-type]
@@ -316,7 +322,8 @@ class Censored(PseudoPosteriorMechanism):
         """Where the center came from, as `charge_of_censored_fit` takes it."""
         center = self.theta_ref
         if center is None or self.calibration is None:
-            return None if center is None else "given"
+            released = isinstance(self.center, Center)
+            return None if center is None else "released" if released else "given"
         if self.calibration.bought is not None:
             return "bought"
         return "public" if center.public else "reference"

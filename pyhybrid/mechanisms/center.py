@@ -38,12 +38,11 @@ from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.cap_data import frozen_log_lik, frozen_rows
+from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenRows
-from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.frozen_rows import FrozenTerms
 
 __all__ = ["REGION", "Center", "center_of_draws", "given_center", "log_lik_at", "with_frozen_rows"]
 
@@ -69,7 +68,7 @@ class Center:
         The grid reaches so many of them to either side of theta_ref.
     public : bool
         True if the reference is public.
-    frozen : FrozenRows or None
+    frozen : FrozenTerms or None
         The reference's rows, of which the excess and the region of chains are made.
     """
 
@@ -77,7 +76,7 @@ class Center:
     sd: Mapping[str, float]
     region: float
     public: bool
-    frozen: FrozenRows | None = field(default=None, repr=False)
+    frozen: FrozenTerms | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_positive(self.region, "region")
@@ -122,8 +121,7 @@ class Center:
         at = {axis.name: own.ravel() for axis, own in zip(form.axes, mesh, strict=True)}
         provenance: Any = None  # points, which no engine made
         draws = frozen_draws(form.parameters(at), provenance)
-        terms = frozen_log_lik(bound.model, self.frozen, draws)
-        lost = _excess(terms, self.frozen, cap).reshape([k] * len(nodes))
+        lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
             return np.asarray(CubicSpline(nodes[0], lost)(points[0]))
@@ -160,7 +158,7 @@ class Center:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenRows | None = None) -> Center:
+    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenTerms | None = None) -> Center:
         """Inverse of `as_dict`, with the frozen rows."""
         return cls(
             parameters={name: np.array(own, dtype=np.float64)
@@ -230,10 +228,10 @@ def with_frozen_rows(
 ) -> Center:
     """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows.
 
-    Of more than 10,000 records a random part. Models of several steps, and of more than two levels,
-    are centered without.
+    Of more than 10,000 records a random part. A user's program, which takes no center, takes
+    none of them.
     """
-    if not isinstance(bound, BoundRegression) or not bound.takes_frozen:
+    if not isinstance(bound, BoundRegression | BoundParts):
         return center
     own = center.log_lik(bound)
     usable = np.flatnonzero(np.isfinite(own))
@@ -241,15 +239,7 @@ def with_frozen_rows(
         raise InvalidInput("the reference must have records with a finite log-likelihood")
     if usable.size > _MOST_FROZEN:
         usable = np.sort(rng.choice(usable, _MOST_FROZEN, replace=False))
-    return replace(center, frozen=frozen_rows(bound.design, alpha, own, usable))
-
-
-def _excess(terms: LogLik, frozen: FrozenRows, cap: Cap) -> FloatArray:
-    """What clipping takes from a frozen term on average, shape (S,), nats."""
-    alpha = np.repeat(frozen.alpha, frozen.count)
-    center = np.repeat(frozen.center, frozen.count)
-    whole = terms.clipped_total(alpha, np.inf, np.inf, center)
-    return np.asarray((whole - terms.clipped_total(alpha, cap.below, cap.above, center)) / frozen.n)
+    return replace(center, frozen=bound.frozen(alpha, own, usable))
 
 
 def given_center(values: Mapping[str, float | Sequence[float]]) -> Center:

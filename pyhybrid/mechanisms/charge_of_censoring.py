@@ -55,6 +55,7 @@ _EXCESS = (
 )
 CENTERS = {
     "given": "a public center, given by hand",
+    "released": "a center that was released before, at a charge of its own",
     "public": "a center made from a public reference",
     "reference": "a center made from a reference whose own records this charge does not cover",
     "bought": "a center that was drawn from these records before, at a charge that is part of this",
@@ -90,7 +91,7 @@ def charge_of_censored_fit(
     shared : bool or None
         True if the records are among those that the calibration was made from, whose weights then
         were computed from the same database; None if that cannot be told.
-    center : {"given", "public", "reference", "bought"}, optional
+    center : {"given", "released", "public", "reference", "bought"}, optional
         Where the center came from, if there is one.
     """
     assert fit.cap is not None

@@ -12,7 +12,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.mechanisms.center import Center
-from pyhybrid.models.cap_data import frozen_log_lik, frozen_rows
+from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.frozen_rows import FrozenRows
 
@@ -50,7 +50,7 @@ def center_of_model(
         points = {n: np.array([at[n] + _STEP * sign * (n == moved)
                                for moved in names for sign in (1, -1)]) for n in names}  # fmt: skip
         draws = frozen_draws(form.parameters(points), provenance)
-        rows = frozen_log_lik(bound.model, frozen, draws)
+        rows = bound.frozen_log_lik(frozen, draws)
         f = np.hstack(list(rows.make()))[:, rows.row_of]
         slopes = (f[0::2] - f[1::2]) / (2 * _STEP)
         covariance = np.linalg.inv(slopes @ slopes.T / frozen.n * known)

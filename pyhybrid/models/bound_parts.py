@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
@@ -22,6 +23,7 @@ from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.completion import Completion
+from pyhybrid.models.frozen_parts import frozen_parts, frozen_terms, terms_with_frozen
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.parts import (
     Amount,
@@ -37,6 +39,7 @@ from pyhybrid.models.parts import (
 )  # fmt: skip
 from pyhybrid.models.regression import Parameters, Positions
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundParts"]
@@ -233,19 +236,32 @@ class BoundParts:
         }
         if self.inflated is not None:
             data["at_zero"] = self.inflated.at_zero[first].astype(np.int64)
+        frozen = None if clip is None else clip.frozen
+        assert frozen is None or isinstance(frozen, FrozenParts)
+        n_rows = {}
         for part in self.parts:
             weights = alpha[part.at]
+            rows_of_part = part.bound.stan_rows(weights)
+            n_rows[part.name] = rows_of_part.first.size
+            after = None if frozen is None else frozen.parts.get(part.name)
             own = part.bound.stan_data(
                 weights,
-                cap=1.0 if by_term else None,  # any: the part's rows are written then
+                # Any: the part's rows are written then, and the frozen ones after them.
+                cap=Cap(below=1.0, above=1.0, frozen=after) if by_term else None,
                 dispersion=dispersion,
                 emit_log_lik=emit_log_lik,
             )
             left_out = (*SHARED, *DROPPED)
             data |= {f"{k}_{part.name}": v for k, v in own.items() if k not in left_out}
-            place, row_of = part.place_of[first], part.bound.stan_rows(weights).row_of
+            place, row_of = part.place_of[first], rows_of_part.row_of
             data[f"row_{part.name}"] = np.where(place < 0, 1, row_of[place] + 2)
-        return data
+        return data if frozen is None else terms_with_frozen(data, frozen, n_rows)
+
+    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenParts:
+        """Frozen rows of the records `chosen`; see `BoundRegression.frozen`."""
+        none = np.zeros(self.n, dtype=bool)
+        at_zero = none if self.inflated is None else self.inflated.at_zero
+        return frozen_parts(self.parts, self.rows.row_of, at_zero, alpha, center, chosen)
 
     def log_lik(self, draws: Draws) -> LogLik:
         """Unweighted log-likelihood, one column per distinct record."""
@@ -258,7 +274,17 @@ class BoundParts:
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
             own = {p.name: self._terms(p, parameters[p.name], first) for p in self.parts}
-            yield self._joined(own, first)
+            yield self._joined(own, None if self.inflated is None else self.inflated.at_zero[first])
+
+    def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood of frozen records; see `BoundRegression.frozen_log_lik`."""
+        assert isinstance(frozen, FrozenParts)
+        return LogLik(
+            make=lambda: iter(
+                [self._joined(frozen_terms(self.parts, frozen, draws), frozen.at_zero)]
+            ),
+            row_of=np.repeat(np.arange(frozen.count.size), frozen.count),
+        )
 
     def _terms(self, part: Part, parameters: Parameters, first: Positions) -> FloatArray:
         """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""
@@ -271,13 +297,14 @@ class BoundParts:
             made[:, here] = part.bound.terms(parameters, rows)[:, own]
         return made
 
-    def _joined(self, own: Mapping[str, FloatArray], first: Positions) -> FloatArray:
-        """The sum over the parts, with a mixture where a count is 0."""
+    def _joined(
+        self, own: Mapping[str, FloatArray], at: npt.NDArray[np.bool_] | None
+    ) -> FloatArray:
+        """The sum over the parts, with a mixture where a count is 0, `at` (b,)."""
         total: FloatArray = np.sum(list(own.values()), axis=0)
         if self.inflated is None:
             return total
         zero, count = own[self.inflated.zero.name], own[self.inflated.count.part.name]
-        at = self.inflated.at_zero[first]
         with np.errstate(divide="ignore"):
             none = np.log(-np.expm1(zero[:, at])) + count[:, at]
         total[:, at] += np.logaddexp(zero[:, at], none) - zero[:, at] - count[:, at]

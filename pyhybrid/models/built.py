@@ -20,17 +20,24 @@ from pyhybrid.models.zero_inflated import ZeroInflated
 __all__ = ["BUILT", "build_model"]
 
 _LEAST_SD = 0.1
-"""Of the logs of amounts below 0: there may be fewer of them than coefficients, which then fit them
-without any error, and chains follow sigma to 0."""
+"""Of the logs of amounts below 0: of two that are equal chains follow sigma to 0."""
 
 
 def _two_part(
     formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool = True
 ) -> TwoPart:
-    """Zeros, amounts above 0 and, with `negative`, below it, all by one formula."""
-    amounts = LogNormal(formula, unit=unit, decimals=decimals)
-    below = replace(amounts, min_sd=_LEAST_SD) if negative else None
-    return TwoPart(zero=Bernoulli(formula), positive=amounts, negative=below)
+    """Zeros and amounts above 0, both by one formula; with `negative` also below it: whether and
+    how far without predictors, as few records would have to tell many coefficients."""
+    zero, positive = Bernoulli(formula), LogNormal(formula, unit=unit, decimals=decimals)
+    if not negative:
+        return TwoPart(zero=zero, positive=positive)
+    alone = formula.partition("~")[0] + "~ 1"
+    return TwoPart(
+        zero=zero,
+        positive=positive,
+        sign=replace(zero, formula=alone),
+        negative=replace(positive, formula=alone, min_sd=_LEAST_SD),
+    )
 
 
 def _zero_inflated(

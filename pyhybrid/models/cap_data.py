@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import Draws
 from pyhybrid.models.collapse import distinct_rows
 from pyhybrid.models.design import Design
 from pyhybrid.privacy.cap import Cap
@@ -62,25 +61,29 @@ def frozen_rows(
     center: FloatArray,
     chosen: npt.NDArray[np.intp] | None = None,
 ) -> FrozenRows:
-    """Distinct rows of the records of a design, or of those `chosen`, with weights and center."""
+    """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
+    those with the same predictors are neighbors, as programs of many levels want them."""
     places = np.arange(design.y.size) if chosen is None else chosen
     table = np.column_stack([design.y, design.keys, design.offset, alpha])[places]
     rows = distinct_rows(table)
-    first = places[rows.first]
+    order = np.argsort(distinct_rows(design.keys[places[rows.first]]).row_of, kind="stable")
+    first = places[rows.first[order]]
     return FrozenRows(
         y=design.y[first],
         X=design.X[first],
         offset=design.offset[first],
         alpha=alpha[first],
-        count=rows.frequency.astype(np.int64),
+        count=rows.frequency[order].astype(np.int64),
         center=center[first],
     )
 
 
-def frozen_log_lik(model: Any, frozen: FrozenRows, draws: Draws) -> LogLik:
-    """Unweighted log-likelihood under a regression model of the records of frozen rows."""
-    parameters = {name: draws.flat(name) for name in model.parameters}
-    size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, FloatArray]) -> LogLik:
+    """Unweighted log-likelihood under a regression model, at parameters (S, *dims), of the records
+    of frozen rows."""
+    n_draws = len(next(iter(parameters.values())))
+    levels = max(own.shape[2] if own.ndim == 3 else 1 for own in parameters.values())
+    size = max(1, _BLOCK_ELEMENTS // (n_draws * levels))
     alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
 
     def blocks() -> Iterator[FloatArray]:

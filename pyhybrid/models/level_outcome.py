@@ -138,11 +138,6 @@ class BoundManyLevels(BoundLevels):
     """A model of any number of levels joined to a table; rows are in order of their predictors."""
 
     @property
-    def takes_frozen(self) -> bool:
-        """False: the programs read runs of equal predictors."""
-        return False
-
-    @property
     def n_levels(self) -> int:
         """Number of levels C."""
         return len(self.levels.values)

@@ -20,7 +20,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import SamplingError
-from pyhybrid.models.cap_data import cap_data, with_frozen
+from pyhybrid.models.cap_data import cap_data, frozen_log_lik, frozen_rows, with_frozen
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
@@ -29,6 +29,7 @@ from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
@@ -246,11 +247,6 @@ class BoundRegression:
         return self.model.first_try(self.design.columns)
 
     @property
-    def takes_frozen(self) -> bool:
-        """True if frozen rows may stand after the records', in any order."""
-        return True
-
-    @property
     def grid_form(self) -> GridForm | None:
         """How the parameters lie on a grid; None if they do not."""
         # With an offset the coordinates are no longer those of the mean that the ends suit.
@@ -310,8 +306,19 @@ class BoundRegression:
             "emit_log_lik": int(emit_log_lik),
         }
         if clip is not None and clip.frozen is not None:
+            assert isinstance(clip.frozen, FrozenRows)
             data |= with_frozen(data, clip.frozen, self._stan_outcome(clip.frozen.y))
         return self.model.shape_data(data)
+
+    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
+        """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
+        return frozen_rows(self.design, alpha, center, chosen)
+
+    def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood of frozen rows, one column for each."""
+        assert isinstance(frozen, FrozenRows)
+        parameters = {name: draws.flat(name) for name in self.model.parameters}
+        return frozen_log_lik(self.model, frozen, parameters)
 
     def _hints(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray

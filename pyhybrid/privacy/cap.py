@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.frozen_rows import STEEP, FrozenRows
+from pyhybrid.privacy.frozen_rows import STEEP, FrozenTerms
+from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["Cap"]
 
@@ -36,7 +37,7 @@ class Cap:
         c_i = f_i(theta_ref), nats; 0 if None.
     unit : ndarray of int, shape (n,), or None
         Unit of each record, from 0 to the number of units less 1; None if each is its own.
-    frozen : FrozenRows or None
+    frozen : FrozenTerms or None
         Of a reference: what clipping takes from them on average, e, is added to every term before
         it is clipped, and they decide where the region of the parameters ends.
     region : float
@@ -47,7 +48,7 @@ class Cap:
     above: float
     reference: FloatArray | None = None
     unit: npt.NDArray[np.intp] | None = None
-    frozen: FrozenRows | None = None
+    frozen: FrozenTerms | None = None
     region: float = np.inf
 
     def __post_init__(self) -> None:
@@ -94,6 +95,27 @@ class Cap:
     def steep(self) -> float:
         """Nats that the log density falls by, for each that the mean term falls beyond."""
         return STEEP * self.frozen.n if self.frozen is not None and self.farthest else 0.0
+
+    def excess(self, frozen_log_lik: LogLik) -> FloatArray:
+        """What clipping takes from a frozen term on average, shape (S,), nats."""
+        assert self.frozen is not None
+        whole = self._frozen_total(frozen_log_lik, np.inf, np.inf)
+        return np.asarray(
+            (whole - self._frozen_total(frozen_log_lik, self.below, self.above)) / self.frozen.n
+        )
+
+    def beyond(self, frozen_log_lik: LogLik) -> FloatArray:
+        """What the log density is less for lying outside of the region, shape (S,), nats."""
+        assert self.frozen is not None
+        mean = self._frozen_total(frozen_log_lik, np.inf, np.inf) / self.frozen.n
+        return np.asarray(self.steep * np.maximum(-mean - self.farthest, 0))
+
+    def _frozen_total(self, log_lik: LogLik, below: float, above: float) -> FloatArray:
+        """Sum of the frozen records' terms, each clipped, shape (S,)."""
+        own = self.frozen
+        assert own is not None
+        alpha, center = np.repeat(own.alpha, own.count), np.repeat(own.center, own.count)
+        return log_lik.clipped_total(alpha, below, above, center)
 
     @property
     def n_units(self) -> int:

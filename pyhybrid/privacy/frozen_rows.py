@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,45 +11,36 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["STEEP", "FrozenRows"]
+__all__ = ["STEEP", "FrozenParts", "FrozenRows", "FrozenTerms"]
 
 STEEP = 10.0
 """Nats that the log density falls by beyond the region, for each nat of the reference's own."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FrozenRows:
-    """Distinct rows of a reference, as its model codes them. Confidential if the reference is.
+class FrozenTerms:
+    """Distinct terms of a reference's records. Confidential if the reference is.
 
     Attributes
     ----------
-    y : ndarray, shape (d,)
-        Outcomes on the scale of the likelihood.
-    X : ndarray, shape (d, K)
-        Design.
-    offset : ndarray, shape (d,)
     alpha : ndarray, shape (d,)
         Weights, in [0, 1].
     count : ndarray of int, shape (d,)
-        Records in each row.
+        Records of each.
     center : ndarray, shape (d,)
         f_j(theta_ref), nats.
     """
 
-    y: FloatArray
-    X: FloatArray
-    offset: FloatArray
     alpha: FloatArray
     count: npt.NDArray[np.int64]
     center: FloatArray
 
     def __post_init__(self) -> None:
-        d = self.y.size
-        shapes = {own.shape for own in (self.y, self.offset, self.alpha, self.count, self.center)}
-        if shapes != {(d,)} or self.X.ndim != 2 or self.X.shape[0] != d or d == 0:
+        d = self.count.size
+        shapes = {own.shape for own in (self.alpha, self.count, self.center)}
+        if shapes != {(d,)} or d == 0:
             raise InvalidInput("frozen rows must be of one length, at least 1")
-        numbers = (self.y, self.X, self.offset, self.center)
-        if not all(np.isfinite(own).all() for own in numbers) or self.count.min() < 1:
+        if not np.isfinite(self.center).all() or self.count.min() < 1:
             raise InvalidInput("frozen rows must be finite, with at least one record each")
         if not ((self.alpha >= 0) & (self.alpha <= 1)).all():
             raise InvalidInput("weights of frozen rows must lie in [0, 1]")
@@ -60,14 +52,80 @@ class FrozenRows:
 
     @property
     def share(self) -> FloatArray:
-        """Of each row among the records, shape (d,)."""
+        """Of each term among the records, shape (d,)."""
         return np.asarray(self.count / self.n)
 
     @property
     def key(self) -> tuple[bytes, ...]:
         """What tells two apart, for fits that are kept."""
-        own = (self.y, self.X, self.offset, self.alpha, self.count, self.center)
-        return tuple(each.tobytes() for each in own)
+        return tuple(each.tobytes() for each in (self.alpha, self.count, self.center))
 
     def __repr__(self) -> str:
-        return f"<FrozenRows of {self.n} records>"
+        return f"<{type(self).__name__} of {self.n} records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FrozenRows(FrozenTerms):
+    """Distinct rows of a reference, as its model codes them. Confidential if the reference is.
+
+    Attributes
+    ----------
+    y : ndarray, shape (d,)
+        Outcomes on the scale of the likelihood.
+    X : ndarray, shape (d, K)
+        Design.
+    offset : ndarray, shape (d,)
+    """
+
+    y: FloatArray
+    X: FloatArray
+    offset: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        d = self.count.size
+        if {self.y.shape, self.offset.shape} != {(d,)} or self.X.ndim != 2 or len(self.X) != d:
+            raise InvalidInput("frozen rows must be of one length, at least 1")
+        if not all(np.isfinite(own).all() for own in (self.y, self.X, self.offset)):
+            raise InvalidInput("frozen rows must be finite, with at least one record each")
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells two apart, for fits that are kept."""
+        return (*super().key, *(each.tobytes() for each in (self.y, self.X, self.offset)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FrozenParts(FrozenTerms):
+    """Distinct records of a reference under a model of several steps. Confidential if it is.
+
+    Attributes
+    ----------
+    parts : mapping of str to FrozenRows
+        By step, its rows of the records that reach it, in their order; a step that none of them
+        reaches is not there.
+    reached : mapping of str to ndarray of bool, shape (d,)
+        By step, whether a record reaches it.
+    at_zero : ndarray of bool, shape (d,)
+        Of a mixture of zeros and counts, whether the count is 0; False elsewhere.
+    """
+
+    parts: Mapping[str, FrozenRows]
+    reached: Mapping[str, npt.NDArray[np.bool_]]
+    at_zero: npt.NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        d = self.count.size
+        if {own.shape for own in (*self.reached.values(), self.at_zero)} != {(d,)}:
+            raise InvalidInput("frozen rows must be of one length, at least 1")
+        found = {name: own.count.size for name, own in self.parts.items()}
+        if found != {name: int(own.sum()) for name, own in self.reached.items() if own.any()}:
+            raise InvalidInput("frozen rows must be there for each record that reaches a step")
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells two apart, for fits that are kept."""
+        own = tuple(each for part in self.parts.values() for each in part.key)
+        reached = (each.tobytes() for each in self.reached.values())
+        return (*super().key, *own, *reached, self.at_zero.tobytes())

@@ -199,13 +199,12 @@ def _step(
         assert epsilon is not None
         return column.histogram(epsilon, relation)
     if mechanism == "censored" and center is not None and center.center is not None:
-        at = {name: own.tolist() for name, own in center.center.parameters.items()}
         inner = Unweighted(model, relation=relation)
         return Censored(
             model,
             epsilon=epsilon,
             inner=inner,
-            center=at,
+            center=replace(center.center, public=True),  # of noisy tables, which are charged
             relation=relation,
             check_modes=check_modes,
         )

@@ -17,11 +17,12 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.modes import look_for_modes
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.mechanisms.center import Center
-from pyhybrid.models.cap_data import frozen_log_lik, frozen_rows
+from pyhybrid.models.cap_data import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
 from tests.conftest import require
@@ -237,7 +238,7 @@ def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
     found = programs[0].log_density(points) - programs[1].log_density(points)
     at = programs[0].quantities(points)
     draws = frozen_draws({name: at[name] for name in new.likelihood_parameters}, None)  # type: ignore[arg-type]
-    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), frozen_log_lik(model, rows, draws)))
+    f, g = (matrix_of(terms) for terms in (new.log_lik(draws), old.frozen_log_lik(rows, draws)))
     theirs = np.repeat(rows.center, rows.count)
     expected, beyond = [], []
     for cap in caps:
@@ -421,3 +422,26 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
         ph.Censored(POISSON, epsilon=1, center=center, inner=ph.Unweighted(POISSON)).release(
             counts(3, 60), **OPTIONS
         )
+
+
+def test_rare_levels_are_kept_in_one_mode() -> None:
+    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2)."""
+
+    def table(seed: int, n: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 2, n)
+        return pd.DataFrame(
+            {"x": x, "y": np.searchsorted([-4.5, -0.5, 1.5], x + rng.logistic(size=n))}
+        )
+
+    model = ph.Ordinal("y ~ x", levels=(0, 1, 2, 3))
+    frozen = calibrate(model, table(2, 4000), epsilon=0.3, **OPTIONS)
+    assert frozen.center is not None
+    assert frozen.center.frozen is not None
+    session = open_session(model.bind(table(3, 20_000)), **OPTIONS)
+    fit = ph.Censored(calibration=frozen, check_modes=False).fit(session).fit
+    assert fit.converged
+    others = look_for_modes(session, fit)
+    assert others.n_elsewhere == 0 or others.log_density_gap > 30, "no mass anywhere else"
+    found = fit.draws.flat("threshold")
+    assert (np.abs(found.mean(axis=0) - [-4.5, -0.5, 1.5]) < 5 * found.std(axis=0) + 0.3).all()
