@@ -71,7 +71,7 @@ HOWS = ("nothing else", "tables by reference", "reference as evidence")
 PRIVATE, PAIRS = "private choice", "all pairs"
 _SETS = 8
 _NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
-_SHORT = SamplerSettings(chains=2, warmup=300, draws=500, max_draws=500)  # public: no retry
+_SHORT = SamplerSettings(chains=2, warmup=300, draws=1500, max_draws=1500)  # public: no retry
 
 
 def consumers() -> pd.DataFrame:

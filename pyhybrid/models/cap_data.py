@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,16 @@ def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
 
 
 def with_frozen(
-    data: dict[str, Any], frozen: FrozenRows, outcome: npt.NDArray[Any]
+    data: dict[str, Any], cap: Cap | None, outcome: Callable[[FloatArray], npt.NDArray[Any]]
 ) -> dict[str, Any]:
-    """Entries of a data block with the frozen rows after the records'; `outcome` is theirs (d,)."""
+    """A data block with a cap's frozen rows, if it has any, after the records'; `outcome` makes
+    theirs (d,) as the program reads it."""
+    frozen = None if cap is None else cap.frozen
+    if frozen is None:
+        return data
+    assert isinstance(frozen, FrozenRows)
     after = {
-        "y": outcome,
+        "y": outcome(frozen.y),
         "X": frozen.X,
         "offsets": frozen.offset,
         "frequency": frozen.share,
@@ -52,7 +57,7 @@ def with_frozen(
         "unit": np.zeros(frozen.y.size, dtype=np.int64),
     }
     longer = {name: np.concatenate([data[name], own]) for name, own in after.items()}
-    return {**longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
+    return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
 
 
 def frozen_rows(

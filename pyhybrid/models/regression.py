@@ -305,10 +305,7 @@ class BoundRegression:
             **cap_data(clip, rows.first),
             "emit_log_lik": int(emit_log_lik),
         }
-        if clip is not None and clip.frozen is not None:
-            assert isinstance(clip.frozen, FrozenRows)
-            data |= with_frozen(data, clip.frozen, self._stan_outcome(clip.frozen.y))
-        return self.model.shape_data(data)
+        return self.model.shape_data(with_frozen(data, clip, self._stan_outcome))
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
@@ -317,8 +314,7 @@ class BoundRegression:
     def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
         assert isinstance(frozen, FrozenRows)
-        parameters = {name: draws.flat(name) for name in self.model.parameters}
-        return frozen_log_lik(self.model, frozen, parameters)
+        return frozen_log_lik(self.model, frozen, {n: draws.flat(n) for n in self.model.parameters})
 
     def _hints(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
