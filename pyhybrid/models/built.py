@@ -17,7 +17,7 @@ from pyhybrid.models.two_part import TwoPart
 from pyhybrid.models.with_missing import WithMissing
 from pyhybrid.models.zero_inflated import ZeroInflated
 
-__all__ = ["BUILT", "build_model"]
+__all__ = ["BUILT", "GROUPED", "build_model"]
 
 _LEAST_SD = 0.1
 """Of the logs of amounts below 0: of two that are equal chains follow sigma to 0."""
@@ -52,6 +52,11 @@ BUILT: Mapping[str, Callable[..., Any]] = {
     **MODELS, "two_part": _two_part, "zero_inflated": _zero_inflated
 }  # fmt: skip
 """Makers of models by name; each takes a formula and settings."""
+
+GROUPED = frozenset(
+    name for name, own in BUILT.items() if getattr(own, "takes_groups", own not in MODELS.values())
+)
+"""Names of those that read ``(1 | g)``: regressions, and what is made of them."""
 
 
 def build_model(

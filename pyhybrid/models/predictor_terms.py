@@ -8,7 +8,20 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.default import MOST_LEVELS
 from pyhybrid.models.kinds import Kind, Leveled, Number, SemiContinuous
 
-__all__ = ["formula_of", "n_coefficients", "quoted", "terms_of", "unusable"]
+__all__ = [
+    "FEWEST_GROUPED",
+    "formula_of",
+    "is_grouped",
+    "n_coefficients",
+    "quoted",
+    "terms_of",
+    "unusable",
+]
+
+FEWEST_GROUPED = 12
+"""Levels from which on a predictor enters as ``(1 | g)``: a spread that is estimated holds the
+intercepts of levels with few records together, where a coefficient for each is left to its prior,
+and under a small cap nearly all of them are."""
 
 
 def quoted(name: str) -> str:
@@ -58,9 +71,19 @@ def n_coefficients(kind: Kind) -> int:
     return 3 if isinstance(kind, SemiContinuous) else 2
 
 
-def formula_of(outcome: str, predictors: dict[str, Kind]) -> str:
-    """Formula of an outcome given predictors by name."""
-    terms = [term for name, kind in predictors.items() for term in terms_of(name, kind)]
+def is_grouped(kind: Kind) -> bool:
+    """Whether a predictor of this kind enters as ``(1 | g)`` in models that take such terms."""
+    return isinstance(kind, Leveled) and len(kind.levels) >= FEWEST_GROUPED
+
+
+def formula_of(outcome: str, predictors: dict[str, Kind], *, groups: bool = False) -> str:
+    """Formula of an outcome given predictors by name; with `groups` those of many levels enter as
+    ``(1 | g)``."""
+    terms = [
+        f"(1 | {term})" if groups and is_grouped(kind) else term
+        for name, kind in predictors.items()
+        for term in terms_of(name, kind)
+    ]
     return f"{quoted(outcome)} ~ {' + '.join(terms) or '1'}"
 
 

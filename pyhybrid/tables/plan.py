@@ -14,10 +14,16 @@ from pyhybrid.checks import check_choice, check_count, check_positive, did_you_m
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.built import BUILT, build_model
+from pyhybrid.models.built import BUILT, GROUPED, build_model
 from pyhybrid.models.default import HISTOGRAM, rule_for
 from pyhybrid.models.kinds import Kind, Number, kind_from_dict
-from pyhybrid.models.predictor_terms import formula_of, n_coefficients, unusable
+from pyhybrid.models.predictor_terms import (
+    FEWEST_GROUPED,
+    formula_of,
+    is_grouped,
+    n_coefficients,
+    unusable,
+)
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.described import DescribedTable, KnownKind
@@ -66,7 +72,8 @@ class PlannedColumn:
 
     def formula(self, kinds: Mapping[str, Kind]) -> str:
         """Formula of its model, with public constants only."""
-        return formula_of(self.name, {name: kinds[name] for name in self.predictors})
+        own = {name: kinds[name] for name in self.predictors}
+        return formula_of(self.name, own, groups=self.model in GROUPED)
 
     def model_of(self, kinds: Mapping[str, Kind]) -> Any:
         """The model, or None for a histogram."""
@@ -316,11 +323,11 @@ def plan_of(
         own = {**usable, name: known[name].kind}
         few = measured_with(name, own, usable, kept=kept, most=most, reference=table.reference)
         columns.append(replace(planned, tables=few))
-    how = (
-        "kept ones and the nearest before it"
-        if table.reference is None
-        else ("those it is most associated with in the reference")
-    )
+    how = "those it is most associated with in the reference"
+    how = "kept ones and the nearest before it" if table.reference is None else how
+    given = {name for column in columns if column.model in GROUPED for name in column.predictors}
+    if read := [n for n in sorted(given) if is_grouped({**kept, **known}[n].kind)]:
+        notes.append(f"{', '.join(read)}: {FEWEST_GROUPED} levels or more enter as (1 | g)")
     notes.append(f"noisy marginals measure a column with {most} others at most: {how}")
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)

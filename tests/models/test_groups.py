@@ -277,6 +277,32 @@ def test_parts_of_a_model_may_have_groups() -> None:
         assert np.isfinite(bound.log_lik(draws).total(np.ones(bound.n))).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")  # short chains
+@pytest.mark.parametrize("name", ["zeros and counts", "missing"])
+def test_mixtures_and_missing_values_may_have_groups(name: str) -> None:
+    """Released, strict or not, with the groups' differences in them."""
+    rng, quick = (
+        np.random.default_rng(4),
+        SamplerSettings(chains=2, warmup=150, draws=50, max_draws=50),
+    )
+    g, high = rng.integers(0, 12, 250), np.arange(12) % 2 * 2.5
+    y = rng.poisson(np.exp(0.2 + high[g])) * (rng.random(250) < 0.8)
+    df = pd.DataFrame({"g": pd.Categorical(g), "x": rng.normal(size=250), "y": y})
+    model: Any = ph.ZeroInflated(ph.Poisson("y ~ x + (1 | g)", prior="normal"))
+    if name == "missing":
+        df = df.assign(y=np.where(rng.random(250) < 0.1, np.nan, y))
+        df.loc[rng.random(250) < 0.1, "g"] = None
+        model = ph.WithMissing(value=model)
+    frozen = ph.calibrate(model, df.assign(x=df["x"] + 0.01), epsilon=4, seed=1, engine="embedded",
+                          settings=quick, on_not_converged="warn")  # fmt: skip
+    for mechanism in (ph.Unweighted(model), ph.Censored(calibration=frozen, check_modes=False)):
+        made = mechanism.release(
+            df, seed=2, settings=quick, on_not_converged="warn", engine="embedded"
+        )
+        means = made.synthetic[0].groupby(df["g"], observed=True)["y"].mean()
+        assert means[1::2].min() > means[::2].max()
+
+
 @pytest.mark.parametrize(
     ("column", "says"),
     [
