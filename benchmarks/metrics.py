@@ -1,13 +1,13 @@
 """(t) The sampler's metric and acceptance rate, one by one, over many seeds.
 
-500 records of the survey of `benchmarks.regressions` (K = 9), or 1,000 with as many columns of
-location 50 and scale 10 as K says; 2 chains x (300 + 300), embedded engine, effective draws of the
+500 records of the survey of `benchmarks.regressions` (K = 9), or n with as many columns of location
+50 and scale 10 as K says; 2 chains x (300 + 300), embedded engine, effective draws of the
 worst parameter of the likelihood per CPU second. Each line is the geometric mean, over the seeds,
 of the ratio to the adapted metric at the acceptance rate 0.9, with its standard error as a factor;
 the forms take turns within each seed. `fewest` are the fewest effective draws in any seed, scales
 of the papers' prior included. Results are written to benchmarks/results/metrics.csv.
 
-    python -m benchmarks.metrics [MODEL ...] [PRIOR] [K=9] [seeds=20]
+    python -m benchmarks.metrics [MODEL ...] [prior=published] [K=9] [n=1000] [seeds=20]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMS = {
     f"{metric}, {rate}": replace(SETTINGS, metric=metric, adapt_delta=rate)
     for metric, rate in (("adapted", 0.9), ("adapted", 0.8), ("unit", 0.8), ("unit", 0.7))
 }
-KEY = ["model", "prior", "K", "form"]
+KEY = ["model", "prior", "K", "n", "form"]
 
 
 def run(
@@ -40,6 +40,7 @@ def run(
     priors: tuple[str, ...] = PRIORS,
     *,
     K: int = 9,
+    n: int = 1000,
     seeds: int = 20,
 ) -> None:
     """A line for each model, prior and form."""
@@ -47,12 +48,15 @@ def run(
     head = f"  {'model':<19}{'prior':<11}{'form':<14}{'ESS/s':>8}{'ratio':>14}{'depth':>7}"
     print(f"{head}{'fewest':>8}")
     for name in models:
-        table, right = (survey(500), RIGHT) if K == 9 else wide(1000, K)
+        table, right = (survey(500), RIGHT) if K == 9 else wide(n, K)
         for prior in priors:
             make, outcome = MODELS[name]
             bound = make(f"{outcome} ~ {right}", prior=prior).bind(table)
             rows = [row for seed in range(1, seeds + 1) for row in _one(bound, seed)]
-            _keep({"model": name, "prior": prior, "K": K, "seeds": seeds}, pd.DataFrame(rows))
+            _keep(
+                {"model": name, "prior": prior, "K": K, "n": bound.n, "seeds": seeds},
+                pd.DataFrame(rows),
+            )
 
 
 def _one(bound: Any, seed: int) -> list[dict[str, Any]]:
@@ -97,23 +101,22 @@ def _keep(row: dict[str, Any], found: pd.DataFrame) -> None:
 
 
 def page_rows() -> list[str]:
-    """The stored results of 20 seeds as rows of the table in docs/pages/benchmarks.md."""
+    """The stored results as rows of the table in docs/pages/benchmarks.md."""
     stored = pd.read_csv(RESULTS)
     lines = []
-    for (K, prior, name), own in stored.groupby(["K", "prior", "model"], sort=False):
+    places = ["K", "n", "prior", "model"]
+    for (K, n, prior, name), own in stored.groupby(places):
         cells = [f"{row.ratio:.2f} ({row.error:.2f})" for row in own.iloc[1:].itertuples()]
         lines.append(
-            f"| {name.replace('_', ' ')}, {K} | {prior} | {own['rate'].iloc[0]:,.0f} | "
+            f"| {name.replace('_', ' ')} | {n:,}, {K} | {prior} | {own['rate'].iloc[0]:,.0f} | "
             f"{' | '.join(cells)} | {own['seeds'].iloc[0]} |"
         )
-    return sorted(lines)
+    return lines
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    numbers = {k: int(v) for k, v in (word.split("=") for word in given if "=" in word)}
-    run(
-        tuple(n for n in given if n in MODELS) or tuple(MODELS),
-        tuple(n for n in given if n in PRIORS) or PRIORS,
-        **numbers,
-    )
+    options = dict(word.split("=") for word in given if "=" in word)
+    priors = (options.pop("prior"),) if "prior" in options else PRIORS
+    chosen = tuple(name for name in given if name in MODELS) or tuple(MODELS)
+    run(chosen, priors, **{name: int(value) for name, value in options.items()})

@@ -1,12 +1,11 @@
-"""(s) Columns of a sequence on two processes and on a Dask cluster of two, against one process.
+"""(s) Columns and databases on two processes and on a Dask cluster of two, against one process.
 
-Four columns of 2,000 records of the survey of `benchmarks.regressions`, two of counts and two of
-shares. Every process is held on one core, as on a machine of its own, so that the
-ratio is what another machine brings; each form starts its processes before the clock does. What is
-released must be the same, cell by cell, and so must its charge. CPU seconds are those of the
-process and its workers; "longest" adds to those of the process the largest of a worker's, which is
-what wall seconds are where nothing else runs. Results are written to
-benchmarks/results/parallel.csv.
+A sequence of four columns of 2,000 records of the survey of `benchmarks.regressions`, two of counts
+and two of shares, and 24 databases of study A. Every process is held on one core, as on a machine
+of its own; each form starts its processes before the clock does. What comes out must be the
+same, cell by cell, and so must the sequence's charge. CPU seconds are those of the process and its
+workers; "longest" adds to those of the process the largest of a worker's: what wall seconds are
+where nothing else runs. Results are written to benchmarks/results/parallel.csv.
 
     python -m benchmarks.parallel [repeats]
 """
@@ -16,8 +15,9 @@ from __future__ import annotations
 import datetime
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -29,6 +29,7 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks.regressions import RIGHT, survey
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.studies import STUDIES, run_study
 
 RESULTS = Path(__file__).parent / "results" / "parallel.csv"
 FORMS = ("one process", "two processes", "Dask, two workers")
@@ -37,22 +38,23 @@ _N = 2000
 
 
 def run(repeats: int = 3) -> None:
-    """A line for each form: medians over the repeats, which take turns."""
-    print("(s) a sequence of four columns, wall and CPU seconds")
+    """A line for each job and form: medians over the repeats, which take turns."""
+    print("(s) columns and databases, wall and CPU seconds")
     whole, found = os.sched_getaffinity(0), []
     try:
         _on_core(0)
-        for _ in range(repeats):
-            first = None
-            for form in FORMS:
-                with _executor(form) as pool:
-                    seconds, release = _released(pool)
-                found.append({"form": form, **seconds})
-                first = first or release
-                _check_same(first, release)
+        for job in JOBS:
+            for _ in range(repeats):
+                first = None
+                for form in FORMS:
+                    with _executor(form) as pool:
+                        seconds, made = _timed(job, pool)
+                    found.append({"job": job, "form": form, **seconds})
+                    first = made if first is None else first
+                    _check_same(first, made)
     finally:
         os.sched_setaffinity(0, whole)
-    _keep(pd.DataFrame(found))
+    _keep(pd.DataFrame(found), repeats)
 
 
 def _on_core(core: int) -> None:
@@ -61,7 +63,7 @@ def _on_core(core: int) -> None:
 
 
 def _pinned(core: int) -> tuple[int, int]:
-    """Hold this worker on a core, with all that it needs imported; which process it is."""
+    """Hold this worker on a core; which process it is."""
     os.sched_setaffinity(0, {core})
     time.sleep(1)  # so that each worker gets one of these
     return os.getpid(), core
@@ -93,18 +95,10 @@ def _executor(form: str) -> Iterator[Executor | None]:
             yield client.get_executor()
 
 
-def _released(pool: Executor | None) -> tuple[dict[str, float], ph.Release]:
-    """Wall and CPU seconds of a release, and the release."""
-    table = survey(_N).assign(visits2=survey(_N, 2)["visits"], share2=survey(_N, 2)["share"])
-    models = [ph.NegativeBinomial(f"{name} ~ {RIGHT}") for name in ("visits", "visits2")]
-    models += [
-        ph.BetaRegression(f"{name} ~ {RIGHT}", decimals=3) for name in ("share", "share2")
-    ]  # fmt: skip
-    sequence = ph.SequentialSynthesis([ph.LipschitzWeighted(model) for model in models])
+def _timed(job: str, pool: Executor | None) -> tuple[dict[str, float], list[pd.DataFrame]]:
+    """Wall and CPU seconds of a job, and what came out."""
     before, own, started = _workers(pool), time.process_time(), time.perf_counter()
-    release = sequence.release(
-        table, n_synthetic=2, seed=1, engine="embedded", settings=_SETTINGS, executor=pool
-    )
+    made = JOBS[job](pool)
     seconds = time.perf_counter() - started
     own = time.process_time() - own
     spent = [after - before[worker] for worker, after in _workers(pool).items()]
@@ -112,7 +106,34 @@ def _released(pool: Executor | None) -> tuple[dict[str, float], ph.Release]:
         "seconds": seconds,
         "cpu_seconds": own + sum(spent),
         "longest": own + max(spent, default=0.0),
-    }, release
+    }, made
+
+
+def _columns(pool: Executor | None) -> list[pd.DataFrame]:
+    """Synthetic sets, and the charge."""
+    table = survey(_N).assign(visits2=survey(_N, 2)["visits"], share2=survey(_N, 2)["share"])
+    models = [ph.NegativeBinomial(f"{name} ~ {RIGHT}") for name in ("visits", "visits2")]
+    models += [ph.BetaRegression(f"{name} ~ {RIGHT}", decimals=3) for name in ("share", "share2")]
+    sequence = ph.SequentialSynthesis([ph.LipschitzWeighted(model) for model in models])
+    release = sequence.release(
+        table, n_synthetic=2, seed=1, engine="embedded", settings=_SETTINGS, executor=pool
+    )
+    return [*release.synthetic, pd.DataFrame([{"charge": str(release.charge)}])]
+
+
+def _databases(pool: Executor | None) -> list[pd.DataFrame]:
+    """Rows of a study."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = run_study(
+            STUDIES["A"], out=folder, replicates=6, seed=1, engine="embedded", executor=pool
+        )
+    return [found.rows]
+
+
+JOBS: dict[str, Callable[[Executor | None], list[pd.DataFrame]]] = {
+    "four columns": _columns,
+    "24 databases": _databases,
+}
 
 
 def _workers(pool: Executor | None) -> dict[int, float]:
@@ -120,26 +141,20 @@ def _workers(pool: Executor | None) -> dict[int, float]:
     return {} if pool is None else dict(pool.map(_cpu, range(4)))
 
 
-def _check_same(one: ph.Release, other: ph.Release) -> None:
-    for a, b in zip(one.synthetic, other.synthetic, strict=True):
+def _check_same(one: list[pd.DataFrame], other: list[pd.DataFrame]) -> None:
+    for a, b in zip(one, other, strict=True):
         pd.testing.assert_frame_equal(a, b, check_exact=True)
-    assert one.charge == other.charge, "the charge depends on where columns were fitted"
 
 
-def _keep(found: pd.DataFrame) -> None:
+def _keep(found: pd.DataFrame, repeats: int) -> None:
     """Print, and store."""
-    middle = found.groupby("form", sort=False).median()
-    middle["ratio"] = middle["seconds"].iloc[0] / middle["seconds"]
-    middle["share"] = middle["longest"].iloc[0] / middle["longest"]
-    for form, row in middle.iterrows():
-        print(
-            f"  {form:<20}{row['seconds']:>8.1f} s{row['cpu_seconds']:>8.1f} CPU s"
-            f"{row['ratio']:>7.2f}{row['longest']:>8.1f}{row['share']:>7.2f}",
-            flush=True,
-        )
+    middle = found.groupby(["job", "form"], sort=False).median()
+    alone = middle.xs(FORMS[0], level="form").reindex(middle.index, level="job")
+    middle["ratio"] = alone["seconds"] / middle["seconds"]
+    middle["idle"] = alone["longest"] / middle["longest"]
+    print(middle.round(2).to_string(), flush=True)
     middle.round(2).reset_index().assign(
-        repeats=len(found) // len(FORMS), load=np.round(os.getloadavg()[0], 1),
-        version=ph.__version__,
+        repeats=repeats, load=np.round(os.getloadavg()[0], 1), version=ph.__version__,
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     ).to_csv(RESULTS, index=False)  # fmt: skip
 
@@ -148,8 +163,8 @@ def page_rows() -> list[str]:
     """The stored results as rows of the table in docs/pages/benchmarks.md."""
     stored = pd.read_csv(RESULTS)
     return [
-        f"| {row.form} | {row.seconds:.0f} | {row.ratio:.2f} | {row.cpu_seconds:.0f} | "
-        f"{row.longest:.0f} | {row.share:.2f} |"
+        f"| {row.job} | {row.form} | {row.seconds:.0f} | {row.ratio:.2f} | {row.cpu_seconds:.0f} | "
+        f"{row.longest:.0f} | {row.idle:.2f} |"
         for row in stored.itertuples()
     ]
 

@@ -113,11 +113,12 @@ class SamplerSettings:
         There the unit metric is better than an estimated one, whose errors shorten the step. Where
         all of them are nearly standard normal, at an acceptance rate of 0.7 a step of length 1
         makes a trajectory of three: half the gradients of one at 0.9 for the same effective draws.
-        Where `adapt_delta` is given, these settings.
+        Where `adapt_delta` is given, these settings; a unit metric that is asked for is kept.
         """
         if self.adapt_delta is not None:
             return self
-        return replace(self, adapt_delta=first.acceptance, metric=first.metric)
+        metric = "unit" if self.metric == "unit" else first.metric
+        return replace(self, adapt_delta=first.acceptance, metric=metric)
 
     def clipped(self) -> SamplerSettings:
         """Settings for a likelihood whose terms are clipped.

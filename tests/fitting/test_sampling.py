@@ -280,7 +280,10 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     two = ph.TwoPart(
         positive=ph.Gamma("y ~ x0"), zero=ph.Bernoulli(f"y ~ {right}", prior="published")
     )
-    assert two.bind(table).first_try == FirstTry(acceptance=0.8, metric="adapted")
+    adapted = FirstTry(acceptance=0.8, metric="adapted")
+    assert two.bind(table).first_try == adapted
+    assert SamplerSettings().standardized(adapted).metric == "adapted"
+    assert SamplerSettings(metric="unit").standardized(adapted).metric == "unit"
 
 
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:
