@@ -225,10 +225,21 @@ __all__ = sorted(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'pyhybrid' has no attribute {name!r}")
+        raise AttributeError(f"module 'pyhybrid' has no attribute {name!r}{_right_call(name)}")
     value = getattr(importlib.import_module(f"pyhybrid.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _right_call(name: str) -> str:
+    """The end of the message on a name that is none of ours: what was meant."""
+    if name.startswith("_"):
+        return ""
+    from pyhybrid.checks import did_you_mean
+
+    if name.lower() in ("release", "synthesize", "synthesise", "fit"):
+        return "; a mechanism releases: ph.LipschitzWeighted(ph.Poisson('y ~ x')).release(df)"
+    return did_you_mean(name, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -167,8 +167,16 @@ def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> N
         raise InvalidInput(f"output {path} must be a folder: it is a file")
     if os.path.isdir(path) and os.listdir(path) and not overwrite:
         raise InvalidInput(
-            f"output folder {path} must be empty or new: give --overwrite or another"
+            f"output folder {path} must be empty or new: give overwrite=True (--overwrite) or "
+            "another"
         )
+
+
+def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> AttributeError:
+    """The error for `name`, with the right call if it is one that people try."""
+    kind = type(owner).__name__
+    instead = f": {right_calls[name]}" if name in right_calls else ""
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{instead}")
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import row_label
 from pyhybrid.privacy.units import Units
@@ -24,7 +25,10 @@ def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> 
     """
     if not isinstance(column, str) or column not in table.columns:
         shown = ", ".join(str(name) for name in table.columns[:20])
-        raise InvalidInput(f"unit must be a column of the data: {column!r} is not among {shown}")
+        raise InvalidInput(
+            f"unit must be a column of the data: {column!r} is not among {shown}"
+            f"{did_you_mean(column, table.columns)}"
+        )
     if column in synthesized:
         raise InvalidInput(
             f"unit must be a column that is not synthesized: {column!r} is; give the column that "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.columns import Column, read_column, unusable
 from pyhybrid.models.design import row_label
@@ -115,7 +116,8 @@ def check_keys(keys: Sequence[str], table: pd.DataFrame) -> None:
     """Refuse keys that are not columns of the table."""
     absent = [key for key in keys if key not in table.columns]
     if absent:
-        raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not")
+        near = did_you_mean(absent[0], table.columns)
+        raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not{near}")
 
 
 def checked_names(names: Any, what: str) -> tuple[str, ...]:

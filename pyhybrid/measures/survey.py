@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import stdtrit
 
-from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive
+from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive, did_you_mean
 from pyhybrid.errors import InvalidInput
 
 __all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "design_weights", "survey_mean"]
 
+_FAR_OFF = 0.1
 _LARGEST = 1e15
 """Of a weight: beyond it sums and shares leave what floats can hold."""
 
@@ -105,7 +107,10 @@ class SurveyDesign:
             raise InvalidInput("a survey's table must be a DataFrame with at least one row")
         for name in self.columns:
             if name not in table.columns:
-                raise InvalidInput(f"survey column {name!r} must be a column of the data")
+                raise InvalidInput(
+                    f"survey column {name!r} must be a column of the data"
+                    f"{did_you_mean(name, table.columns)}"
+                )
         weight = design_weights(table[self.weights], self.weights)
         stratum = _codes(table, self.strata)
         clusters = self.clusters or self.unit
@@ -119,6 +124,13 @@ class SurveyDesign:
         """Weights that average about 1, shape (n,): n w / population, no larger than `largest`."""
         weight = design_weights(table[self.weights], self.weights)
         total = float(weight.sum()) if self.population is None else self.population
+        if not _FAR_OFF < weight.sum() / total < 1 / _FAR_OFF:
+            warnings.warn(
+                f"population must be the number of members that the weights {self.weights!r} "
+                "stand for together: they add up to less than a tenth of it, or to more than ten "
+                "times as much, so that each record counts for far too little or too much",
+                stacklevel=2,
+            )
         scaled = weight * (weight.size / total)
         return scaled if self.largest is None else np.minimum(scaled, self.largest)
 

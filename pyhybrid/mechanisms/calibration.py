@@ -315,8 +315,16 @@ def calibrate(
     -------
     Calibration
     """
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records, e.g. ph.calibrate(model, "
+            f"last_year, epsilon=1): found {type(model).__name__}"
+        )
     if (cap is None) == (epsilon is None):
-        raise InvalidInput("exactly one of cap and epsilon must be given")
+        raise InvalidInput(
+            "exactly one of cap and epsilon must be given, e.g. "
+            "ph.calibrate(model, last_year, epsilon=1)"
+        )
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     bound = model.bind(reference_data)

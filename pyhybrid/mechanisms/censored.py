@@ -110,6 +110,11 @@ class Censored(PseudoPosteriorMechanism):
     grid: Mapping[str, tuple[float, float, int]] | None = None
 
     def __post_init__(self) -> None:
+        if self.calibration is not None and not isinstance(self.calibration, Calibration):
+            raise InvalidInput(
+                "calibration must be one of ph.calibrate or ph.Calibration.load(folder): found "
+                f"{type(self.calibration).__name__}"
+            )
         if self.model is None and self.calibration is not None:
             object.__setattr__(self, "model", self.calibration.model)
         super().__post_init__()
@@ -121,7 +126,9 @@ class Censored(PseudoPosteriorMechanism):
         if self.calibration is not None:
             self._check_calibration(self.calibration)
         elif (self.cap is None) == (self.epsilon is None):
-            raise InvalidInput("exactly one of cap and epsilon must be given")
+            raise InvalidInput(
+                "exactly one of cap and epsilon must be given, e.g. ph.Censored(model, epsilon=1)"
+            )
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)

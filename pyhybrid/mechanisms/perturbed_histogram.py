@@ -17,6 +17,7 @@ from pyhybrid.checks import (
     check_count,
     check_draws_released,
     check_positive,
+    did_you_mean,
 )
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
@@ -309,7 +310,10 @@ class PerturbedHistogram:
             raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
         if list(df.columns).count(self.column) != 1:
             known = ", ".join(str(c) for c in df.columns[:20])
-            raise InvalidInput(f"column {self.column!r} must be in the data, once: found {known}")
+            near = did_you_mean(self.column, df.columns)
+            raise InvalidInput(
+                f"column {self.column!r} must be in the data, once{near}: found {known}"
+            )
         twice = df.columns[df.columns.duplicated()]
         if len(twice):
             raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")

@@ -41,8 +41,11 @@ class MechanismSettings:
     design: SurveyDesign | None = None
 
     def __post_init__(self) -> None:
-        if not hasattr(self.model, "bind"):
-            raise InvalidInput(f"model must be a pyhybrid model: found {type(self.model).__name__}")
+        if not hasattr(self.model, "bind") or isinstance(self.model, type):
+            raise InvalidInput(
+                "model must be a pyhybrid model, such as ph.Poisson('y ~ x'): found "
+                f"{getattr(self.model, '__name__', type(self.model).__name__)}"
+            )
         self._take_design()
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)

@@ -55,7 +55,9 @@ class Truncated(PseudoPosteriorMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.cap is None) == (self.epsilon is None):
-            raise InvalidInput("exactly one of cap and epsilon must be given")
+            raise InvalidInput(
+                "exactly one of cap and epsilon must be given, e.g. ph.Truncated(model, epsilon=5)"
+            )
         if self.inner is not None and self.inner.model != self.model:
             raise InvalidInput("inner must be a mechanism over the same model")
         check_same_unit(self, self.inner)

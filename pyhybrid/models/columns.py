@@ -14,6 +14,7 @@ from pyhybrid.errors import InvalidInput
 __all__ = ["check_levels", "kind_of", "levels_of", "numbers_of"]
 
 _MOST_LEVELS = 1000
+_IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _DATE_TEXT = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
@@ -89,13 +90,16 @@ def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
 
 
 def check_levels(values: pd.Series) -> None:
-    """Refuse a predictor whose coding would fill memory before anything else could be said."""
+    """Refuse a predictor whose coding would fill memory, and one with a level for each record."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = len(values.cat.categories)
-    elif len(values) <= _MOST_LEVELS:
-        return
     else:
         levels = values.nunique()
+        if levels == len(values) >= _IDENTIFIER:
+            raise InvalidInput(
+                f"predictor {str(values.name)!r} must have levels that records share: each of the "
+                f"{levels} has one of its own; leave it out, or make numbers of it if it holds them"
+            )
     if levels > _MOST_LEVELS:
         raise InvalidInput(
             f"predictor {str(values.name)!r} must have at most {_MOST_LEVELS} levels: found "

@@ -8,7 +8,7 @@ confirmed on the table (`pyhybrid.models.recoding`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,14 @@ from pyhybrid.models.groups import check_groups, no_groups
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.recoding import all_records_terms
 from pyhybrid.models.tables import Coding, code_table, row_label, term_of
+
+_READ_FIRST: Mapping[str, str] = {
+    "str": "; read it first, e.g. pd.read_csv('survey.csv')",
+    "PosixPath": "; read it first, e.g. pd.read_csv('survey.csv')",
+    "dict": "; make one of it: pd.DataFrame(data)",
+    "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
+    "Series": "; make one of it: data.to_frame()",
+}
 
 __all__ = ["Design", "check_formulas", "read_design", "row_label"]
 
@@ -163,7 +171,9 @@ def check_formulas(df: Any, formulas: Iterable[str]) -> None:
 
 def _check_table(df: Any) -> None:
     if not isinstance(df, pd.DataFrame):
-        raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
+        found = type(df).__name__
+        instead = _READ_FIRST.get(found, "")
+        raise InvalidInput(f"data must be a pandas DataFrame: found {found}{instead}")
     if df.shape[1] == 0 or len(df) == 0:
         raise InvalidInput(f"data must have rows and columns: found shape {df.shape}")
     if len(df) < 2:
@@ -180,7 +190,7 @@ def _outcome(
         where = int(np.flatnonzero(values.isna())[0])
         raise InvalidInput(
             f"outcome {name!r} must not be missing: {row_label(values.index, where)} is; "
-            "drop or impute such rows before synthesis"
+            "drop or impute such rows before synthesis, or take ph.WithMissing(model)"
         )
     return numbers_of(values, name)
 
@@ -193,10 +203,13 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
         or kinds.is_complex_dtype(values)
         or kinds.is_bool_dtype(values)
     ):
-        raise InvalidInput(
-            f"outcome {name!r} must be numeric: found {values.dtype}; take the model categorical "
-            "(ordinal if its levels have an order, bernoulli if there are two), or leave it alone"
+        instead = (
+            "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
+            if _numbers_as_text(values)
+            else "take the model categorical (ordinal if its levels have an order, bernoulli if "
+            "there are two), or leave it alone"
         )
+        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}; {instead}")
     y = values.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(~np.isfinite(y))
     if infinite.size:
@@ -204,6 +217,12 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
             f"outcome {name!r} must be finite: {row_label(values.index, int(infinite[0]))} is not"
         )
     return y
+
+
+def _numbers_as_text(values: pd.Series) -> bool:
+    return not pd.api.types.is_bool_dtype(values) and bool(
+        pd.to_numeric(values.astype(object), errors="coerce").notna().all()
+    )
 
 
 def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> None:

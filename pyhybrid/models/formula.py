@@ -42,6 +42,9 @@ _CHARACTERS: Mapping[str, str] = {
     "{": "no '{': write I(...)",
     "\\": "no backslash: make a column of it",
 }
+_REASONS: Mapping[str, str] = {
+    "Could not find matching context marker.": "a bracket is not closed",
+}
 _LITERAL = "literal"  # how formulaic marks the intercept
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
@@ -155,6 +158,7 @@ def _terms(formula: str, right: str, others: Sequence[str]) -> list[Any]:
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
+        reason = _REASONS.get(reason, reason)
         raise InvalidInput(f"formula {formula!r} does not parse: {reason}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
         raise InvalidInput(f"formula {formula!r} must have one right-hand side with a term")

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import SamplingError
@@ -40,6 +40,8 @@ Offset = FloatArray | float
 Positions = npt.NDArray[np.intp]
 """Places of records in a table."""
 _BLOCK_ELEMENTS = 2_000_000
+_RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
+_RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class RegressionModel(ABC):
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = False
+
+    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_such_attribute(self, name, _RIGHT_CALLS)
 
     def __post_init__(self) -> None:  # noqa: B027
         """Check the settings; classes below check their own and call this."""

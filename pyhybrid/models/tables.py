@@ -55,7 +55,10 @@ def code_table(
         if df[name].isna().any():
             where = int(np.flatnonzero(df[name].isna())[0])
             label = row_label(df.index, where)
-            raise InvalidInput(f"predictor {name!r} must not be missing: {label} is")
+            raise InvalidInput(
+                f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
+                "take ph.WithMissing(model)"
+            )
     state = {} if coding is None else dict(coding.state)
     coded = {factor.text: code_factor(factor, df, state) for factor in formula.factors}
     _check_values(coded, df.index)

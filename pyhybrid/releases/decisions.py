@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.randomness import streams
 
@@ -90,7 +91,10 @@ def check_decided(
     for what in ("drop", "keep", "ids"):
         for name in getattr(decisions, what):
             if name not in known:
-                raise InvalidInput(f"{what} must name columns of the data: {name!r} is none")
+                raise InvalidInput(
+                    f"{what} must name columns of the data: {name!r} is none"
+                    f"{did_you_mean(name, known)}"
+                )
             if name in synthesized:
                 raise InvalidInput(f"{what} must not name synthesized columns: {name!r} is one")
             if said.setdefault(name, what) != what:

@@ -6,12 +6,12 @@ import hmac
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import check_choice, check_flag, check_output_folder
+from pyhybrid.checks import check_choice, check_flag, check_output_folder, no_such_attribute
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import in_one_dtype, joined, marked
 from pyhybrid.privacy.shown import html_rows
@@ -27,6 +27,17 @@ from pyhybrid.releases.seal import content_digest, record_digests, tables_digest
 from pyhybrid.releases.statement import privacy_statement
 
 __all__ = ["Confidential", "Release"]
+
+
+_SETS = "the synthetic tables are the list release.synthetic"
+_RIGHT_CALLS = {
+    "epsilon": "it is release.charge.epsilon, to be quoted with release.charge.kind",
+    "delta": "it is release.charge.delta",
+    "df": _SETS,
+    "synthetic_data": _SETS,
+    "to_csv": "release.save(folder) writes the tables and the statement",
+    "report": "release.save(folder) writes it to confidential/report.html",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,6 +70,11 @@ class Release(ReleaseRecord):
     parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
     seal: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     origin: Origin | None = field(default=None, repr=False)
+
+    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_such_attribute(self, name, _RIGHT_CALLS)
 
     def __repr__(self) -> str:
         c = self.charge

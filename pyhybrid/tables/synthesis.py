@@ -128,6 +128,11 @@ def synthesize_table(
     check_choice(mechanism, "mechanism", MECHANISMS)
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
+    if not isinstance(plan, Plan):
+        raise InvalidInput(
+            "plan must be that of a table, e.g. ph.Table(df, sensitive=['income']).plan(): found "
+            f"{type(plan).__name__}"
+        )
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)

@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.units import read_units
 from pyhybrid.measures.tables.reconcile import synthetic_sets
@@ -266,7 +266,8 @@ def _check_table(data: Any, query: Query) -> None:
 def _check_columns(table: pd.DataFrame, query: Query, name: str) -> None:
     for column in query.columns:
         if column not in table.columns:
-            raise InvalidInput(f"{query.text} needs the column {column!r}: {name} has none")
+            near = did_you_mean(column, table.columns)
+            raise InvalidInput(f"{query.text} needs the column {column!r}: {name} has none{near}")
 
 
 def _of_synthetic(release: Any, query: Query) -> float:

@@ -87,8 +87,8 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
         raise InvalidInput(
-            "synthetic must be a DataFrame or a sequence of at least one: "
-            f"found {type(synthetic).__name__}"
+            "synthetic must be a DataFrame or a sequence of at least one, such as "
+            f"release.synthetic: found {type(synthetic).__name__}"
         )
     return list(synthetic)
 

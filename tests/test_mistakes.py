@@ -1,0 +1,176 @@
+"""What newcomers try from Python ends in one line that says what to do; none of it samples."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.errors import InvalidInput
+from pyhybrid.releases.release import Release
+
+N = 60
+RNG = np.random.default_rng(1)
+DF = pd.DataFrame(
+    {
+        "person": [f"p{k}" for k in range(N)],
+        "visits": RNG.poisson(3, N),
+        "age": RNG.integers(20, 60, N),
+        "sex": RNG.choice(["f", "m"], N),
+        "w": 2.0,
+    }
+)
+MODEL = ph.Poisson("visits ~ age")
+LW = ph.LipschitzWeighted(MODEL)
+LOG_LIK = -RNG.gamma(2, 1, (100, 20))
+
+
+def _released(formula: str, df: Any = DF) -> Any:
+    return ph.LipschitzWeighted(ph.Poisson(formula)).release(df)
+
+
+def _histogram(**changes: Any) -> ph.PerturbedHistogram:
+    given = {"column": "visits", "lower": 0, "upper": 20, "n_bins": 5, "epsilon": 1, **changes}
+    return ph.PerturbedHistogram(**given)
+
+
+def _missing(column: str) -> pd.DataFrame:
+    return DF.assign(**{column: DF[column].where(DF.index != 3)})
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    # names and formulas
+    "outcome": (lambda: _released("visit ~ age"), r"did you mean 'visits'\?"),
+    "predictor": (lambda: _released("visits ~ Age"), r"did you mean 'age'\?"),
+    "no tilde": (lambda: _released("visits age"), "e.g. 'visits ~ age"),
+    "two tildes": (lambda: _released("visits ~ age ~ sex"), "formula"),
+    "equals sign": (lambda: _released("visits = age"), "e.g. 'visits ~ age"),
+    "open bracket": (lambda: _released("visits ~ (age"), "a bracket is not closed"),
+    "call of numpy": (lambda: _released("visits ~ np.log(age)"), r"did you mean 'log'\?"),
+    "outcome on the right": (lambda: _released("visits ~ visits"), "not be among the predictors"),
+    "identifier": (lambda: _released("visits ~ person"), "each of the 60 has one of its own"),
+    # tables
+    "path": (lambda: LW.release("survey.csv"), r"pd\.read_csv"),
+    "dict": (lambda: LW.release({"visits": [1]}), r"pd\.DataFrame\(data\)"),
+    "array": (lambda: LW.release(DF.to_numpy()), r"pd\.DataFrame\(data, columns="),
+    "series": (lambda: LW.release(DF["visits"]), r"to_frame\(\)"),
+    "no rows": (lambda: LW.release(DF[:0]), "must have rows"),
+    "column twice": (lambda: LW.release(pd.concat([DF, DF[["age"]]], axis=1)), "occurs more than"),
+    "strings": (lambda: LW.release(DF.astype(str)), r"pd\.to_numeric"),
+    "text outcome": (lambda: _released("sex ~ age"), "take the model categorical"),
+    "missing outcome": (lambda: LW.release(_missing("visits")), r"row 3.*ph\.WithMissing\(model\)"),
+    "missing predictor": (lambda: LW.release(_missing("age")), r"row 3.*ph\.WithMissing\(model\)"),
+    "infinite predictor": (lambda: LW.release(DF.assign(age=DF["age"] / 0)), "must be finite"),
+    "negative count": (lambda: LW.release(DF.assign(visits=DF["visits"] - 9)), "count >= 0"),
+    # mechanisms and models
+    "model's class": (lambda: ph.LipschitzWeighted(ph.Poisson), r"ph\.Poisson\('y ~ x'\)"),
+    "formula for model": (lambda: ph.LipschitzWeighted("y ~ x"), r"ph\.Poisson\('y ~ x'\)"),
+    "names in compare": (lambda: ph.compare(["lipschitz"], DF), r"\{'LW': ph\.Lipschitz"),
+    "neither cap nor epsilon": (lambda: ph.Censored(MODEL), r"ph\.Censored\(model, epsilon=1\)"),
+    "calibration's path": (lambda: ph.Censored(calibration="c"), r"ph\.Calibration\.load"),
+    "calibrate swapped": (lambda: ph.calibrate(DF, MODEL, epsilon=1), "must come first"),
+    "calibrate without": (lambda: ph.calibrate(MODEL, DF), r"ph\.calibrate\(model, last_year"),
+    "settings as dict": (lambda: LW.release(DF, settings={"draws": 9}), r"ph\.SamplerSettings\("),
+    "one draw": (lambda: SamplerSettings(draws=1), "draws must be a whole number >= 4"),
+    "one chain": (lambda: SamplerSettings(chains=1), "chains must be a whole number >= 2"),
+    "half a set": (lambda: LW.release(DF, n_synthetic=2.5), "n_synthetic must be a whole number"),
+    "engine": (lambda: LW.release(DF, engine="Embedded"), r"did you mean 'embedded'\?"),
+    "accounting": (lambda: ph.LipschitzWeighted(MODEL, accounting="gausian"), "'gaussian'"),
+    "unit": (lambda: _units("persn"), r"did you mean 'person'\?"),
+    "design": (lambda: _design("weight"), "survey column 'weight'"),
+    # epsilon
+    "epsilon as text": (lambda: _histogram(epsilon="1"), "epsilon must be a finite number"),
+    "epsilon 0": (lambda: _histogram(epsilon=0), "epsilon must be above 0"),
+    "epsilon negative": (lambda: ph.Censored(MODEL, epsilon=-1), "epsilon must be above 0"),
+    "epsilon in a list": (lambda: _histogram(epsilon=[1]), "epsilon must be a finite number"),
+    "no bounds": (lambda: ph.PerturbedHistogram(column="visits", epsilon=1), "give them"),
+    "histogram's column": (lambda: _histogram(column="visit").release(DF), "did you mean 'visits'"),
+    # arrays
+    "too few weights": (lambda: ph.lipschitz_bounds(LOG_LIK, [0.5, 1]), "must have 20 elements"),
+    "weights above 1": (lambda: ph.lipschitz_bounds(LOG_LIK, np.full(20, 2)), r"lie in \[0, 1\]"),
+    "one draw's log_lik": (lambda: ph.lipschitz_weights(LOG_LIK[0]), r"shape \(S draws, n"),
+    "chains' axis": (lambda: ph.lipschitz_weights(LOG_LIK.reshape(4, 25, 20)), r"shape \(S draws"),
+    # whole tables, measures, files
+    "sensitive": (lambda: ph.Table(DF, sensitive=["visit"]).plan(), r"did you mean 'visits'\?"),
+    "table for plan": (
+        lambda: ph.synthesize_table(ph.Table(DF, sensitive=["visits"]), epsilon=1), r"\.plan\(\)"
+    ),
+    "frame for plan": (lambda: ph.synthesize_table(DF, epsilon=1), r"ph\.Table\("),
+    "release for sets": (lambda: ph.utility_summary(DF, _release()), r"release\.synthetic"),
+    "question": (
+        lambda: ph.verify(_release(), DF, "mean:vists", tolerance=1, epsilon=1), "'visits'"
+    ),
+    "ledger takes no number": (
+        lambda: ph.Ledger("x.jsonl", budget=1, kind="strict", relation="replace").add(0.5),
+        "give the whole Release",
+    ),
+    "key of a mask": (
+        lambda: ph.MaskedImputation(keys=["agee"], masks={}).release(DF), r"did you mean 'age'\?"
+    ),
+}  # fmt: skip
+
+
+def _units(column: str) -> Any:
+    return ph.LipschitzWeighted(MODEL, unit=column).release(DF)
+
+
+def _design(column: str) -> Any:
+    return ph.LipschitzWeighted(MODEL, design=ph.SurveyDesign(weights=column)).release(DF)
+
+
+def _release() -> Release:
+    made: Release = _histogram().release(DF)
+    return made
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_that_says_what_to_do(
+    name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, said = MISTAKES[name]
+    with pytest.raises(InvalidInput, match=said) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+    own = [f for f in traceback.extract_tb(raised.tb) if "/pyhybrid/" in f.filename]
+    assert len(own) <= 8, "not deeper than needed"
+
+
+def test_there_are_more_than_fifty_of_them() -> None:
+    assert len(MISTAKES) > 50
+
+
+def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
+    release = _release()
+    for owner, name, said in (
+        (ph, "LipschitzWeigthed", r"did you mean 'LipschitzWeighted'\?"),
+        (ph, "synthesize", r"ph\.LipschitzWeighted\(.*\)\.release\(df\)"),
+        (MODEL, "fit", r"ph\.LipschitzWeighted\(model\)\.release\(df\)"),
+        (release, "epsilon", r"release\.charge\.epsilon"),
+        (release, "synthetic_data", r"release\.synthetic"),
+        (release, "to_csv", r"release\.save\(folder\)"),
+    ):
+        with pytest.raises(AttributeError, match=said):
+            getattr(owner, name)
+        assert not hasattr(owner, "no_such_thing")
+    release.save(tmp_path / "out", drop=["person"])
+    with pytest.raises(InvalidInput, match=r"give overwrite=True"):
+        release.save(tmp_path / "out", drop=["person"])
+    assert pickle.loads(pickle.dumps(MODEL)) == MODEL
+
+
+def test_a_population_that_the_weights_do_not_make_is_said() -> None:
+    for population, warned in ((1_200_000, True), (3.0, True), (110.0, False), (500.0, False)):
+        design = ph.SurveyDesign(weights="w", population=population)
+        if warned:
+            with pytest.warns(UserWarning, match="population must be the number of members"):
+                design.normalized(DF)
+        else:
+            design.normalized(DF)
