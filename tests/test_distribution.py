@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -197,6 +197,7 @@ def test_the_citation_is_of_the_format_and_names_who_pyproject_names() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["cff-version"] == "1.2.0"
+    assert isinstance(citation["date-released"], date)
     named = re.search(r'^authors = \[\{ name = "(.*)" \}\]$', (ROOT / "pyproject.toml").read_text(),
                       re.M)  # fmt: skip
     assert named is not None

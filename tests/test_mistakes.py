@@ -55,7 +55,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "open bracket": (lambda: _released("visits ~ (age"), "a bracket is not closed"),
     "call of numpy": (lambda: _released("visits ~ np.log(age)"), r"did you mean 'log'\?"),
     "outcome on the right": (lambda: _released("visits ~ visits"), "not be among the predictors"),
-    "identifier": (lambda: _released("visits ~ person"), "each of the 60 has one of its own"),
+    "identifier": (lambda: _released("visits ~ person"), "each of the 60 has a level of its own"),
     # tables
     "path": (lambda: LW.release("survey.csv"), r"pd\.read_csv"),
     "dict": (lambda: LW.release({"visits": [1]}), r"pd\.DataFrame\(data\)"),
@@ -161,7 +161,7 @@ def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
             getattr(owner, name)
         assert not hasattr(owner, "no_such_thing")
     release.save(tmp_path / "out", drop=["person"])
-    with pytest.raises(InvalidInput, match=r"give overwrite=True"):
+    with pytest.raises(InvalidInput, match="overwrite=True"):
         release.save(tmp_path / "out", drop=["person"])
     assert pickle.loads(pickle.dumps(MODEL)) == MODEL
 

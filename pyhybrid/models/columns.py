@@ -95,10 +95,10 @@ def check_levels(values: pd.Series) -> None:
         levels = len(values.cat.categories)
     else:
         levels = values.nunique()
-        if levels == len(values) >= _IDENTIFIER:
+        if levels == len(values) >= _IDENTIFIER and not pd.api.types.is_numeric_dtype(values):
             raise InvalidInput(
-                f"predictor {str(values.name)!r} must have levels that records share: each of the "
-                f"{levels} has one of its own; leave it out, or make numbers of it if it holds them"
+                f"predictor {str(values.name)!r} must have records in common: each of the {levels} "
+                "has a level of its own; make numbers of it if it holds them, or leave it out"
             )
     if levels > _MOST_LEVELS:
         raise InvalidInput(

@@ -60,5 +60,6 @@ def plain_formula(formula: str) -> str:
 
 
 def plain_term(term: str) -> str:
-    """A term as people write it: "region = west" for "Q('region')[T.west]"."""
-    return re.sub(r"\[T\.(.*?)\]", r" = \1", plain_formula(str(term)))
+    """A term as people write it: "region = west" for "Q('region')[T.west]" or C(region)[T.west]."""
+    plain = re.sub(r"\bC\((\w+)\)(?=\[T\.)", r"\1", plain_formula(str(term)))
+    return re.sub(r"\[T\.(.*?)\]", r" = \1", plain)

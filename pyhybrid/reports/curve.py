@@ -36,9 +36,9 @@ def curve_report(curve: RiskUtilityCurve) -> str:
     picture = picture_of(
         plot_curve(curve.table),
         alt="Utility measures against epsilon, Lipschitz weights and scalar weights.",
-        caption="Each point of one curve has its counterpart of the same epsilon on the other. "
-        "Lower is better; numbers at points are (scale, shift). Bars: 95 % intervals over the "
-        "sets.",
+        caption="Each point of one curve has its counterpart on the other, of the same epsilon or "
+        "as near below it as was found (ratio in the table). Lower is better; numbers at points "
+        "are (scale, shift). Bars: 95 % intervals over the sets.",
     )
     caption = (
         f"Means over {curve.n_synthetic} sets. {epsilon_words(curve.table)} Ratio: to the epsilon "

@@ -12,6 +12,7 @@ from pyhybrid.masking.analysis import naming_share, release_risk
 from pyhybrid.masking.statement import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.reports.coefficients import plain_term
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
 from pyhybrid.reports.level_parts import level_picture, level_table
@@ -92,7 +93,7 @@ def mask_report(
 def _utility(found: ModelUtility) -> Section:
     header = ["term", "data", "lower", "upper", "synthetic", "lower", "upper", "overlap", "diff."]
     rows = [
-        [str(term), *(number_text(float(value)) for value in found.table.loc[term])]
+        [plain_term(term), *(number_text(float(value)) for value in found.table.loc[term])]
         for term in found.table.index
     ]
     caption = (
@@ -106,8 +107,11 @@ def _utility(found: ModelUtility) -> Section:
         f"Mean overlap {found.mean_overlap:.3f}, mean standardized difference "
         f"{found.mean_difference:.3f}."
     )
+    drawn = found.intervals()
     picture = picture_of(
-        plot_intervals(found.intervals(), reference="data"),
+        plot_intervals(
+            drawn.assign(statistic=drawn["statistic"].map(plain_term)), reference="data"
+        ),
         alt="Coefficients with intervals, data beside synthetic.",
         caption="Shaded: the interval of the data.",
     )

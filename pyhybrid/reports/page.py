@@ -35,6 +35,13 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     numbers: bool = False
 
+    @property
+    def listed(self) -> bool:
+        """True if a phone shows rows as lists: text, and marked cells, not to be cut off."""
+        return not self.numbers or any(
+            isinstance(cell, Marked) for row in self.rows for cell in row
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:

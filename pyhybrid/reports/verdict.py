@@ -69,7 +69,7 @@ def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
     parts = []
     for word, text in (
         (GOOD, "about as near to the data as a second sample would be"),
-        (FAIR, "further away than that, and still usable for much"),
+        (FAIR, "further from the data than a second sample, and still usable for much"),
         (POOR, "further from the data than chance explains"),
     ):
         columns = [column for column, own in worst.items() if own == word]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pyhybrid.comparing.comparison import DATA, Comparison
 from pyhybrid.comparing.curve import RiskUtilityCurve
+from pyhybrid.comparing.curve_points import NEAR
 from pyhybrid.comparing.means import moved_away_text
 from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.masking.analysis import naming_share
@@ -38,6 +39,7 @@ __all__ = [
 _LITTLE_SAFER = 0.5  # of the risk of the data as they are: above it a mask protects little
 _MOST_NAMED = 4  # if all have one word
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
+_ROUNDED = 0.99  # epsilons are rounded up
 _TELLS = 0.1  # of an attribute risk above that without the keys
 
 
@@ -51,7 +53,8 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         f"{row.mechanism} ({row.scale:g}, {row.shift:g})": word_of("max_ecdf", row.max_ecdf)
         for row in points.itertuples(index=False)
     }
-    wrong = _mean_lost(table)
+    wrong = [*_mean_lost(table), *_costs_unlike(table)]
+    beside = "At equal epsilon" if _equal(points).all() else "At the same epsilon or less for SW"
     costs = [epsilon_text(float(end)) for end in (points["epsilon"].min(), points["epsilon"].max())]
     counted = " and ".join(COUNTED[each] for each in table["accounting"].unique())
     if not table["converged"].all():
@@ -66,7 +69,7 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
         {
             "Promised. ": f"One released draw costs an epsilon of {costs[0]} to {costs[1]}, "
             f"counted {counted}; it is local, estimated for this database.",
-            "Which weights. ": f"At equal epsilon the distribution under Lipschitz weights (LW) is "
+            "Which weights. ": f"{beside} the distribution under Lipschitz weights (LW) is "
             f"nearer to the data than under scalar weights (SW) at {ahead} of {len(pairs)} points, "
             "by max-ECDF.",
             "How good. ": f"By max-ECDF, points with (scale, shift). {_by_word(words)}",
@@ -89,6 +92,33 @@ def _mean_lost(table: pd.DataFrame) -> list[str]:
                 f"than chance explains, at {lost} of {len(own)} points; the figure below shows how "
                 "far."
             )
+    return found
+
+
+def _equal(points: pd.DataFrame) -> pd.Series:
+    """Of each point of a curve, whether its epsilon is that of LW beside it."""
+    return points["epsilon_ratio"] >= _ROUNDED * min(NEAR.values())
+
+
+def _costs_unlike(table: pd.DataFrame) -> list[str]:
+    """Where the curve has no pair of equal epsilons, and where weights cost more than none."""
+    plain, points = table.iloc[0], table.iloc[1:]
+    vector, less = points[points["mechanism"] == "LW"], points[~_equal(points)]
+    found = []
+    dear = int((vector["epsilon"] > plain["epsilon"]).sum())
+    if dear:
+        cost = epsilon_text(plain["epsilon"])
+        found.append(
+            f"LW costs more than weights of 1, whose epsilon is {cost}, at {dear} of {len(vector)} "
+            "points: look at the unweighted fit before you choose."
+        )
+    if len(less):
+        ends = less["epsilon_ratio"].min(), less["epsilon_ratio"].max()
+        shares = " to ".join(f"{100 * end:.0f}" for end in ends)
+        found.append(
+            f"SW costs less than LW beside it at {len(less)} of {len(vector)} points ({shares} % "
+            "of its epsilon): no scalar weight was found that costs as much."
+        )
     return found
 
 

@@ -123,6 +123,17 @@ def test_a_curve_says_which_weights_are_nearer() -> None:
     assert "12,346" in page
 
 
+def test_a_curve_says_where_epsilons_are_not_equal_or_weights_cost_more_than_none() -> None:
+    curve = _curve()
+    curve.table.loc[2, "epsilon_ratio"] = 0.57
+    curve.table.loc[0, "epsilon"] = 3.9  # below the 4 of LW at scale 1, above the 2 at scale 0.5
+    section = curve_verdict(curve)
+    assert section.paragraphs[1][2].startswith("At the same epsilon or less for SW")
+    dear, less = section.bullets
+    assert "whose epsilon is 3.9, at 1 of 2 points" in dear
+    assert "at 1 of 2 points (57 to 57 % of its epsilon)" in less
+
+
 def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
     curve = _curve()
     ax = plot_curve(curve.table).axes[3]  # error of the 90th percentile
@@ -156,7 +167,8 @@ def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> 
     np.testing.assert_allclose(points.get_xdata(), 2.0, rtol=1e-12)
     section = coefficients_section({"one": fit})
     assert [row[0] for row in section.tables[0].rows] == [plain_term(t) for t in fit.table.index]
-    assert plain_term("Q('site')[T.b]") == "site = b"
+    assert plain_term("Q('site')[T.b]") == plain_term("C(site)[T.b]") == "site = b"
+    assert plain_term("Q('my site')[T.b]:age") == "Q('my site') = b:age"
 
 
 def test_the_loss_is_drawn_by_record_the_largest_first() -> None:

@@ -16,7 +16,7 @@ from pyhybrid.reports.by_predictor import (
     grouped_means,
     lost_relations,
 )
-from pyhybrid.reports.page import Marked, render_page
+from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.verdict import verdict_section
@@ -72,6 +72,17 @@ def test_words_have_colors_and_stay_words(release: ph.Release, data: pd.DataFram
     page = render_page("x", [verdict_section(_with(release, [wreck]), data)], confidential=True)
     assert '<span class="word poor">POOR</span>' in page
     assert "prefers-color-scheme: dark" in page
+
+
+def test_a_phone_cuts_no_marked_cell_off() -> None:
+    """Rows with words are lists there; other tables of numbers scroll."""
+    marked = Table(caption="c", header=["a", "b"], rows=[["x", Marked(text="1", word="POOR")]],
+                   numbers=True)  # fmt: skip
+    plain = Table(caption="d", header=["a", "b"], rows=[["x", "1"]], numbers=True)
+    section = Section(heading="In short", tables=[marked, plain])
+    page = render_page("Title", [section], confidential=True)
+    assert page.count('<table class="numbers listed">') == page.count('data-label="b"') == 1
+    assert page.count('<table class="numbers">') == 1
 
 
 def test_groups_are_those_of_pandas(data: pd.DataFrame) -> None:
