@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, no_such_attribute
+from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.errors import SamplingError
@@ -26,6 +26,7 @@ from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
+from pyhybrid.models.right_call import ReleasedByMechanism
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
@@ -40,12 +41,10 @@ Offset = FloatArray | float
 Positions = npt.NDArray[np.intp]
 """Places of records in a table."""
 _BLOCK_ELEMENTS = 2_000_000
-_RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
-_RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
 
 
 @dataclass(frozen=True)
-class RegressionModel(ABC):
+class RegressionModel(ReleasedByMechanism, ABC):
     """A regression of one sensitive column on columns that stay.
 
     Parameters
@@ -61,12 +60,7 @@ class RegressionModel(ABC):
     density_above_one: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = False
 
-    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
-
-        def __getattr__(self, name: str) -> Any:
-            raise no_such_attribute(self, name, _RIGHT_CALLS)
-
-    def __post_init__(self) -> None:  # noqa: B027
+    def __post_init__(self) -> None:
         """Check the settings; classes below check their own and call this."""
 
     @property
