@@ -215,10 +215,8 @@ def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> di
 def _checked_model(mechanisms: Any) -> Any:
     """The model that all mechanisms share."""
     if not isinstance(mechanisms, Mapping) or not mechanisms:
-        raise InvalidInput(
-            "mechanisms must be a mapping of at least one name to its mechanism, such as "
-            f"{{'LW': ph.LipschitzWeighted(model)}}: found {type(mechanisms).__name__}"
-        )
+        example = "{'LW': ph.LipschitzWeighted(model)}"
+        raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
     models = []
     for name, mechanism in mechanisms.items():
         if not isinstance(name, str) or not name or name == DATA:

@@ -102,6 +102,16 @@ class SamplerSettings:
             check_count(self.max_draws, "max_draws", at_least=self.draws)
         check_count(self.threads_per_chain, "threads_per_chain")
 
+    @classmethod
+    def of(cls, settings: Any) -> SamplerSettings:
+        """`settings`, or the default ones for None; anything else is refused."""
+        if settings is not None and not isinstance(settings, cls):
+            raise InvalidInput(
+                "settings must be SamplerSettings, e.g. ph.SamplerSettings(draws=2000): found "
+                f"{type(settings).__name__}"
+            )
+        return settings or cls()
+
     @property
     def acceptance(self) -> float:
         """The target acceptance rate of an engine: `adapt_delta`, or its default."""

@@ -389,16 +389,11 @@ def open_session(
         Called with (label, done, total).
     """
     check_choice(on_not_converged, "on_not_converged", ON_NOT_CONVERGED)
-    if settings is not None and not isinstance(settings, SamplerSettings):
-        raise InvalidInput(
-            "settings must be SamplerSettings, e.g. ph.SamplerSettings(draws=2000): found "
-            f"{type(settings).__name__}"
-        )
     return FitSession(
         bound=bound,
         streams=streams(seed),
         engine=resolve_engine(engine),
-        settings=settings or SamplerSettings(),
+        settings=SamplerSettings.of(settings),
         rule=rule or ConvergenceRule(),
         on_not_converged=on_not_converged,
         progress=progress,

@@ -264,6 +264,17 @@ class Calibration:
         return Calibration(**kept, center=own)
 
 
+def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        right = "ph.calibrate(model, last_year, epsilon=1)"
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
+
+
 def calibrate(
     model: Model,
     reference_data: pd.DataFrame,
@@ -315,16 +326,7 @@ def calibrate(
     -------
     Calibration
     """
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records, e.g. ph.calibrate(model, "
-            f"last_year, epsilon=1): found {type(model).__name__}"
-        )
-    if (cap is None) == (epsilon is None):
-        raise InvalidInput(
-            "exactly one of cap and epsilon must be given, e.g. "
-            "ph.calibrate(model, last_year, epsilon=1)"
-        )
+    _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     bound = model.bind(reference_data)

@@ -31,6 +31,7 @@ from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.group_terms import has_groups
 from pyhybrid.models.groups import grouped_hints
 from pyhybrid.models.regression import Positions, RegressionModel
+from pyhybrid.models.right_call import ReleasedByMechanism
 
 __all__ = ["NORMAL_ACCEPTANCE", "PRIORS", "LinearModel", "prior_scales", "quadratic"]
 
@@ -44,7 +45,7 @@ _MANY_COLUMNS = 25  # `python -m benchmarks.metrics`: at 20 and 1,000 records it
 
 
 @dataclass(frozen=True)
-class LinearModel(RegressionModel):
+class LinearModel(ReleasedByMechanism, RegressionModel):
     """A regression through a linear predictor, whose coefficients have one of two priors.
 
     Parameters

@@ -26,7 +26,6 @@ from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
-from pyhybrid.models.right_call import ReleasedByMechanism
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
 from pyhybrid.models.support import draw_within, limits_of_dtype
 from pyhybrid.privacy.cap import Cap
@@ -44,7 +43,7 @@ _BLOCK_ELEMENTS = 2_000_000
 
 
 @dataclass(frozen=True)
-class RegressionModel(ReleasedByMechanism, ABC):
+class RegressionModel(ABC):
     """A regression of one sensitive column on columns that stay.
 
     Parameters
@@ -60,7 +59,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
     density_above_one: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: B027
         """Check the settings; classes below check their own and call this."""
 
     @property
