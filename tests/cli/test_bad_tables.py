@@ -1,0 +1,103 @@
+"""Bad tables, rules and plans by command: one line each, nothing written, for models and tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.conftest import require
+from tests.tables.conftest import TYPES, survey_of
+
+try:
+    import opendp
+except ImportError:
+    opendp = None
+
+SENSITIVE = "voted, region"
+Run = Callable[..., tuple[int, str, str]]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+DATA: dict[str, tuple[Change, str]] = {
+    "a level not declared": (lambda t: t.assign(voted=t["voted"].where(t.index != 3, "maybe")),
+                             "column 'voted' must"),
+    "a constant column": (lambda t: t.assign(voted="yes"), "column 'voted' must vary"),
+    "an all-missing column": (lambda t: t.assign(voted=None), "column 'voted' must have values"),
+    "two ids per row": (lambda t: t.assign(person=t["person"].iloc[0]), "must name each row once"),
+    "an unknown column": (lambda t: t.drop(columns="voted"), "'voted'"),
+}  # fmt: skip
+ENGINES = ("censored", "marginals")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    survey_of(200, 1).to_csv(tmp_path / "survey.csv", index=False)
+    types = {name: TYPES[name].as_dict() for name in ("voted", "region")}
+    (tmp_path / "types.json").write_text(json.dumps(types))
+    return tmp_path
+
+
+def planned(run: Run, folder: Path, *more: str, sensitive: str = SENSITIVE) -> tuple[int, str, str]:
+    return run(
+        "plan", f"{folder}/survey.csv", "--sensitive", sensitive, "--id", "person", "--drop",
+        "name", "--types", f"{folder}/types.json", "--out", f"{folder}/plan.json", *more,
+    )  # fmt: skip
+
+
+def refused(found: tuple[int, str, str], words: str, *paths: Path) -> None:
+    code, shown, error = found
+    assert (code, shown) == (2, ""), (shown, error)
+    assert error.count("\n") == 1
+    assert words in error
+    assert "maybe" not in error
+    for path in paths:
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("what", list(DATA))
+def test_bad_data_are_refused_by_plan(run: Run, files: Path, what: str) -> None:
+    change, words = DATA[what]
+    change(pd.read_csv(files / "survey.csv")).to_csv(files / "survey.csv", index=False)
+    refused(planned(run, files), words, files / "plan.json")
+
+
+def test_bad_plans_are_refused(run: Run, files: Path) -> None:
+    for more, sensitive, words in (
+        ((), "voted, regoin", "'regoin' is none (did you mean 'region'?)"),
+        (("--keep", "voted"), SENSITIVE, "must not be sensitive and kept"),
+        (("--rule", "wage > income"), SENSITIVE, "none meets it"),
+    ):
+        refused(planned(run, files, *more, sensitive=sensitive), words, files / "plan.json")
+
+
+@pytest.mark.parametrize("mechanism", ENGINES)
+def test_bad_data_are_refused_by_a_good_plan(run: Run, files: Path, mechanism: str) -> None:
+    """A plan that was made of other data: this year's are read with it, and refused."""
+    require(opendp is not None, "opendp must be installed")
+    assert planned(run, files)[0] == 0
+    own = pd.read_csv(files / "survey.csv")
+    for what, (change, words) in DATA.items():
+        change(own).to_csv(files / "survey.csv", index=False)
+        found = run(
+            "synthesize", f"{files}/survey.csv", "--plan", f"{files}/plan.json", "--epsilon", "1",
+            "--mechanism", mechanism, "--out", f"{files}/out",
+        )  # fmt: skip
+        refused(found, words if what != "an unknown column" else "voted", files / "out")
+
+
+@pytest.mark.parametrize("mechanism", ENGINES)
+def test_a_plan_changed_by_hand_is_refused(run: Run, files: Path, mechanism: str) -> None:
+    """The true values of a sensitive column as a predictor, and predictors that are none."""
+    assert planned(run, files)[0] == 0
+    plan = json.loads((files / "plan.json").read_text())
+    for reads, words in ((["region"], "not synthesized before it"), (["agge"], "'agge'")):
+        columns = [dict(each) for each in plan["columns"]]
+        columns[0]["predictors"] = columns[0]["tables"] = reads
+        (files / "plan.json").write_text(json.dumps({**plan, "columns": columns}))
+        found = run(
+            "synthesize", f"{files}/survey.csv", "--plan", f"{files}/plan.json", "--epsilon", "1",
+            "--mechanism", mechanism, "--out", f"{files}/out",
+        )  # fmt: skip
+        refused(found, words, files / "out")
