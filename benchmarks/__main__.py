@@ -35,6 +35,7 @@ from benchmarks import (
     study_f,
     survey,
     tables,
+    tables_cart,
     verification,
 )
 
@@ -69,6 +70,7 @@ BENCHMARKS = {
     "study_f": study_f.run,
     "survey": survey.run,
     "tables": tables.run,
+    "tables_cart": tables_cart.run,
     "verification": verification.run,
 }
 

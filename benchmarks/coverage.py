@@ -27,7 +27,7 @@ __all__ = ["FORMS", "covered", "run"]
 
 STORED = Path(__file__).parent / "results" / "coverage.csv"
 LEVELS = (0.90, 0.95)
-_N, _TABLES, _SETS, _SHAPE = 1000, 150, 20, 3.0
+_N, _TABLES, _SETS, _SHAPE = 1000, 100, 20, 3.0
 _EPSILON = 1.0
 _WIDE = (0, 5, 10, 15, 20, 30, 45, 70, 300)
 _NARROW = (*range(0, 100, 2), 120, 150, 200, 300)

@@ -57,6 +57,14 @@ TYPES: dict[str, Any] = {
 """Declared from the survey's documentation, not from the records."""
 COLUMNS = list(TYPES)
 STORED = Path(__file__).parent / "results" / "tables.csv"
+STORED_SIZES = Path(__file__).parent / "results" / "tables_sizes.csv"
+_SIZES: dict[str, dict[str, Any]] = {
+    "30 columns, one of 300 levels, 10^5 rows": {},
+    "30 columns, one of 300 levels, 10^5 rows, private choice": {"select": "private"},
+    "10 columns of counts and categories, 10^6 rows": {
+        "n": 1_000_000, "n_columns": 10, "n_levels": 0, "counts": 4
+    },
+}  # fmt: skip
 PUBLISHED = {
     "synthpop CART, no guarantee, all 4,999 rows": (0.78, 0.027, 0.85),
     "SmartNoise MST, epsilon 1, all 4,999 rows": (0.49, 0.18, 5.3),
@@ -117,6 +125,21 @@ def run() -> None:
               f"{row['pair_distance']:>9.3f}{row['pmse_ratio']:>12.2f}", flush=True)  # fmt: skip
     for name, values in PUBLISHED.items():
         print(f"{name:<71}{values[0]:>10.2f}{values[1]:>9.3f}{values[2]:>12.2f}")
+    _stored_sizes()
+
+
+def _stored_sizes() -> None:
+    """CPU seconds by size, kept as the lines are."""
+    known = pd.read_csv(STORED_SIZES) if STORED_SIZES.is_file() else pd.DataFrame()
+    print(f"{'sizes, noisy marginals, epsilon 4':<71}{'CPU s':>10}")
+    for name, options in _SIZES.items():
+        own = known[known["table"] == name] if len(known) else known
+        if own.empty:
+            seconds = sizes(**options)
+            own = pd.DataFrame([{"table": name, "cpu_seconds": seconds, "version": ph.__version__}])
+            known = pd.concat([known, own], ignore_index=True)
+            known.to_csv(STORED_SIZES, index=False, float_format="%.4g")
+        print(f"{name:<71}{own.iloc[0]['cpu_seconds']:>10.1f}", flush=True)
 
 
 def _routes() -> Iterator[tuple[str, int, Callable[[int], pd.DataFrame]]]:
@@ -206,7 +229,13 @@ def _line(name: str, n_sets: int, make: Callable[[int], pd.DataFrame]) -> dict[s
     }  # fmt: skip
 
 
-def sizes(n: int = 100_000, n_columns: int = 30, n_levels: int = 300, counts: int = 0) -> float:
+def sizes(
+    n: int = 100_000,
+    n_columns: int = 30,
+    n_levels: int = 300,
+    counts: int = 0,
+    select: str | None = None,
+) -> float:
     """CPU seconds of a table of this size by noisy marginals.
 
     One column has `n_levels` levels (none for 0), so many `counts`, the others have three levels.
@@ -226,7 +255,7 @@ def sizes(n: int = 100_000, n_columns: int = 30, n_levels: int = 300, counts: in
         types[f"c{k}"] = ph.Nominal(levels=(0, 1, 2))
     plan = ph.Table(pd.DataFrame(own), sensitive=list(own), types=types).plan()
     started = time.process_time()
-    ph.synthesize_table(plan, epsilon=4, mechanism="marginals")
+    ph.synthesize_table(plan, epsilon=4, mechanism="marginals", select=select)
     return time.process_time() - started
 
 
