@@ -103,6 +103,7 @@ def marginals(draw: Any) -> tuple[Recipe, dict[str, Any], dict[str, Any]]:
         settings["predictors"] = draw(
             st.sampled_from([None, {"y": []}, {"y": ["x"]}, {"x": ["y"]}, {"nothing": []}])
         )
+        settings["select"] = draw(st.sampled_from(["all", "private", "some"]))
         settings["relation"] = draw(st.sampled_from(["replace", "remove", "both"]))
     sizes = [1, 3] if plain else [1, *WRONG]
     return draw(recipes()), settings, {"n_synthetic": draw(st.sampled_from(sizes))}

@@ -100,6 +100,17 @@ class Chain:
             made[link.column] = _drawn(effects, stacked(own), rng)
         return made
 
+    @property
+    def repeated(self) -> Chain:
+        """The same models over the records so many times over that `SIMULATED` rows are reached."""
+        times = max(1, math.ceil(SIMULATED / self.n))
+        rows = np.tile(np.arange(self.n), times)
+        public = {
+            name: replace(own, cells=sparse.csr_array(own.cells[rows]))
+            for name, own in self.public.items()
+        }
+        return replace(self, public=public, n=times * self.n)
+
     def sample(self, n: int, random: Streams) -> list[dict[str, Effects]]:
         """n draws of the effects of all columns."""
         each = {
@@ -185,17 +196,19 @@ def fit_link(
 
     `earlier` is a fit of the same column to fewer tables, to start from.
     """
-    domain, public, n = before.domain, before.public, before.n
-    own, share = _rows(before, reads, max(1, math.ceil(SIMULATED / n)), random, column)
-    first = predictors_of(reads, public, own[0], domain, n)
-    rows = [stacked(predictors_of(reads, public, places, domain, n)) for places in own]
+    many, places = before, {}
+    if not all(name == ALONE or name in before.public for name in reads):
+        many = before.repeated
+        places = many.simulate(random, f"fit/{column}/rows")
+    first = predictors_of(reads, many.public, places, many.domain, many.n)
+    rows = stacked(first)
     model = fit_log_linear(
         np.hstack([each.counts for each in tables]),
         variance=np.hstack([each.variances for each in tables]),
-        cells=sparse.csr_array(sparse.vstack([each.cells for each in rows], format="csr")),
-        times=np.concatenate([each.times for each in rows]) * share,
+        cells=rows.cells,
+        times=rows.times * (before.n / many.n),
         prior=Prior(
-            of_outcome=domain[column].positions,
+            of_outcome=before.domain[column].positions,
             of_predictors=[each.positions for each in first],
         ),
         unknown=[each.synthesized for each in first],
@@ -217,13 +230,3 @@ def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor])
         else:
             parts.append(np.zeros((own.shape[0], each.cells.shape[1])))
     return Effects(values=np.hstack(parts))
-
-
-def _rows(
-    chain: Chain, reads: Sequence[str], copies: int, random: Streams, column: str
-) -> tuple[list[dict[str, IntArray]], float]:
-    """Simulated cells of the columns before, and the weight of each record of a simulation."""
-    if all(name == ALONE or name in chain.public for name in reads):
-        return [{}], 1.0
-    made = [chain.simulate(random, f"fit/{column}/rows {copy}") for copy in range(copies)]
-    return made, 1 / copies

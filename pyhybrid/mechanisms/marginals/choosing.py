@@ -47,7 +47,7 @@ from scipy import sparse
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.chain import SIMULATED, Chain, fit_link
+from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import TableWithNoise
 from pyhybrid.mechanisms.marginals.measuring import Columns, Measured, Measuring
@@ -150,7 +150,7 @@ class _Rounds:
         self.noisy, self.answers, self.chain, self.random = noisy, answers, chain, random
         self.true = {each: counts_of(own.codes, own.n_rows, own.cells)
                      for each, own in tables.items()}  # fmt: skip
-        self.rows: list[dict[str, IntArray]] = [{}] * max(1, math.ceil(SIMULATED / chain.n))
+        self.rows: dict[str, IntArray] = {}
         self.choices: list[NoisyChoice] = []
         self.modeled: dict[Candidate, FloatArray] = {}
         self.moved = self.noise = 0.0
@@ -208,22 +208,19 @@ class _Rounds:
         the place `first`, whose models are as they were, stay."""
         names = list(self.measuring.order)
         kept, changed = names[:first], set(names[first:])
-        self.rows = [
-            self.chain.simulate(
-                self.random, f"rows {copy}", kept={name: made[name] for name in kept}
-            )
-            for copy, made in enumerate(self.rows)
-        ]
+        many = self.chain.repeated
+        self.rows = many.simulate(
+            self.random, "rows", kept={name: self.rows[name] for name in kept}
+        )
         for each in self.tables:
             if each[0] in changed:
-                whole = np.sum([self._simulated(each, made) for made in self.rows], axis=0)
-                self.modeled[each] = whole / len(self.rows)
+                self.modeled[each] = self._simulated(each, many) * (self.chain.n / many.n)
 
-    def _simulated(self, candidate: Candidate, made: Mapping[str, IntArray]) -> FloatArray:
+    def _simulated(self, candidate: Candidate, many: Chain) -> FloatArray:
         column, name = candidate
-        domain, public = self.columns.domain, self.measuring.public
-        cells = public[name].cells if name in public else (made[name], domain[name].n_cells)
-        return counts_of(made[column], domain[column].n_cells, cells)
+        domain, own = self.columns.domain, many.public
+        cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
+        return counts_of(self.rows[column], domain[column].n_cells, cells)
 
     def _reads(self, column: str) -> tuple[str, ...]:
         """What the column was measured with, in the order of its predictors."""
