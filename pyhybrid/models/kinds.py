@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_count, check_finite, check_flag, check_positive
+from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import check_decimals, decimals_of
 from pyhybrid.models.levels import check_levels_given
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
+_COUNTED = 6  # levels: that so many codes have one peak is chance, of 1 in 22
 _POINT = 0.02  # share of zeros from which they are a point mass
 
 
@@ -217,8 +218,10 @@ def kind_from_dict(given: Mapping[str, Any]) -> Kind:
 def kind_of(column: pd.Series) -> Kind:
     """The kind of a column that may be looked at: of a reference, or one that is published.
 
-    Numbers with at most 10 different values are levels, unless they count on from 0; larger whole
-    numbers up to 1000 are counts. Where that guesses wrong, declare the type.
+    Numbers with at most 10 different values are levels, unless they count on from 0, or are six or
+    more from 0 or 1 on whose frequencies rise to one peak and fall, as sizes of households do and
+    codes seldom; larger whole numbers up to 1000 are counts. Where that guesses wrong, declare the
+    type.
 
     Raises
     ------
@@ -259,6 +262,7 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
     counted = levels.size > 3 and np.array_equal(levels, np.arange(levels.size))
+    counted |= levels.size >= _COUNTED and whole and _one_peak(values)
     exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
     if levels.size <= FEW and not counted and exact:
         return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
@@ -274,11 +278,22 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
-        return Counts(lower=0, **given)
+        return Counts(lower=1 if levels.size <= FEW and levels[0] == 1 else 0, **given)
     given["decimals"] = decimals_of(values) or 0
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)
+
+
+def _one_peak(values: FloatArray) -> bool:
+    """Whether whole numbers begin at 0 or 1 and their frequencies have one peak; what rises again
+    by less than two standard errors is no other one."""
+    if values.min() not in (0, 1) or values.max() > _SMALL:
+        return False
+    n = np.bincount(values.astype(np.int64))[int(values.min()) :]
+    steps, peak = np.diff(n), int(n.argmax())
+    wrong = np.append(-steps[:peak], steps[peak:])
+    return bool((wrong <= 2 * np.sqrt(n[1:] + n[:-1])).all())
 
 
 def _rounded(value: float) -> float:

@@ -108,7 +108,7 @@ class DescribedTable:
             return KnownKind(kind=self.types[name], source="declared")
         if self.reference is not None and name in self.reference.columns:
             own = kind_of(self.reference[name])
-            check_levels(column, own)
+            check_levels(column, own, whose="the reference's")
             return KnownKind(kind=own, source="reference")
         if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
             own = replace(kind_of(column), missing=False)
@@ -168,15 +168,16 @@ class DescribedTable:
             )
 
 
-def check_levels(column: pd.Series, kind: Kind) -> None:
-    """Raise InvalidInput, naming the row, for a value that is none of the declared levels."""
+def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> None:
+    """Raise InvalidInput, naming the row, for a value that is none of the levels."""
     if not isinstance(kind, Leveled):
         return
     other = np.flatnonzero(~(column.isin(list(kind.levels)) | column.isna()).to_numpy())
     if other.size:
         raise InvalidInput(
-            f"column {str(column.name)!r} must have declared levels only: "
-            f"{row_label(column.index, int(other[0]))} has another; add it to levels= in its type"
+            f"column {str(column.name)!r} must have {whose} levels only: "
+            f"{row_label(column.index, int(other[0]))} has another; "
+            + ("add it to levels= in its type" if whose == "declared" else "declare its type")
         )
 
 
