@@ -67,8 +67,8 @@ class Censored(PseudoPosteriorMechanism):
     center : mapping, Center or None, optional
         A public theta_ref: numbers by the names of the likelihood's parameters, such as
         ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data, or the `center` of a
-        calibration whose reference is public, or released at a charge that is stated beside this
-        one, with its frozen rows. If omitted, the calibration's; None is [C25]'s censoring.
+        calibration whose reference is public, with its frozen rows. If omitted, the
+        calibration's; None is [C25]'s censoring.
     sampling : {"auto", "exact", "chains"}, default "auto"
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
         chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
@@ -146,6 +146,12 @@ class Censored(PseudoPosteriorMechanism):
                 raise InvalidInput("a calibration holds the center: give no other, or None")
             if not isinstance(self.center, Center):
                 given_center(self.center)  # type: ignore[arg-type]
+            elif not self.center.public:
+                raise InvalidInput(
+                    "center must be public, or released at a charge of its own: this one is of a "
+                    "reference that is not, and whether that holds the records to release cannot "
+                    "be told from it; give the calibration instead"
+                )
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 

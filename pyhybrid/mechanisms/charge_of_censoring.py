@@ -55,7 +55,7 @@ _EXCESS = (
 )
 CENTERS = {
     "given": "a public center, given by hand",
-    "released": "a center that was released before, at a charge of its own",
+    "released": "a center that is public, or was released before at a charge of its own",
     "public": "a center made from a public reference",
     "reference": "a center made from a reference whose own records this charge does not cover",
     "bought": "a center that was drawn from these records before, at a charge that is part of this",

@@ -279,12 +279,17 @@ class BoundParts:
     def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen records; see `BoundRegression.frozen_log_lik`."""
         assert isinstance(frozen, FrozenParts)
-        return LogLik(
-            make=lambda: iter(
-                [self._joined(frozen_terms(self.parts, frozen, draws), frozen.at_zero)]
-            ),
-            row_of=np.repeat(np.arange(frozen.count.size), frozen.count),
-        )
+        parameters = {part.name: part.parameters(draws) for part in self.parts}
+
+        def blocks() -> Iterator[FloatArray]:
+            size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+            for start in range(0, frozen.count.size, size):
+                here = slice(start, start + size)
+                own = frozen_terms(self.parts, frozen, parameters, here)
+                yield self._joined(own, frozen.at_zero[here])
+
+        row_of = np.repeat(np.arange(frozen.count.size), frozen.count)
+        return LogLik(make=blocks, row_of=row_of)
 
     def _terms(self, part: Part, parameters: Parameters, first: Positions) -> FloatArray:
         """Log-likelihood (S, b) of the records `first` (b,) in one part; 0 of those not in it."""

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import Draws
 from pyhybrid.models.cap_data import frozen_log_lik
 from pyhybrid.models.collapse import distinct_rows
 from pyhybrid.models.parts import Part
-from pyhybrid.models.regression import Positions
+from pyhybrid.models.regression import Parameters, Positions
 from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows
 
 __all__ = ["frozen_parts", "frozen_terms", "terms_with_frozen"]
@@ -61,15 +60,21 @@ def _rows_at(part: Part, places: Positions) -> FrozenRows:
     )
 
 
-def frozen_terms(parts: Sequence[Part], frozen: FrozenParts, draws: Draws) -> dict[str, FloatArray]:
-    """Unweighted log-likelihood (S, d) of each step; 0 of records that do not reach it."""
+def frozen_terms(
+    parts: Sequence[Part], frozen: FrozenParts, parameters: Mapping[str, Parameters], here: slice
+) -> dict[str, FloatArray]:
+    """Unweighted log-likelihood (S, b) of the records `here` in each step, at its parameters; 0 of
+    records that do not reach it."""
     made = {}
     for part in parts:
-        own = np.zeros((draws.n_draws, frozen.count.size))
-        rows = frozen.parts.get(part.name)
-        if rows is not None:
-            terms = frozen_log_lik(part.bound.model, rows, part.parameters(draws))
-            own[:, frozen.reached[part.name]] = np.hstack(list(terms.make()))
+        at, reached = parameters[part.name], frozen.reached[part.name]
+        n_draws = len(next(iter(at.values())))
+        own = np.zeros((n_draws, frozen.count[here].size))
+        if reached[here].any():
+            before, among = int(reached[: here.start].sum()), int(reached[here].sum())
+            rows = frozen.parts[part.name].some(slice(before, before + among))
+            terms = frozen_log_lik(part.bound.model, rows, at)
+            own[:, reached[here]] = np.hstack(list(terms.make()))
         made[part.name] = own
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,10 @@ class FrozenRows(FrozenTerms):
             raise InvalidInput("frozen rows must be of one length, at least 1")
         if not all(np.isfinite(own).all() for own in (self.y, self.X, self.offset)):
             raise InvalidInput("frozen rows must be finite, with at least one record each")
+
+    def some(self, rows: slice) -> FrozenRows:
+        """Some of them."""
+        return FrozenRows(**{own.name: getattr(self, own.name)[rows] for own in fields(self)})
 
     @property
     def key(self) -> tuple[bytes, ...]:

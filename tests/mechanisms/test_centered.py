@@ -424,6 +424,19 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
         )
 
 
+@pytest.mark.parametrize("public", [False, True])
+def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
+    """Of a reference that is not, nothing tells whether it holds the records."""
+    frozen = calibrate(POISSON, counts(4, 60), epsilon=1, public=public, **OPTIONS)
+    own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
+    if not public:
+        with pytest.raises(InvalidInput, match="give the calibration instead"):
+            ph.Censored(POISSON, center=frozen.center, **own)
+        return
+    release = ph.Censored(POISSON, center=frozen.center, **own).release(counts(3, 60), **OPTIONS)
+    assert "is public, or was released before at a charge of its own" in release.statement
+
+
 def test_rare_levels_are_kept_in_one_mode() -> None:
     """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2)."""
 

@@ -86,6 +86,22 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     assert np.abs(excess).max() > 0.01
 
 
+@pytest.mark.parametrize("name", ["two parts", "zero inflated", "missing"])
+def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, values = MODELS[name]
+    old = bound_to(model, values, 20, np.random.default_rng(6))
+    one = ProgramAtPoints(old.program, old.stan_data(np.ones(20), cap=1.0))
+    draws = points_of(old, one.quantities(np.full((3, one.n_unconstrained), 0.1)))
+    terms = old.frozen_log_lik(old.frozen(np.ones(20), np.zeros(20), np.arange(20)), draws)
+    whole = list(terms.make())
+    assert len(whole) == 1
+    monkeypatch.setattr("pyhybrid.models.bound_parts._BLOCK_ELEMENTS", 6)
+    blocks = list(terms.make())
+    assert [own.shape for own in blocks[:-1]] == [(3, 2)] * (len(blocks) - 1)
+    assert len(blocks) > 2
+    np.testing.assert_array_equal(np.hstack(blocks), whole[0])
+
+
 def test_frozen_records_must_be_whole() -> None:
     model, values = MODELS["two parts"]
     rng = np.random.default_rng(1)

@@ -63,6 +63,7 @@ MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their t
 _CHOICE = 0.1  # of a round's price, for the choice
 _ROUNDS = 30  # at the price of the first one, if no round's price grew
 _NOTHING_LEFT = 1e-9
+_ROUNDED = 1 + 1e-6  # sums of floating-point numbers, of up to 10^9 records
 
 
 SELECTS = ("all", "private")
@@ -165,7 +166,7 @@ class _Rounds:
         size = size_of_noise(spent, relation)
         choice = exponential_mechanism(
             [score(self.true[each], self.modeled[each], size) for each in among],
-            sensitivity=CHANGED[relation],
+            sensitivity=CHANGED[relation] * _ROUNDED,
             epsilon=_epsilon_of_choice(price.part(_CHOICE)),
             relation=relation,
             candidates=among,

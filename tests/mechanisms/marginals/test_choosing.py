@@ -115,7 +115,8 @@ def test_all_answers_and_choices_together_cost_the_price(
             (Fraction(each.sensitivity) / Fraction(each.scale)) ** 2 / 2 for each in own.answers
         )
         choices = sum(Fraction(each.cost()) ** 2 / 8 for each in own.choices)
-    assert {each.sensitivity for each in own.choices} == {CHANGED[relation]}
+    for each in own.choices:  # what sums of floating-point numbers are rounded by is on top
+        assert CHANGED[relation] < each.sensitivity <= CHANGED[relation] * (1 + 1e-5)
     assert tables + choices <= whole
     assert tables + choices > whole * Fraction(98, 100)
     assert choices == pytest.approx(float(whole) * 0.8 * 0.1, rel=0.05)
