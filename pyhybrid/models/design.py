@@ -220,9 +220,11 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
 
 
 def _numbers_as_text(values: pd.Series) -> bool:
-    return not pd.api.types.is_bool_dtype(values) and bool(
-        pd.to_numeric(values.astype(object), errors="coerce").notna().all()
-    )
+    """True of text, categories and objects that are all real numbers; logicals are none."""
+    objects = values.astype(object)
+    if objects.map(lambda value: isinstance(value, (bool, np.bool_, complex))).any():
+        return False
+    return bool(pd.to_numeric(objects, errors="coerce").notna().all())
 
 
 def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> None:
