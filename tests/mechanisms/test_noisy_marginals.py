@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from benchmarks import coverage
 from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import noisy_marginals
@@ -443,6 +444,20 @@ def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> 
     naive = np.mean([covered(seed, noise_aware=False) for seed in range(40)])
     assert aware > 0.95 - 5 * error
     assert naive < 0.95 - 5 * error
+
+
+def test_intervals_cover_where_bins_are_merged_and_tables_are_chosen() -> None:
+    """The benchmark of coverage on 12 whole tables of each form; four quantities count as two. The
+    control knows nothing of the noise."""
+    least = 0.95 - 5 * np.sqrt(0.95 * 0.05 / (12 * 2))
+
+    def share(form: str, *, aware: bool) -> float:
+        found = [coverage.covered(form, "whole", seed, aware=aware) for seed in range(12)]
+        return float(np.mean([of_table[0, 1] for of_table in found]))
+
+    assert share("most_bins, delta", aware=True) > least
+    assert share("private choice, delta", aware=True) > least
+    assert share("most_bins, delta", aware=False) < least
 
 
 # --- Command line -------------------------------------------------------------------------------
