@@ -153,7 +153,7 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
 def _course(mechanism: NoisyMarginals) -> Measured:
     """One course of answers and choices, on records enough to simulate from."""
     df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
-    return chosen_tables(mechanism._measuring(df), df, streams(1))
+    return chosen_tables(mechanism._measuring(df), df, streams(1), most_rounds=4)
 
 
 def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:

@@ -57,15 +57,16 @@ from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 from pyhybrid.randomness import Streams
 
-__all__ = ["SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
+__all__ = ["ROUNDS", "SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
 
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice
-_ROUNDS = 30  # at the price of the first one, if no round's price grew
 _NOTHING_LEFT = 1e-9
 _ROUNDED = 1 + 1e-6  # sums of floating-point numbers, of up to 10^9 records
 
 
+ROUNDS = 30
+"""At the price of the first one, if no round's price grew."""
 SELECTS = ("all", "private")
 """How the tables to measure are found: all that are named, or a private choice of them."""
 IntArray = npt.NDArray[np.int64]
@@ -73,8 +74,13 @@ Candidate = tuple[str, str]
 """A column and a predictor."""
 
 
-def chosen_tables(measuring: Measuring, df: pd.DataFrame, random: Streams) -> Measured:
-    """Measure all columns alone, and then tables that are chosen by noisy scores."""
+def chosen_tables(
+    measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
+) -> Measured:
+    """Measure all columns alone, and then tables that are chosen by noisy scores.
+
+    The first round takes 1 / most_rounds of what is left for rounds; fewer follow if parts grow.
+    """
     n_tables = sum(len(reads) for reads in measuring.order.values())
     if n_tables < 2:
         raise InvalidInput(
@@ -83,7 +89,7 @@ def chosen_tables(measuring: Measuring, df: pd.DataFrame, random: Streams) -> Me
         )
     replace(measuring, order=dict.fromkeys(measuring.order, ())).check_sizes()
     rounds = _started(measuring, df, random)
-    left, part = 1.0, 1 / _ROUNDS
+    left, part = 1.0, 1 / most_rounds
     price = measuring.price.part(1 - measuring.share)
     while left > _NOTHING_LEFT:
         part = left if left < 2 * part else part

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals import choosing
-from pyhybrid.mechanisms.marginals.choosing import chosen_tables, score
+from pyhybrid.mechanisms.marginals.choosing import ROUNDS, chosen_tables, score
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import TableWithNoise
 from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring
@@ -65,8 +65,8 @@ def measuring(**changes: Any) -> Measuring:
     return Measuring(**{**own, **changes})
 
 
-def found(seed: int = 1, **changes: Any) -> Measured:
-    return chosen_tables(measuring(**changes), TABLE, streams(seed))
+def found(seed: int = 1, most_rounds: int = ROUNDS, **changes: Any) -> Measured:
+    return chosen_tables(measuring(**changes), TABLE, streams(seed), most_rounds=most_rounds)
 
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])
@@ -125,21 +125,17 @@ def test_all_answers_and_choices_together_cost_the_price(
 
 def test_the_tables_that_matter_are_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """c and y hang on a; b hangs on nothing. A score of the wrong sign finds others."""
-    monkeypatch.setattr(choosing, "_ROUNDS", 4)
-    own = found(price=Price.of(200.0))
+    own = found(price=Price.of(200.0), most_rounds=4)
     first = {choice.candidate for choice in own.choices[:2]}
     assert first == {("c", "a"), ("y", "a")}
     assert {"a"} <= set(own.order["y"]) & set(own.order["c"])
     monkeypatch.setattr(choosing, "score", lambda *parts: -score(*parts))
-    wrong = found(price=Price.of(200.0))
+    wrong = found(price=Price.of(200.0), most_rounds=4)
     assert {choice.candidate for choice in wrong.choices[:2]} != first
 
 
-def test_columns_alone_are_in_every_model_in_merged_bins(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(choosing, "_ROUNDS", 2)
-    own = found(price=Price.of(200.0))
+def test_columns_alone_are_in_every_model_in_merged_bins() -> None:
+    own = found(price=Price.of(200.0), most_rounds=2)
     assert all(reads[0] == ALONE for reads in own.order.values())
     alone = own.noisy["y"][0]
     few = own.domain["y"]
