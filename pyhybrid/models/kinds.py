@@ -220,8 +220,8 @@ def kind_of(column: pd.Series) -> Kind:
 
     Numbers with at most 10 different values are levels, unless they count on from 0, or are six or
     more from 0 or 1 on whose frequencies rise to one peak and fall, as sizes of households do and
-    codes seldom; larger whole numbers up to 1000 are counts. Where that guesses wrong, declare the
-    type.
+    codes seldom (from 1 on, up to twice the largest); larger whole numbers up to 1000 are counts.
+    Where that guesses wrong, declare the type.
 
     Raises
     ------
@@ -278,7 +278,9 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
-        return Counts(lower=1 if levels.size <= FEW and levels[0] == 1 else 0, **given)
+        if levels.size <= FEW and levels[0] == 1:  # seldom as spread as counts without an end
+            return Counts(lower=1, upper=int(2 * values.max()), **given)
+        return Counts(lower=0, **given)
     given["decimals"] = decimals_of(values) or 0
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)

@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Any, Kind]] = {
     "few counts": (list(range(5)), ph.Counts(lower=0, center=2, unit=1)),
     "sizes of households": (
         [*[1] * 28, *[2] * 35, *[3] * 12, *[4] * 13, 5, 5, 6, 8],
-        ph.Counts(lower=1, center=2, unit=1),
+        ph.Counts(lower=1, upper=16, center=2, unit=1),
     ),
     "codes with two peaks": (
         [*[1] * 9, *[2] * 30, 3, *[4] * 40, 5, *[6] * 9], ph.Nominal(levels=(1, 2, 3, 4, 5, 6))
