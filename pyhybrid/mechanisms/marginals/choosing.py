@@ -24,14 +24,17 @@ weights of a column and no squares are in it: these would change by more.
 exponential mechanism at epsilon takes epsilon^2 / 8. A round starts with a small part of the price.
 Where the model's table moved by less than the noise of the measurement that moved it, so that
 smaller noise is needed to learn more, the parts of later rounds grow (annealing): noise of half the
-scale, which is twice the epsilon or four times the rho. The last round takes what is left.
+scale, which is twice the epsilon or four times the rho. The last round takes what is left. That
+prices of later rounds depend on earlier answers changes nothing, as their sum is fixed beforehand.
 
 References
 ----------
 McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative mechanism for
 differentially private synthetic data, PVLDB 15:2599-2612. [BS16]; Cesar, Rogers (2021), Bounding,
 concentrating, and truncating: unifying privacy loss composition for data analytics, ALT (rho of
-the exponential mechanism).
+the exponential mechanism). Rogers, Roth, Ullman, Vadhan (2016), Privacy odometers and filters, and
+Whitehouse, Ramdas, Rogers, Wu (2023), Fully-adaptive composition in differential privacy (prices
+that depend on earlier answers).
 """
 
 from __future__ import annotations
@@ -63,8 +66,6 @@ MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their t
 _CHOICE = 0.1  # of a round's price, for the choice
 _NOTHING_LEFT = 1e-9
 _ROUNDED = 1 + 1e-6  # sums of floating-point numbers, of up to 10^9 records
-
-
 ROUNDS = 30
 """At the price of the first one, if no round's price grew."""
 SELECTS = ("all", "private")
