@@ -60,7 +60,8 @@ class SamplerSettings:
         Iterations per chain: adaptation, and kept draws. S = chains x draws.
     adapt_delta : float, optional
         Target acceptance rate in (0, 1). If omitted 0.9, for fits of models that standardize
-        what is sampled 0.7 or 0.8 (`standardized`), and for clipped terms 0.6 (`clipped`).
+        what is sampled 0.7 or 0.8 (`standardized`), for terms clipped about a center 0.6
+        (`clipped`).
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
@@ -131,7 +132,7 @@ class SamplerSettings:
         return replace(self, adapt_delta=first.acceptance, metric=metric)
 
     def clipped(self) -> SamplerSettings:
-        """Settings for a likelihood whose terms are clipped.
+        """Settings for a likelihood whose terms are clipped about a center.
 
         Each record's term has kinks, and each kink that a step passes costs energy: a step must
         become many times shorter for an acceptance rate of 0.9 in the place of 0.6, and effective

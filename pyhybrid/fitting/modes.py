@@ -57,7 +57,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     """
     bound = session.bound
     settings = replace(
-        session.settings.clipped(),
+        session.settings,
         chains=_CHAINS,
         warmup=_WARMUP,
         draws=_DRAWS,

@@ -319,7 +319,8 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        settings = self.settings if cap is None else self.settings.clipped()
+        centered = cap is not None and cap.reference is not None  # else long tails: short steps
+        settings = self.settings.clipped() if centered else self.settings
         again = settings.longer()
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
@@ -330,14 +331,12 @@ class FitSession:
             rule=self.rule,
             steps=self.steps_of,
         )
-        # Clipped terms bend the posterior, and draws fixed beforehand allow one try alone.
-        first = None if cap is not None or self.has_fixed_draws else self.bound.first_try
-        draws, diagnostics = sampling.converged(
-            data, settings, again, warm_start, label, first=first
-        )
-        if not diagnostics.converged:
-            self._report_not_converged(label, diagnostics)
-        return draws, diagnostics
+        # Clipped terms bend posteriors, and draws fixed beforehand allow one try.
+        first = self.bound.first_try if cap is None and not self.has_fixed_draws else None
+        made = sampling.converged(data, settings, again, warm_start, label, first=first)
+        if not made[1].converged:
+            self._report_not_converged(label, made[1])
+        return made
 
     def _report_not_converged(self, label: str, diagnostics: Diagnostics) -> None:
         tried, more = "also not with more draws and a longer warm-up", ""
