@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.special import expit
 
 from pyhybrid.checks import FloatArray, check_choice
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models import MODELS, Model
+from pyhybrid.models import Model
+from pyhybrid.models.built import BUILT
 
 __all__ = ["GENERATED", "generated_table"]
 
@@ -29,6 +29,17 @@ def _texts(rng: np.random.Generator, eta: FloatArray) -> Any:
     """Three levels that no order belongs to."""
     utility = np.column_stack([np.zeros(eta.size), eta, -eta]) + rng.gumbel(size=(eta.size, 3))
     return np.array(["car", "bus", "walk"])[utility.argmax(axis=1)]
+
+
+def _amounts(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
+    """A quarter zeros, a tenth of the others below 0."""
+    size = np.exp(rng.normal(eta, 0.7)) * np.where(rng.random(eta.size) < 0.1, -1, 1)
+    return np.where(rng.random(eta.size) < 0.25, 0.0, size)
+
+
+def _counts_with_more_zeros(rng: np.random.Generator, eta: FloatArray) -> Any:
+    counts = rng.negative_binomial(3, 3 / (3 + np.exp(1.5 + eta)))
+    return np.where(rng.random(eta.size) < 0.3, 0, counts)
 
 
 # Formula, and the outcome given a linear predictor about 0, shape (n,).
@@ -63,6 +74,8 @@ _KINDS: Mapping[str, tuple[str, Outcome]] = {
         "y ~ age + region",
         lambda rng, eta: np.searchsorted([-1.5, 0.0, 1.0], eta + rng.logistic(size=eta.size)),
     ),
+    "two_part": ("y ~ age + region", _amounts),
+    "zero_inflated": ("y ~ age", _counts_with_more_zeros),
 }
 
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -80,14 +93,9 @@ def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame,
     Raises
     ------
     InvalidInput
-        For an unknown model, or one without generated data.
+        For an unknown model.
     """
-    make: Any = MODELS[check_choice(model, "model", MODELS)]
-    if model not in _KINDS:
-        raise InvalidInput(
-            f"model {model!r} has no generated data: give a table and a formula, or one of "
-            f"{', '.join(_KINDS)}"
-        )
+    make: Any = BUILT[check_choice(model, "model", _KINDS)]
     formula, outcome = _KINDS[model]
     age = rng.uniform(-1, 1, _RECORDS).round(2)
     region = rng.choice(["north", "east", "west"], _RECORDS)
