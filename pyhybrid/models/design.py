@@ -220,7 +220,9 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
 
 
 def _numbers_as_text(values: pd.Series) -> bool:
-    """True of text, categories and objects that are all real numbers; logicals are none."""
+    """True of text and objects that are all real numbers; categories and logicals are none."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return False
     objects = values.astype(object)
     if objects.map(lambda value: isinstance(value, (bool, np.bool_, complex))).any():
         return False
