@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
@@ -33,6 +34,7 @@ from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
 from pyhybrid.models.columns import kind_of
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.privacy.composition import compose_charges
+from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.origin import Origin
@@ -237,8 +239,10 @@ class SequentialSynthesis:
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
+        if not self.allow_unlike:
+            _say_what_is_not_strict(parts)
         charge = compose_charges(
-            [part.charge for part in parts], mechanism=self.name, allow_unlike=self.allow_unlike
+            [part.charge for part in parts], mechanism=self.name, allow_unlike=True
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
@@ -366,6 +370,18 @@ def _levels_read(column: pd.Series, name: str, formula: str) -> bool:
     if kind_of(column, as_levels=True) == "levels":
         return True
     return re.search(rf"\b(factor|C)\(\s*`?{re.escape(name)}\b(?![^)]*levels)", formula) is not None
+
+
+def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
+    """Kinds were alike before the fits: others are then of chains that were taken as they ended."""
+    lost = [", ".join(part.synthesized) for part in parts if part.charge.kind != STRICT]
+    if 0 < len(lost) < len(parts):
+        warnings.warn(
+            f"the whole is charged as asymptotic local, not strict: chains of {'; '.join(lost)} "
+            "did not converge, or others ended in another mode; give these columns more draws or a "
+            "larger share of epsilon",
+            stacklevel=4,
+        )
 
 
 def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:

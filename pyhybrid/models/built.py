@@ -17,20 +17,27 @@ from pyhybrid.models.two_part import TwoPart
 from pyhybrid.models.with_missing import WithMissing
 from pyhybrid.models.zero_inflated import ZeroInflated
 
-__all__ = ["BUILT", "GROUPED", "build_model"]
+__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model"]
 
-_LEAST_SD = 0.1
-"""Of the logs of amounts below 0: of two that are equal chains follow sigma to 0."""
+_LEAST_SD = 0.5
+"""Of the logs of amounts below 0: of the few that are equal or alike chains follow sigma to 0."""
+PREDICTED = "predicted"
+"""Of `negative`: both sides of zero by the formula."""
 
 
 def _two_part(
-    formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool = True
+    formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool | str = True
 ) -> TwoPart:
     """Zeros and amounts above 0, both by one formula; with `negative` also below it: whether and
-    how far without predictors, as few records would have to tell many coefficients."""
+    how far without predictors, as few records would have to tell many coefficients, or by the
+    formula if it is "predicted"."""
+    if not isinstance(negative, bool) and negative != PREDICTED:
+        raise InvalidInput(f"negative must be True, False or {PREDICTED!r}: found {negative!r}")
     zero, positive = Bernoulli(formula), LogNormal(formula, unit=unit, decimals=decimals)
     if not negative:
         return TwoPart(zero=zero, positive=positive)
+    if negative == PREDICTED:
+        return TwoPart(zero=zero, positive=positive, negative=positive)
     alone = formula.partition("~")[0] + "~ 1"
     return TwoPart(
         zero=zero,

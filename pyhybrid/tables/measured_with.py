@@ -12,7 +12,8 @@ from pyhybrid.mechanisms.marginals.measuring import most_cells
 from pyhybrid.models.kinds import Kind, Leveled, Number
 from pyhybrid.tables.domains import MOST_BINS, domain_of
 
-__all__ = ["MOST_EFFECTS_OF_A_COLUMN", "association", "measured_with", "most_tables"]
+__all__ = ["MOST_EFFECTS_OF_A_COLUMN", "association", "measured_with", "most_tables",
+           "note_of_tables"]  # fmt: skip
 
 MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
@@ -26,6 +27,16 @@ def most_tables(n_columns: int) -> int:
     Each further table takes its part of epsilon from all others, and adds to the fit.
     """
     return max(_FEWEST, _TABLES // n_columns)
+
+
+def note_of_tables(most: int, reference: pd.DataFrame | None) -> str:
+    """What a plan says of them."""
+    how = (
+        "kept ones and the nearest before it"
+        if reference is None
+        else "those it is most associated with in the reference"
+    )
+    return f"noisy marginals measure a column with {most} others at most: {how}"
 
 
 def measured_with(

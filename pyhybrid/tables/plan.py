@@ -26,8 +26,9 @@ from pyhybrid.models.predictor_terms import (
 )
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.running.files import write_files
+from pyhybrid.tables.below_zero import below_zero
 from pyhybrid.tables.described import DescribedTable, KnownKind
-from pyhybrid.tables.measured_with import measured_with, most_tables
+from pyhybrid.tables.measured_with import measured_with, most_tables, note_of_tables
 from pyhybrid.tables.order import kept_first, ordered
 from pyhybrid.tables.plan_text import plan_html, plan_text
 
@@ -322,13 +323,13 @@ def plan_of(
         planned = _planned(name, known[name], predictors)
         own = {**usable, name: known[name].kind}
         few = measured_with(name, own, usable, kept=kept, most=most, reference=table.reference)
-        columns.append(replace(planned, tables=few))
-    how = "those it is most associated with in the reference"
-    how = "kept ones and the nearest before it" if table.reference is None else how
+        options, noted = below_zero(name, planned.options, table.reference)
+        notes += noted
+        columns.append(replace(planned, tables=few, options=options))
     given = {name for column in columns if column.model in GROUPED for name in column.predictors}
     if read := [n for n in sorted(given) if is_grouped({**kept, **known}[n].kind)]:
         notes.append(f"{', '.join(read)}: {FEWEST_GROUPED} levels or more enter as (1 | g)")
-    notes.append(f"noisy marginals measure a column with {most} others at most: {how}")
+    notes.append(note_of_tables(most, table.reference))
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)
     return Plan(table=table, columns=made, kept=kept, notes=tuple(notes))

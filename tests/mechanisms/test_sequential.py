@@ -12,8 +12,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.errors import BudgetExceeded, InvalidInput, NotConverged
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import streams
@@ -325,6 +325,24 @@ def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.Da
     assert np.corrcoef(made["a"], made["b"])[0, 1] > 0.4
     assert "Step 1: a by PerturbedHistogram" in release.statement
     release.check_seal()
+
+
+def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.DataFrame) -> None:
+    """Not an error after all fits; with a histogram, which is strict by itself."""
+    steps, hard = [HISTOGRAM, CENSORED], ConvergenceRule(ess_per_chain=1e6)  # no chains meet it
+    settings = replace(SHORT, warmup=100, draws=100, max_draws=100)
+    options: dict[str, Any] = {"seed": 5, "engine": "embedded", "settings": settings}
+    sequence = ph.SequentialSynthesis(steps)
+    lost = "asymptotic local, not strict: chains of b did not converge"
+    with (
+        pytest.warns(UserWarning, match=lost),
+        pytest.warns(UserWarning, match="fit did not converge"),
+    ):
+        release = sequence.release(table, rule=hard, on_not_converged="warn", **options)
+    assert release.charge.kind == "asymptotic local"
+    assert [part.charge.kind for part in release.parts] == ["strict", "asymptotic local"]
+    with pytest.raises(NotConverged):
+        sequence.release(table, rule=hard, **options)
 
 
 def test_a_sequence_of_histograms_needs_no_engine(table: pd.DataFrame, tmp_path: Path) -> None:
