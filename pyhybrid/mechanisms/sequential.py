@@ -35,7 +35,7 @@ from pyhybrid.models.columns import kind_of
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
-from pyhybrid.randomness import Streams, streams
+from pyhybrid.randomness import streams
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
@@ -225,13 +225,13 @@ class SequentialSynthesis:
         own = [column for bound in bounds for column in bound.synthesized]
         read = [column for each in rules for column in each.columns]
         whole = [joined(df, table[own]) for table in tables]
-        return self._joined(parts, whole, opened.random, origin, read)
+        return self._joined(parts, whole, opened, origin, read)
 
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
         tables: list[pd.DataFrame],
-        random: Streams,
+        opened: Opened,
         origin: Origin,
         of_rules: Sequence[str],
     ) -> Release:
@@ -239,10 +239,13 @@ class SequentialSynthesis:
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
-        if not self.allow_unlike:
+        asked = opened.on_not_converged == "warn"
+        if asked and not self.allow_unlike:
             _say_what_is_not_strict(parts)
         charge = compose_charges(
-            [part.charge for part in parts], mechanism=self.name, allow_unlike=True
+            [part.charge for part in parts],
+            mechanism=self.name,
+            allow_unlike=asked or self.allow_unlike,
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
@@ -257,13 +260,13 @@ class SequentialSynthesis:
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
             requested=last.requested,
-            seeded=random.seeded,
+            seeded=opened.random.seeded,
             confidential=Confidential(
                 labels=last.confidential.labels,
                 alpha=np.empty(0),
                 lipschitz=np.empty(0),
                 lipschitz_bound=charge.bound,
-                entropy=random.entropy,
+                entropy=opened.random.entropy,
                 data=data_mark(origin.data),
             ),
             exposed={
