@@ -32,6 +32,7 @@ Progress = Callable[[int, int], None]
 METRICS = ("adapted", "unit")
 """See `SamplerSettings`."""
 _ACCEPTANCE = 0.9
+_AGAIN = 0.99
 _CLIPPED, _CLIPPED_AGAIN = 0.6, 0.8  # at 0.99 a second try would stop before every kink
 
 
@@ -148,15 +149,15 @@ class SamplerSettings:
                 f"{self.threads_per_chain}; only the cmdstan engine has threads within chains"
             )
 
-    def longer(self) -> SamplerSettings:
-        """Settings for a second try: twice the iterations, a higher adapt_delta, deeper trees."""
-        own = self.acceptance
+    def longer(self, *, clipped: bool = False) -> SamplerSettings:
+        """Settings for a second try: twice the iterations, a higher adapt_delta (less high for
+        `clipped` terms), deeper trees."""
         return replace(
             self,
             warmup=2 * self.warmup,
             draws=2 * self.draws,
             max_draws=None if self.max_draws is None else max(self.max_draws, 2 * self.draws),
-            adapt_delta=_CLIPPED_AGAIN if self.adapt_delta == _CLIPPED else max(own, 0.99),
+            adapt_delta=max(self.acceptance, _CLIPPED_AGAIN if clipped else _AGAIN),
             max_treedepth=self.max_treedepth + 2,
         )
 

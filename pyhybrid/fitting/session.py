@@ -321,7 +321,7 @@ class FitSession:
         data = self.bound.stan_data(alpha, cap=cap)
         centered = cap is not None and cap.reference is not None  # else long tails: short steps
         settings = self.settings.clipped() if centered else self.settings
-        again = settings.longer()
+        again = settings.longer(clipped=centered)
         if warm_start is not None:  # metric and step size are nearly right already
             settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
         sampling = Sampling(

@@ -19,8 +19,9 @@ from pyhybrid.models.zero_inflated import ZeroInflated
 
 __all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model"]
 
-_LEAST_SD = 0.5
-"""Of the logs of amounts below 0: of the few that are equal or alike chains follow sigma to 0."""
+_LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
+"""Of the logs of amounts below 0, with predictors and without: where these fit the few that there
+are without any error, or few are alike, chains follow sigma to 0."""
 PREDICTED = "predicted"
 """Of `negative`: both sides of zero by the formula."""
 
@@ -37,13 +38,14 @@ def _two_part(
     if not negative:
         return TwoPart(zero=zero, positive=positive)
     if negative == PREDICTED:
-        return TwoPart(zero=zero, positive=positive, negative=positive)
+        below = replace(positive, min_sd=_LEAST_SD)
+        return TwoPart(zero=zero, positive=positive, negative=below)
     alone = formula.partition("~")[0] + "~ 1"
     return TwoPart(
         zero=zero,
         positive=positive,
         sign=replace(zero, formula=alone),
-        negative=replace(positive, formula=alone, min_sd=_LEAST_SD),
+        negative=replace(positive, formula=alone, min_sd=_LEAST_SD_ALONE),
     )
 
 

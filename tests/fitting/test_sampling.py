@@ -131,6 +131,15 @@ def test_the_most_draws_are_at_least_the_first() -> None:
     assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
 
 
+def test_second_tries_take_shorter_steps_but_pass_kinks() -> None:
+    asked, usual = SamplerSettings(adapt_delta=0.6), SamplerSettings()
+    assert asked.clipped() == asked
+    assert asked.longer().adapt_delta == usual.longer().adapt_delta == 0.99
+    assert usual.clipped().adapt_delta == 0.6
+    assert usual.clipped().longer(clipped=True).adapt_delta == 0.8
+    assert SamplerSettings(adapt_delta=0.95).longer(clipped=True).adapt_delta == 0.95
+
+
 def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
     """Less warm-up; the same posterior as from anywhere."""
     engine = Recording()

@@ -42,6 +42,7 @@ def test_the_reference_decides(below: int) -> None:
     else:
         assert "age" in right
         assert "age" in model.sign.formula
+        assert model.negative.min_sd == 0.1, "chains must not follow sigma to 0 here, either"
         assert not noted
 
 
