@@ -8,13 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["at_least", "best_of", "in_own_process", "line"]
+__all__ = ["at_least", "best_of", "in_own_process", "line", "two_digits"]
 
 
 def at_least(ratio: float) -> str:
     """A lower bound of a ratio, rounded down to one digit."""
     digit = 10.0 ** math.floor(math.log10(ratio))
     return f"> {math.floor(ratio / digit) * digit:,.0f}"
+
+
+def two_digits(value: float) -> str:
+    """Two digits, or all whole ones of a number that has more."""
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
 def best_of(call: Callable[[], object], repeats: int = 3) -> float:

@@ -1,12 +1,13 @@
 """(p) The papers' program run by CmdStan, beside ours: effective draws per CPU second.
 
-Three tables: the survey of `benchmarks.regressions` (4,406 records, K = 9), the same with 20,190
-records and K = 10 ("larger") and, for counts, the RAND visits (20,190 records, K = 10). The papers'
-prior on every side, so that the posterior is the same; `apart` holds the means against ours, in
-posterior standard deviations. 2 chains with 150 warm-up and 150 kept iterations, or as many as a
-number among the arguments says.
+Four tables: the survey of `benchmarks.regressions` (4,406 records, K = 9), the same with 20,190
+records and K = 10 ("larger") or with 100,000 and K = 20 ("largest": hours, ask for few iterations)
+and, for counts, the RAND visits (20,190 records, K = 10). The papers' prior on every side, so that
+the posterior is the same; `apart` holds the means against ours, in posterior standard deviations. 2
+chains with 150 warm-up and 150 kept iterations, or as many as a number among the arguments says.
 
-pyhybrid    the built-in model, embedded engine, metric and adapt_delta as by default
+pyhybrid    the built-in model, embedded engine, metric and adapt_delta as by default;
+            "pyhybrid-cmdstan": the same by CmdStan
 published   CmdStan, its own adapt_delta of 0.8: a weighted term for each record in a loop, with the
             linear predictor and log_lik as output, as in [V25] supplement 2
 vectorized  the same in one vectorized statement without weights and log_lik: the most that one who
@@ -21,9 +22,7 @@ Results are written to benchmarks/results/published.csv.
 from __future__ import annotations
 
 import datetime
-import resource
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ import pandas as pd
 from statsmodels.datasets import randhie
 
 import pyhybrid as ph
-from benchmarks.measure import at_least
+from benchmarks.measure import at_least, two_digits
 from benchmarks.regressions import (
     MODELS,
     RIGHT,
@@ -42,16 +41,17 @@ from benchmarks.regressions import (
     plain,
     plain_data,
     plain_parts,
+    sampled_by,
     survey,
     worst_ess,
 )
 from pyhybrid.engines import Draws, SamplerSettings, StanProgram, engine_by_name
-from pyhybrid.engines.cmdstan import compiled_program
 
 RESULTS = Path(__file__).parent / "results" / "published.csv"
-PROGRAMS = ("pyhybrid", "published", "vectorized")
-TABLES = ("survey", "larger", "visits")
-LARGER = (20_190, 10)
+OURS = {"pyhybrid": "embedded", "pyhybrid-cmdstan": "cmdstan"}
+PROGRAMS = (*OURS, "published", "vectorized")
+SIZES = {"larger": (20_190, 10), "largest": (100_000, 20)}
+TABLES = ("survey", *SIZES, "visits")
 KEY = ["table", "model", "program"]
 _LOOP = """
 data { int n; int K; %s vector[n] weights; matrix[n, K] X; }
@@ -80,7 +80,7 @@ def run(
     missing = engine_by_name("cmdstan").status().cause
     print("(p) the papers' prior, effective draws of the worst parameter per CPU second")
     print(
-        f"  {'table':<8}{'model':<19}{'program':<12}{'CPU s':>8}{'ESS':>7}{'ESS/s':>9}{'apart':>7}"
+        f"  {'table':<9}{'model':<19}{'program':<12}{'CPU s':>8}{'ESS':>7}{'ESS/s':>9}{'apart':>7}"
     )
     for name in tables:
         for model in models:
@@ -89,7 +89,7 @@ def run(
             bound, ours = _bound(name, model), None
             for program in programs:
                 if program != "pyhybrid" and missing:
-                    print(f"  {name:<8}{model:<19}{program:<12}left out: {missing}")
+                    print(f"  {name:<9}{model:<19}{program:<12}left out: {missing}")
                     continue
                 draws, seconds = _sampled(program, model, bound, settings)
                 ours = draws if program == "pyhybrid" else ours
@@ -99,7 +99,7 @@ def run(
 def _bound(table: str, model: str) -> Any:
     make, outcome = MODELS[model]
     if table != "visits":
-        own, right = (survey(), RIGHT) if table == "survey" else columns(*LARGER)
+        own, right = (survey(), RIGHT) if table == "survey" else columns(*SIZES[table])
         return make(f"{outcome} ~ {right}", prior="published").bind(own)
     data = randhie.load_pandas().data
     right = " + ".join(name for name in data.columns if name != "mdvis")
@@ -121,27 +121,14 @@ def _sampled(
     program: str, model: str, bound: Any, settings: SamplerSettings
 ) -> tuple[Draws, float]:
     """Draws and CPU seconds, of this process or of CmdStan's chains."""
-    if program == "pyhybrid":
-        data = bound.stan_data(np.ones(bound.n))
-        started = time.process_time()
-        draws = engine_by_name("embedded").sample(
-            bound.program, data, seed=1, settings=own_settings(bound, settings)
-        )
-        return draws, time.process_time() - started
-    text, data = program_of(program, model), plain_data(bound)
+    if program in OURS:
+        own = own_settings(bound, settings)
+        return sampled_by(OURS[program], bound.program, bound.stan_data(np.ones(bound.n)), own)
+    data = plain_data(bound)
     if program == "published":
         data |= {"weights": np.ones(bound.n)}
-    compiled_program(text)
-    started = _seconds_of_children()
-    draws = engine_by_name("cmdstan").sample(
-        text, data, seed=1, settings=replace(settings, adapt_delta=0.8)
-    )
-    return draws, _seconds_of_children() - started
-
-
-def _seconds_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    asked = replace(settings, adapt_delta=0.8)
+    return sampled_by("cmdstan", program_of(program, model), data, asked)
 
 
 def _row(
@@ -160,9 +147,10 @@ def _row(
         one, two = ours.flat("beta"), draws.flat("beta")
         apart = float((np.abs(one.mean(axis=0) - two.mean(axis=0)) / one.std(axis=0)).max())
     settings, version = draws.provenance.settings, draws.provenance.engine_version
-    if program == "pyhybrid":
-        version = f"pyhybrid {ph.__version__}, stanli {version}"
-    print(f"  {table:<8}{model:<19}{program:<12}{seconds:>8.1f}{worst:>7.0f}"
+    if program in OURS:
+        engine = "stanli " if program == "pyhybrid" else ""
+        version = f"pyhybrid {ph.__version__}, {engine}{version}"
+    print(f"  {table:<9}{model:<19}{program:<12}{seconds:>8.1f}{worst:>7.0f}"
           f"{worst / seconds:>9.2f}{apart:>7.2f}", flush=True)  # fmt: skip
     return {
         "table": table, "model": model, "program": program, "n": bound.n,
@@ -186,16 +174,18 @@ def page_rows() -> list[str]:
     """The stored results as rows of the table in docs/pages/benchmarks.md."""
     stored = pd.read_csv(RESULTS)
     stored["rate"] = stored["ess"] / stored["cpu_seconds"]
-    ours = stored[stored["program"] == "pyhybrid"].set_index(["table", "model"])
+    ours = {
+        program: stored[stored["program"] == program].set_index(["table", "model"])["rate"]
+        for program in OURS
+    }
     lines = []
-    for row in stored[stored["program"] != "pyhybrid"].itertuples():
-        mine = ours.loc[(row.table, row.model)]
-        times = mine["rate"] / row.rate
-        ratio = f"{times:.0f}" if row.apart < 1 else at_least(times)
+    for row in stored[stored["program"] == "published"].itertuples():
+        mine, by_cmdstan = (rates.get((row.table, row.model)) for rates in ours.values())
+        ratio = f"{mine / row.rate:,.0f}" if row.apart < 1 else at_least(mine / row.rate)
+        shown = ["–" if rate is None else two_digits(rate) for rate in (mine, by_cmdstan, row.rate)]
         lines.append(
-            f"| {row.n:,}, {row.K} | {row.model.replace('_', ' ')} | {row.program} | "
-            f"{row.warmup} + {row.draws} | {mine['rate']:.0f} | {row.rate:.2g} | "
-            f"{ratio} | {row.treedepth:.1f} | {row.divergent} |"
+            f"| {row.n:,}, {row.K} | {row.model.replace('_', ' ')} | {row.warmup} + {row.draws} | "
+            f"{' | '.join(shown)} | {ratio} | {row.treedepth:.1f} | {row.divergent} |"
         )
     return lines
 

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from benchmarks.measure import at_least
+from benchmarks.measure import at_least, two_digits
 from benchmarks.regressions import MODELS, SETTINGS, columns, own_settings, worst_ess
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
@@ -169,14 +169,9 @@ def _ratio(own: pd.DataFrame, rates: dict[str, float | None]) -> str:
     if not mine:
         return "–"
     if others:
-        return _number(mine / max(others))
+        return two_digits(mine / max(others))
     seeming = [own.loc[p, "ess"] / own.loc[p, "cpu_seconds"] for p in same if p in own.index]
     return at_least(mine / max(seeming)) if any(seeming) else "–"
-
-
-def _number(value: float) -> str:
-    """Two digits, or all whole ones of rates that are larger."""
-    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
 def _rate(row: Any) -> float | None:
@@ -190,7 +185,7 @@ def _shown(own: pd.DataFrame, program: str, rate: float | None) -> str:
     if rate is None:
         row = own.loc[program]
         return f"{row['ess']:.0f} draws in {row['cpu_seconds']:.0f} s"
-    return _number(rate)
+    return two_digits(rate)
 
 
 if __name__ == "__main__":

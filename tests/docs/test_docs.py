@@ -13,7 +13,15 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from benchmarks import everyday, metrics, parallel, published, rstan_packages, second_fit
+from benchmarks import (
+    everyday,
+    metrics,
+    parallel,
+    priors,
+    published,
+    rstan_packages,
+    second_fit,
+)
 from benchmarks.guarantees import summary
 from benchmarks.peers import stored as peers
 from pyhybrid.cli.app import COMMANDS
@@ -80,7 +88,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "benchmark", [everyday, metrics, parallel, peers, published, rstan_packages, second_fit]
+    "benchmark", [everyday, metrics, parallel, peers, priors, published, rstan_packages, second_fit]
 )
 def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
