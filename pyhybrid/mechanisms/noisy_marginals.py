@@ -26,19 +26,18 @@ from pyhybrid.checks import (
 )
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
 from pyhybrid.mechanisms.marginals.chain import Chain
 from pyhybrid.mechanisms.marginals.choosing import SELECTS, chosen_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
+from pyhybrid.mechanisms.marginals.drawing import Sets
 from pyhybrid.mechanisms.marginals.measuring import (
     Measured,
     Measuring,
     check_columns,
     check_predictors,
 )
-from pyhybrid.mechanisms.marginals.one_way import within
 from pyhybrid.mechanisms.marginals.predictors import of_public
 from pyhybrid.mechanisms.marginals.record import record_of_tables
 from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
@@ -104,7 +103,8 @@ class NoisyMarginals:
         the sets differ by as much as sampling and noise leave unknown, and
         ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
         sets: each is then nearer to the data, and intervals are too short. A single set, which
-        gives no such interval, is always drawn at the mode.
+        gives no such interval, is always drawn at the mode, and evenly: its tables are those of
+        the model but for about a record in each cell, without the noise of a sample.
     reference : DataFrame, optional
         Other records, public or historical: their likelihood is added to that of the noisy tables.
         That they may lie elsewhere costs accuracy, not privacy; they are **not protected**.
@@ -327,18 +327,10 @@ class NoisyMarginals:
         random = streams()
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             chain, found = self._measured(df, random)
-            apart = self.noise_aware and m > 1
-            draws = chain.sample(m, random) if apart else [None] * m
-            alone = found.shares(m, random.generator("alone")) if apart else [found.modes] * m
+            sets = Sets.of(chain, found, m, noise_aware=self.noise_aware, random=random)
         tables = []
-        for place, (effects, shares) in enumerate(zip(draws, alone, strict=True)):
-            cells = chain.simulate(random, f"marginals/{place + 1}", effects)
-            own = {
-                name: within(self.domain[name], found.domain[name], cells[name], shares[name],
-                             random.generator(f"bins/{place + 1}/{name}"))
-                for name in shares
-            }  # fmt: skip
-            tables.append(self._table(df, {**cells, **own}, random, f"within/{place + 1}"))
+        for place in range(m):
+            tables.append(sets.table(place, df, self.domain, random))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         record = record_of_tables(
@@ -385,14 +377,3 @@ class NoisyMarginals:
             relation=self.relation,
             reference=reference,
         )
-
-    def _table(
-        self, df: pd.DataFrame, cells: Mapping[str, IntArray], random: Streams, name: str
-    ) -> pd.DataFrame:
-        columns = {
-            column: self.domain[column].values(
-                places, random.generator(f"{name}/{column}"), df[column]
-            )
-            for column, places in cells.items()
-        }
-        return joined(df, pd.DataFrame(columns, index=df.index))

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from pyhybrid.mechanisms.marginals.balanced import balanced, drawn
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import (
     Effects,
@@ -26,7 +27,6 @@ from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, fit_log_l
 from pyhybrid.mechanisms.marginals.predictors import (
     ALONE,
     Predictor,
-    Rows,
     of_cells,
     of_nothing,
     stacked,
@@ -86,18 +86,26 @@ class Chain:
         draws: Mapping[str, Effects] | None = None,
         *,
         kept: Mapping[str, IntArray] | None = None,
+        even: bool = False,
     ) -> dict[str, IntArray]:
         """Cells of every column for the n records, shape (n,) each.
 
         `draws` are effects by column; the modes if omitted. `kept` are the cells of the first
-        columns, which are not drawn then.
+        columns, which are not drawn then. `even` records are drawn so that their tables are the
+        model's, in place of one by one.
         """
         made: dict[str, IntArray] = dict(kept or {})
         for link in self.links[len(made) :]:
             effects = link.model.mode if draws is None else draws[link.column]
             own = predictors_of(link.reads, self.public, made, self.domain, self.n)
             rng = random.generator(f"{name}/{link.column}")
-            made[link.column] = _drawn(effects, stacked(own), rng)
+            rows = stacked(own)
+            p = probabilities(effects, rows.cells)
+            if even:
+                widths = [each.cells.shape[1] for each in own]
+                made[link.column] = balanced(p, rows, widths, rng)
+            else:
+                made[link.column] = drawn(p, rows.of_record, rng)
         return made
 
     @property
@@ -139,16 +147,6 @@ def predictors_of(
         for name in reads
     ]
     return found or [of_nothing(n)]
-
-
-def _drawn(effects: Effects, rows: Rows, rng: np.random.Generator) -> IntArray:
-    """A cell for each record, shape (n,)."""
-    below = probabilities(effects, rows.cells).cumsum(axis=1)
-    at = rng.random(rows.of_record.size)
-    drawn = np.zeros(at.size, dtype=np.int64)
-    for cell in range(below.shape[1] - 1):
-        drawn += at > below[rows.of_record, cell]
-    return drawn
 
 
 def fit_chain(

@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.marginals.spread import spread
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.levels import check_levels_given, outcome_levels
 from pyhybrid.models.tables import row_label
@@ -179,7 +180,14 @@ class ColumnDomain:
             own, index = pd.Index(present.astype(object)), pd.Index(known, dtype=object)
         return np.asarray(index.get_indexer(own), dtype=np.int64)
 
-    def values(self, places: IntArray, rng: np.random.Generator, like: pd.Series) -> pd.Series:
+    def values(
+        self,
+        places: IntArray,
+        rng: np.random.Generator,
+        like: pd.Series,
+        *,
+        even: bool = False,
+    ) -> pd.Series:
         """A column in the dtype of `like`: levels, numbers drawn uniformly within bins, missing.
 
         Parameters
@@ -188,10 +196,13 @@ class ColumnDomain:
             Cells.
         like : Series, length n
             For index, name, dtype and the marker of missing values.
+        even : bool, default False
+            Spread the numbers of each bin over it, in place of one by one.
         """
         absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
         if self.bins:
-            numbers = self._numbers(np.where(absent, 0, places), rng, like)
+            at = spread(places, rng) if even else rng.random(places.size)
+            numbers = self._numbers(np.where(absent, 0, places), at, like)
             if not absent.any():
                 return in_form_of(numbers, like, self._decimals)
             numbers_or_none = pd.Series(numbers, index=like.index, name=like.name)
@@ -212,26 +223,24 @@ class ColumnDomain:
         not that of the data, which a file of text has a whole number or a decimal in."""
         return None if self.step is None else decimals_of(np.array([self.step, *self.levels]))
 
-    def _numbers(self, places: IntArray, rng: np.random.Generator, like: pd.Series) -> FloatArray:
+    def _numbers(self, places: IntArray, at: FloatArray, like: pd.Series) -> FloatArray:
         edges: FloatArray = np.array(self.bins, dtype=np.float64)
         n_levels = len(self.levels)
         numbers: FloatArray
         bins = np.clip(places - n_levels, 0, edges.size - 2)
         step = self.step or (1.0 if pd.api.types.is_integer_dtype(like.dtype) else None)
         if step is None:
-            numbers = rng.uniform(edges[bins], edges[bins + 1])
+            numbers = edges[bins] + at * (edges[bins + 1] - edges[bins])
         else:
-            whole = self._multiples(bins, rng, step, str(like.name))
+            whole = self._multiples(bins, at, step, str(like.name))
             numbers = np.asarray(whole * step, dtype=np.float64)
         if n_levels:
             points = np.array(self.levels, dtype=np.float64)
             numbers = np.where(places < n_levels, points[np.minimum(places, n_levels - 1)], numbers)
         return np.asarray(numbers, dtype=np.float64)
 
-    def _multiples(
-        self, bins: IntArray, rng: np.random.Generator, step: float, name: str
-    ) -> IntArray:
-        """Multiples of `step`, uniform within bins [a, b), the last one [a, b], but for levels."""
+    def _multiples(self, bins: IntArray, at: FloatArray, step: float, name: str) -> IntArray:
+        """Multiples of `step`, at shares `at` of bins [a, b), the last [a, b], but for levels."""
         edges = np.array(self.bins) / step
         if np.abs(edges).max() > _LARGEST_WHOLE:
             raise InvalidInput(
@@ -251,7 +260,8 @@ class ColumnDomain:
                 f"each bin of {name!r} must hold a multiple of its step {step:g} that is no level: "
                 f"bin {empty[0] + 1} holds none"
             )
-        drawn: IntArray = rng.integers(first[bins], (past - held)[bins])
+        many = (past - held - first[:-1])[bins]
+        drawn: IntArray = first[bins] + np.minimum((at * many).astype(np.int64), many - 1)
         for point in np.rint(points).astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn

@@ -30,6 +30,7 @@ from scipy import linalg
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.spread import spread
 
 __all__ = ["OneWay", "fit_one_way", "merged", "within"]
 
@@ -230,6 +231,8 @@ def within(
     cells: IntArray,
     shares: FloatArray,
     rng: np.random.Generator,
+    *,
+    even: bool = False,
 ) -> IntArray:
     """A cell of `domain` for each record, drawn within its cell of `few`, shape (n,).
 
@@ -241,12 +244,14 @@ def within(
         Of `few`.
     shares : ndarray, shape (K,)
         Of the cells of `domain`.
+    even : bool, default False
+        Spread the records of each cell of `few`, in place of one by one.
     """
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])
     start = np.concatenate([np.arange(first), cuts, [domain.n_cells]])  # a missing cell comes last
     low, high = below[start[cells]], below[start[cells + 1]]
-    at = low + (high - low) * rng.random(cells.size)
+    at = low + (high - low) * (spread(cells, rng) if even else rng.random(cells.size))
     found = np.searchsorted(below, at, side="right") - 1
     return np.asarray(np.clip(found, start[cells], start[cells + 1] - 1), dtype=np.int64)

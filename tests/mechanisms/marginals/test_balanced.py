@@ -1,0 +1,104 @@
+"""Even sets: tables are the model's, and on average over draws nothing is moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.mechanisms.marginals.balanced import balanced, drawn
+from pyhybrid.mechanisms.marginals.predictors import Rows, of_cells, of_public, stacked
+from pyhybrid.mechanisms.marginals.spread import spread
+
+_WIDTHS = (4, 3, 5)
+_K = 6
+
+
+def _model(n: int, rng: np.random.Generator) -> tuple[Any, Rows, list[int]]:
+    """Probabilities by distinct row, of two columns of cells and one of knots."""
+    predictors = [
+        of_cells(f"x{k}", rng.choice(width, n, p=np.arange(width, 0, -1) / sum(range(width + 1))),
+                 width, np.full(width, np.nan), synthesized=False)
+        for k, width in enumerate(_WIDTHS[:2])
+    ]  # fmt: skip
+    predictors.append(of_public(pd.Series(rng.normal(size=n), name="z")))
+    rows = stacked(predictors)
+    effects = rng.normal(size=(rows.cells.shape[1], _K)) / 2
+    p = np.exp(rows.cells @ effects + np.linspace(1, -2, _K))
+    return p / p.sum(axis=1, keepdims=True), rows, [each.cells.shape[1] for each in predictors]
+
+
+def _off(cells: Any, p: Any, rows: Rows) -> Any:
+    """Tables of cells with all predictors, less those that the model says."""
+    shares = rows.cells[rows.of_record]
+    return shares.T @ (np.eye(_K)[cells] - p[rows.of_record])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tables_are_the_models_where_independent_draws_have_the_noise_of_a_sample(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    p, rows, widths = _model(3000, rng)
+    even = np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean())
+    alone = np.sqrt((_off(drawn(p, rows.of_record, rng), p, rows) ** 2).mean())
+    assert even < 2
+    assert alone > 4 * even
+
+
+def test_what_is_left_does_not_grow_with_the_records() -> None:
+    rng = np.random.default_rng(5)
+    p, rows, widths = _model(200_000, rng)  # more than one block of the largest size
+    assert np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean()) < 2
+
+
+def test_on_average_tables_with_predictors_and_of_three_columns_are_the_models() -> None:
+    """Of two predictors and the outcome at once no table is raked."""
+    rng, times = np.random.default_rng(7), 150
+    p, rows, widths = _model(400, rng)
+    own = rows.cells[rows.of_record].toarray()
+    pairs = (own[:, :4, None] * own[:, None, 4:7]).reshape(400, -1)
+    due = pairs.T @ p[rows.of_record]
+    off, three = [], []
+    for _ in range(times):
+        cells = balanced(p, rows, widths, rng)
+        off.append(_off(cells, p, rows))
+        three.append(pairs.T @ np.eye(_K)[cells] - due)
+    for found in (np.array(off), np.array(three)):
+        error = found.std(axis=0) / np.sqrt(times)
+        assert (np.abs(found.mean(axis=0)) < 0.33 + 5 * error).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_are_spread_over_each_group_and_say_nothing_of_the_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, 3, 900)
+    found = spread(groups, rng)
+    for group in range(3):
+        own = np.sort(found[groups == group])
+        places = np.arange(own.size) / own.size
+        assert ((places <= own) & (own < places + 1 / own.size)).all()
+        first, second = found[groups == group][:-1], found[groups == group][1:]
+        assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(own.size)
+
+
+def test_a_single_set_is_even_and_several_are_not() -> None:
+    """Both around the mode, at an epsilon where noise is nothing."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, 2000)
+    df = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(1 + x), 9)})
+    mechanism = ph.NoisyMarginals(
+        domain={"y": ph.ColumnDomain(bins=tuple(range(11)), step=1)}, given=["x"], epsilon=500.0,
+        noise_aware=False,
+    )  # fmt: skip
+
+    def means(m: int) -> Any:
+        made = mechanism.release(df, n_synthetic=m).synthetic
+        return np.array([one.groupby("x")["y"].mean() for one in made])
+
+    several, single = means(40), np.vstack([means(1) for _ in range(12)])
+    middle = several.mean(axis=0)
+    assert np.sqrt(((single - middle) ** 2).mean()) < several.std(axis=0).mean() / 2
