@@ -37,15 +37,15 @@ from benchmarks.regressions import (
     MODELS,
     RIGHT,
     columns,
+    looped,
     own_settings,
     plain,
     plain_data,
-    plain_parts,
     sampled_by,
     survey,
     worst_ess,
 )
-from pyhybrid.engines import Draws, SamplerSettings, StanProgram, engine_by_name
+from pyhybrid.engines import Draws, SamplerSettings, engine_by_name
 
 RESULTS = Path(__file__).parent / "results" / "published.csv"
 OURS = {"pyhybrid": "embedded", "pyhybrid-cmdstan": "cmdstan"}
@@ -53,20 +53,7 @@ PROGRAMS = (*OURS, "published", "vectorized")
 SIZES = {"larger": (20_190, 10), "largest": (100_000, 20)}
 TABLES = ("survey", *SIZES, "visits")
 KEY = ["table", "model", "program"]
-_LOOP = """
-data { int n; int K; %s vector[n] weights; matrix[n, K] X; }
-parameters {
-  vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; %s
-}
-transformed parameters { vector[n] eta = X * beta; }
-model { %s
-  for (i in 1:n) target += weights[i] * %s;
-}
-generated quantities {
-  vector[n] log_lik;
-  for (i in 1:n) log_lik[i] = %s;
-}
-"""
+PROGRAM_OF = {"published": looped, "vectorized": plain}
 
 
 def run(
@@ -106,17 +93,6 @@ def _bound(table: str, model: str) -> Any:
     return make(f"mdvis ~ {right}", prior="published").bind(data)
 
 
-def program_of(program: str, model: str) -> StanProgram:
-    """The program `model` as `program` writes it."""
-    if program == "vectorized":
-        return plain(model)
-    data, parameters, prior, likelihood = plain_parts(model)
-    density, arguments = likelihood.replace("X * beta", "eta[i]").split("(", 1)
-    kind = "lpmf" if data.startswith("array") else "lpdf"
-    term = f"{density}_{kind}(y[i] | {arguments}"
-    return StanProgram(name=program, text=_LOOP % (data, parameters, prior, term, term))
-
-
 def _sampled(
     program: str, model: str, bound: Any, settings: SamplerSettings
 ) -> tuple[Draws, float]:
@@ -128,7 +104,7 @@ def _sampled(
     if program == "published":
         data |= {"weights": np.ones(bound.n)}
     asked = replace(settings, adapt_delta=0.8)
-    return sampled_by("cmdstan", program_of(program, model), data, asked)
+    return sampled_by("cmdstan", PROGRAM_OF[program](model), data, asked)
 
 
 def _row(

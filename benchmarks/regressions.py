@@ -42,6 +42,20 @@ model { %s
   y ~ %s;
 }
 """
+_LOOP = """
+data { int n; int K; %s vector[n] weights; matrix[n, K] X; }
+parameters {
+  vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; %s
+}
+transformed parameters { vector[n] eta = X * beta; }
+model { %s
+  for (i in 1:n) target += weights[i] * %s;
+}
+generated quantities {
+  vector[n] log_lik;
+  for (i in 1:n) log_lik[i] = %s;
+}
+"""
 _COUNTS, _REAL = "array[n] int y;", "vector[n] y;"
 # Outcome's declaration, further parameters, eta of the LKJ prior, further priors, likelihood.
 PUBLISHED = {
@@ -182,6 +196,15 @@ def plain(name: str) -> StanProgram:
     return StanProgram(name="plain", text=_PLAIN % plain_parts(name))
 
 
+def looped(name: str) -> StanProgram:
+    """The papers' program of a model as published: a weighted term for each record in a loop."""
+    data, parameters, prior, likelihood = plain_parts(name)
+    density, arguments = likelihood.replace("X * beta", "eta[i]").split("(", 1)
+    kind = "lpmf" if data.startswith("array") else "lpdf"
+    term = f"{density}_{kind}(y[i] | {arguments}"
+    return StanProgram(name="published", text=_LOOP % (data, parameters, prior, term, term))
+
+
 def plain_parts(name: str) -> tuple[str, str, str, str]:
     """Outcome's declaration, further parameters, priors, likelihood of a model's program."""
     data, parameters, eta, priors, likelihood = PUBLISHED[name]
@@ -244,25 +267,40 @@ def worst_ess(values: Any) -> float:
     )
 
 
-def _gradient(name: str, bound: Any, repeats: int = 50) -> None:
-    """CPU milliseconds of one log density with its gradient, in Stan and in numpy."""
-    at = ProgramAtPoints(bound.program, bound.stan_data(np.ones(bound.n)))
+def _gradient(name: str, bound: Any) -> None:
+    """CPU milliseconds of one log density with its gradient: ours, in numpy, and of the programs
+    as published and written plainly, whose tape has a term for each record."""
+    whole = plain_data(bound)
+    ours = _at_points(bound.program, bound.stan_data(np.ones(bound.n)))
+    loop = _at_points(looped(name), whole | {"weights": np.ones(bound.n)}, repeats=10)
+    one = _at_points(plain(name), whole, repeats=10)
+    numpys = _in_numpy(name, bound)
+    print(
+        f"  gradient, {name:<20} {ours:>8.3f} ms, numpy {numpys:.3f}, ratio {ours / numpys:.2f}; "
+        f"a loop {loop:.2f} ms, one statement {one:.2f} ms: {1e6 * loop / bound.n:.0f}, "
+        f"{1e6 * one / bound.n:.0f} ns for a record, ours {1e6 * ours / bound.n:.0f}",
+        flush=True,
+    )
+
+
+def _at_points(program: StanProgram, data: Any, repeats: int = 50) -> float:
+    """CPU milliseconds of a gradient."""
+    at = ProgramAtPoints(program, data)
     points = 0.1 * np.random.default_rng(1).normal(size=(repeats, at.n_unconstrained))
     at.log_density(points)
     started = time.process_time()
     at.log_density(points)
-    stan = (time.process_time() - started) / repeats
+    return 1e3 * (time.process_time() - started) / repeats
+
+
+def _in_numpy(name: str, bound: Any, repeats: int = 50) -> float:
     y, X = bound.design.y[bound.rows.first], bound.design.X[bound.rows.first]
     weight = bound.rows.frequency
     betas = 0.01 * np.random.default_rng(2).normal(size=(repeats, X.shape[1]))
     started = time.process_time()
     for beta in betas:
         _NUMPY[name](y, X, weight, beta, 1.2)
-    numpys = (time.process_time() - started) / repeats
-    print(
-        f"  gradient, {name:<20} {1e3 * stan:>8.3f} ms, numpy {1e3 * numpys:.3f} ms, "
-        f"ratio {stan / numpys:.2f}"
-    )
+    return 1e3 * (time.process_time() - started) / repeats
 
 
 def _negative_binomial(y: Any, X: Any, weight: Any, beta: Any, phi: float) -> Any:
