@@ -23,7 +23,7 @@ from pyhybrid.mechanisms.marginals.predictors import Rows
 
 __all__ = ["balanced", "drawn"]
 
-_LARGEST_BLOCK = 2**16
+_LARGEST_BLOCK = 2**22  # probabilities
 _SWEEPS = 3
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _GENTLE = 2.0  # deviations of a cell's records that a block makes up for, at most
@@ -79,36 +79,39 @@ def balanced(
     ends = np.concatenate([[0], np.cumsum(widths)])
     found = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
-    for records in _blocks(order):
-        own = rows.of_record[records]
+    for records in _blocks(order, _LARGEST_BLOCK // n_cells):
+        own, place, times = np.unique(
+            rows.of_record[records], return_inverse=True, return_counts=True
+        )
         shares = rows.cells[own]
-        expected = shares.T @ p[own]
+        expected = shares.T @ (times[:, None] * p[own])
         wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
-        raked = _raked(p[own], shares, wanted, ends)
-        found[records] = drawn(raked, np.arange(own.size), rng)
-        due += expected - shares.T @ np.eye(n_cells)[found[records]]
+        raked = _raked(p[own], times, shares, wanted, ends)
+        found[records] = drawn(raked, place, rng)
+        came = np.bincount(place * n_cells + found[records], minlength=own.size * n_cells)
+        due += expected - shares.T @ came.reshape(own.size, n_cells)
     return found
 
 
-def _blocks(order: IntArray) -> Iterator[IntArray]:
-    """A quarter of the records, a quarter of those left, ..., one, one."""
+def _blocks(order: IntArray, most: int) -> Iterator[IntArray]:
+    """A quarter of the records, a quarter of those left, ..., one, one; at most so many."""
     start = 0
     while start < order.size:
-        size = min(_LARGEST_BLOCK, -(-(order.size - start) // 4))
+        size = min(max(most, 1), -(-(order.size - start) // 4))
         yield order[start : start + size]
         start += size
 
 
 def _raked(
-    p: FloatArray, shares: sparse.csr_array, wanted: FloatArray, ends: IntArray
+    p: FloatArray, times: IntArray, shares: sparse.csr_array, wanted: FloatArray, ends: IntArray
 ) -> FloatArray:
-    """Probabilities (m, K) whose sums over records are nearer to `wanted` (L, K), which may have
-    cells below 0."""
+    """Probabilities (R, K) of rows that so many records have, whose sums over records are nearer to
+    `wanted` (L, K), which may have cells below 0."""
     raked: FloatArray = p.copy()
     for _ in range(_SWEEPS):
         for first, last in itertools.pairwise(ends):
             own = shares[:, first:last]
-            now = own.T @ raked
+            now = own.T @ (times[:, None] * raked)
             factor = np.clip(wanted[first:last], 1e-12, None) / np.maximum(now, 1e-12)
             raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
             raked /= raked.sum(axis=1, keepdims=True)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.mechanisms.marginals import balanced as module
 from pyhybrid.mechanisms.marginals.balanced import balanced, drawn
 from pyhybrid.mechanisms.marginals.predictors import Rows, of_cells, of_public, stacked
 from pyhybrid.mechanisms.marginals.spread import spread
@@ -49,9 +50,10 @@ def test_tables_are_the_models_where_independent_draws_have_the_noise_of_a_sampl
     assert alone > 4 * even
 
 
-def test_what_is_left_does_not_grow_with_the_records() -> None:
+def test_what_is_left_does_not_grow_with_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LARGEST_BLOCK", 2**16)
     rng = np.random.default_rng(5)
-    p, rows, widths = _model(200_000, rng)  # more than one block of the largest size
+    p, rows, widths = _model(200_000, rng)  # many blocks of the largest size
     assert np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean()) < 2
 
 
