@@ -237,6 +237,49 @@ def _line(name: str, n_sets: int, make: Callable[[int], pd.DataFrame]) -> dict[s
     }  # fmt: skip
 
 
+_SHOWN = {
+    "the data drawn anew with replacement": "–",
+    "the reference alone, drawn with replacement": "0",
+}
+_BY_HOW = {
+    HOWS[2]: "noisy marginals, the reference as evidence",
+    HOWS[1]: "noisy marginals, tables chosen by the reference",
+    HOWS[0]: "noisy marginals, nothing else",
+    PRIVATE: "noisy marginals, private choice of tables",
+}
+_CENSORED = "models (Stan), centers from the reference, one split"
+
+
+def page_rows() -> list[str]:
+    """Stored and published lines as rows of the table in docs/pages/benchmarks.md."""
+    stored = pd.read_csv(STORED).set_index("route")
+    rows = [_row(name, name, price, stored) for name, price in _SHOWN.items()]
+    for how, label in _BY_HOW.items():
+        for epsilon, delta in itertools.product((4, 2, 1), ("", ", delta 1e-06")):
+            name = f"marginals, {how}, epsilon {epsilon}{delta}"
+            if name in stored.index:
+                rows.append(_row(name, label, f"{epsilon}{delta.replace('e-06', 'e-6')}", stored))
+    rows.append(_row("censored, reference, epsilon 4", _CENSORED, "4", stored))
+    for how in (HOWS[0], HOWS[1], PAIRS):
+        label = _BY_HOW.get(how, "noisy marginals, all 45 pairs of columns") + ", no noise"
+        rows.append(_row(f"marginals, {how}, no noise", label, "–", stored))
+    for name, (overlap, pairs, ratio) in PUBLISHED.items():
+        program, _, told = name.removesuffix(", all 4,999 rows").partition(", ")
+        price = told.removeprefix("epsilon ") if told.startswith("epsilon") else "–"
+        label = f"{program}, no guarantee" if price == "–" else program
+        rows.append(f"| {label} (published) | {price} | – | {overlap} | {pairs} | {ratio} |")
+    return rows
+
+
+def _row(name: str, label: str, price: str, stored: pd.DataFrame) -> str:
+    own = stored.loc[name]
+    seconds = "–" if name in _SHOWN else f"{own['cpu_seconds']:.0f}"
+    return (
+        f"| {label} | {price} | {seconds} | {own['overlap']:.2f} | {own['pair_distance']:.3f} | "
+        f"{own['pmse_ratio']:.2f} |"
+    )
+
+
 def sizes(
     n: int = 100_000,
     n_columns: int = 30,

@@ -37,6 +37,8 @@ LIMIT = 600
 """CPU seconds after which a program is stopped."""
 PRIVATE = ("dpmm-mst", "dpmm-aim", "smartnoise-mst", "smartnoise-aim")
 WITHOUT = ("sdv-copula", "synthpop-py-cart", "synthpop-cart")
+SETS = dict.fromkeys((*WHOLE, "pyhybrid-marginals", *WITHOUT[1:]), 8)
+"""Of programs that take seconds; their rows are means. Of the others one set each."""
 
 
 def run(names: list[str]) -> None:
@@ -53,32 +55,48 @@ def run(names: list[str]) -> None:
 
 
 def _one(program: str, case: Case, epsilon: float) -> None:
+    found = []
+    for seed in range(1, SETS.get(program, 1) + 1):
+        forms = _set(program, case, epsilon, seed)
+        if forms is None:
+            return
+        found.append(forms)
+    rows = []
+    for form in found[0]:
+        told = {"data": case.name, "program": program, "asked": epsilon, "form": form}
+        one = pd.DataFrame([each[form] for each in found])
+        means = one.mean(numeric_only=True).to_dict()
+        rows.append({**told, "sets": len(found), **one.iloc[0].to_dict(), **means})
+        print(" ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in rows[-1].values()))
+    sys.stdout.flush()
+    store(pd.DataFrame(rows))
+
+
+def _set(program: str, case: Case, epsilon: float, seed: int) -> dict[str, dict[str, Any]] | None:
+    """What one run told and what its table is measured at, by form; None if it failed."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "made.csv")
-        done = _made(program, case, epsilon, folder, out)
+        done = _made(program, case, epsilon, folder, out, seed)
         if done is None:
-            return
+            return None
         made = pd.read_csv(out) if out.exists() else None
     told = {
         "epsilon": epsilon,
         "delta": DELTA if program in PRIVATE else float("nan"),
         "guarantee": "strict, remove" if program in PRIVATE else "none",
     } | done
-    whole = program == WHOLE or program not in OURS
+    whole = program in WHOLE or program not in OURS
     forms = {"all columns" if whole else "outcome alone": made}
     if whole and made is not None:
         forms["outcome alone"] = _outcome_alone(case, made)
-    rows = []
-    for form, table in forms.items():
-        found = {"data": case.name, "program": program, "asked": epsilon, "form": form}
-        rows.append({**found, **told, **({} if table is None else _measured(case, table))})
-        print(" ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in rows[-1].values()))
-    sys.stdout.flush()
-    store(pd.DataFrame(rows))
+    return {
+        form: {**told, **({} if table is None else _measured(case, table))}
+        for form, table in forms.items()
+    }
 
 
 def _made(
-    program: str, case: Case, epsilon: float, folder: str, out: Path
+    program: str, case: Case, epsilon: float, folder: str, out: Path, seed: int
 ) -> dict[str, Any] | None:
     """Run the program in a process of its own; None, with the reason shown, if it fails.
 
@@ -88,13 +106,13 @@ def _made(
     case.released.to_csv(data, index=False)
     if program in OURS:
         command = [sys.executable, "-m", "benchmarks.peers.with_pyhybrid", program, case.name]
-        command += [str(epsilon), "1", str(out)]
+        command += [str(epsilon), str(seed), str(out)]
     elif program == "synthpop-cart":
         environment["R_LIBS"] = str(r_library())
-        command = ["Rscript", str(HERE / "with_synthpop.R"), str(data), str(out), "1"]
+        command = ["Rscript", str(HERE / "with_synthpop.R"), str(data), str(out), str(seed)]
     else:
         command = [str(peer_python(program)), str(HERE / "with_python.py"), program, str(data)]
-        command += [str(epsilon), "1", str(out)]
+        command += [str(epsilon), str(seed), str(out)]
         environment.pop("PYTHONPATH", None)
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, preexec_fn=_limited

@@ -18,7 +18,8 @@ _KEY = ["data", "program", "asked", "form"]
 _MEASURES = ("overlap", "mean_error", "two_way", "pmse_ratio", "attribute_excess")
 _NOTES = """# Peers beside pyhybrid
 
-Written by `python -m benchmarks.peers`; versions and dates are in the rows. One set each, seed 1.
+Written by `python -m benchmarks.peers`; versions and dates are in the rows. One set each, or means
+of so many.
 CPU seconds with imports, without installation, and of a machine at work: compare within one
 date only.
 
@@ -35,16 +36,16 @@ date only.
   epsilon for every database: `pyhybrid-histogram`, `pyhybrid-marginals` and `pyhybrid-censored`,
   whose reference (2,000 or 1,000 records of the same survey) is not covered. The local charges of
   the others hold for these data.
-- SDV's copula and synthpop have no guarantee. `synthpop-py-cart` is synthpop's sequential CART as
-  the Python package synthpop-py has it, with its defaults.
+- SDV's copula and synthpop have no guarantee. `synthpop-cart` is R's synthpop, `synthpop-py-cart`
+  its sequential CART as the Python package synthpop-py has it, both with their defaults.
+- Rows of dpmm, of `pyhybrid-table` and of `pyhybrid-marginals` come out with the tables of their
+  models, those of the others with the noise of a sample on top.
 - SmartNoise (1.0.8 with mbi 1.1.0): its rows are drawn one by one (`method="sample"`). By
   rounding, mbi's default and what SmartNoise calls, columns that depend on one other column are
   filled in the same order, so that they move together whatever the model says: with RAND at
   epsilon 8 the two-way table of coinsurance and disease is .39 from the data in total variation,
   and .41 from the fitted model itself; drawn one by one .04 and .01.
 - SDV's copula takes the columns as the numbers that they are.
-- synthpop of R is on no mirror that was reached where this was measured: with_synthpop.R was not
-  run.
 - Rows without measures were stopped after as many CPU seconds; rows that are missing have not
   been run. `pyhybrid-lipschitz`: the largest scale whose charge of one draw is within epsilon.
 """

@@ -16,10 +16,11 @@ from pyhybrid.engines import SamplerSettings
 
 __all__ = ["BY_EPSILON", "OURS", "WHOLE", "main"]
 
-WHOLE = "pyhybrid-table"
-"""All columns are synthetic, from noisy marginals with Gaussian noise, as the peers have it."""
+WHOLE = ("pyhybrid-table", "pyhybrid-table-one-by-one")
+"""All columns are synthetic, from noisy marginals with Gaussian noise, as the peers have it. One by
+one: the first of two sets from the mode, whose records are drawn each on its own."""
 BY_EPSILON = (
-    WHOLE, "pyhybrid-censored", "pyhybrid-marginals", "pyhybrid-histogram", "pyhybrid-lipschitz",
+    *WHOLE, "pyhybrid-censored", "pyhybrid-marginals", "pyhybrid-histogram", "pyhybrid-lipschitz",
 )  # fmt: skip
 _DELTA = 1e-6
 OURS = (*BY_EPSILON, "pyhybrid-unweighted")
@@ -47,8 +48,9 @@ def main() -> None:
 
 
 def _release(name: str, case: Case, epsilon: float, seed: int) -> ph.Release:
-    if name in (WHOLE, "pyhybrid-marginals"):
-        return _marginals(case, epsilon, whole=name == WHOLE).release(case.released)
+    if name in (*WHOLE, "pyhybrid-marginals"):
+        mechanism = _marginals(case, epsilon, whole=name in WHOLE)
+        return mechanism.release(case.released, n_synthetic=2 if name == WHOLE[1] else 1)
     if name == "pyhybrid-histogram":
         drawn = ph.PerturbedHistogram(
             column=case.outcome, lower=0, upper=LARGEST, n_bins=LARGEST + 1, epsilon=epsilon,
@@ -80,6 +82,7 @@ def _marginals(case: Case, epsilon: float, *, whole: bool) -> ph.NoisyMarginals:
         delta=_DELTA if whole else None,
         most_bins=12,
         relation="remove",
+        noise_aware=False,
     )
 
 

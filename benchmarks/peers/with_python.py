@@ -70,7 +70,7 @@ def synthpop(table, epsilon):
     """synthpop's sequential CART as synthpop-py has it, with its defaults: no privacy guarantee."""
     from synthpop import Synthesiser
 
-    own = Synthesiser(random_seed=1)
+    own = Synthesiser(random_seed=int(sys.argv[4]))
     own.fit(table)
     made = own.generate(len(table))
     return made.round().astype(int)  # whole numbers come back as floats

@@ -21,6 +21,7 @@ from benchmarks import (
     published,
     rstan_packages,
     second_fit,
+    tables,
 )
 from benchmarks.guarantees import summary
 from benchmarks.peers import stored as peers
@@ -88,7 +89,8 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "benchmark", [everyday, metrics, parallel, peers, priors, published, rstan_packages, second_fit]
+    "benchmark",
+    [everyday, metrics, parallel, peers, priors, published, rstan_packages, second_fit, tables],
 )
 def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
