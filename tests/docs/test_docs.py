@@ -19,6 +19,7 @@ from benchmarks import (
     parallel,
     priors,
     published,
+    reduce_sum,
     rstan_packages,
     second_fit,
     tables,
@@ -90,7 +91,18 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
 
 @pytest.mark.parametrize(
     "benchmark",
-    [everyday, metrics, parallel, peers, priors, published, rstan_packages, second_fit, tables],
+    [
+        everyday,
+        metrics,
+        parallel,
+        peers,
+        priors,
+        published,
+        reduce_sum,
+        rstan_packages,
+        second_fit,
+        tables,
+    ],
 )
 def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
