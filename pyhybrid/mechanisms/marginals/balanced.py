@@ -26,7 +26,7 @@ __all__ = ["balanced", "drawn"]
 _LARGEST_BLOCK = 2**22  # probabilities
 _SWEEPS = 3
 _FARTHEST = 4.0  # factor of a probability in a sweep
-_GENTLE = 2.0  # deviations of a cell's records that a block makes up for, at most
+_GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
 IntArray = npt.NDArray[np.int64]
 
 

@@ -75,6 +75,18 @@ def test_on_average_tables_with_predictors_and_of_three_columns_are_the_models()
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_two_columns_of_the_same_predictors_do_not_move_together(seed: int) -> None:
+    """As they would if records were filled in one order; the control does so."""
+    rng, n = np.random.default_rng(seed), 4000
+    p, rows, widths = _model(n, rng)
+    mean = (p @ np.arange(_K))[rows.of_record]
+    one, two = (balanced(p, rows, widths, rng) - mean for _ in range(2))
+    assert abs(np.corrcoef(one, two)[0, 1]) < 5 / np.sqrt(n)
+    same = [balanced(p, rows, widths, np.random.default_rng(9)) - mean for _ in range(2)]
+    assert np.corrcoef(*same)[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_numbers_are_spread_over_each_group_and_say_nothing_of_the_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, 3, 900)
