@@ -157,7 +157,8 @@ def page_rows() -> list[str]:
     lines = []
     for row in stored[stored["program"] == "published"].itertuples():
         mine, by_cmdstan = (rates.get((row.table, row.model)) for rates in ours.values())
-        ratio = f"{mine / row.rate:,.0f}" if row.apart < 1 else at_least(mine / row.rate)
+        times = mine / row.rate
+        ratio = f"{float(f'{times:.2g}'):,.0f}" if row.apart < 1 else at_least(times)
         shown = ["–" if rate is None else two_digits(rate) for rate in (mine, by_cmdstan, row.rate)]
         lines.append(
             f"| {row.n:,}, {row.K} | {row.model.replace('_', ' ')} | {row.warmup} + {row.draws} | "
