@@ -509,3 +509,16 @@ def test_refusals_on_the_command_line(
     assert synthesize(files, formula, text.replace("FOLDER", str(files))) == 2
     assert words in " ".join(capsys.readouterr().err.split())
     assert not (files / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "domain", [{"levels": (0,), "bins": (0, 1, 4)}, {"bins": (0, 0.5, 0.7, 4)}]
+)
+def test_bins_that_hold_no_number_are_refused_before_anything_is_counted(
+    domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(measuring.Measuring, "of")
+    df = pd.DataFrame({"y": [0, 1, 2, 3] * 20})
+    mechanism = ph.NoisyMarginals(domain={"y": ph.ColumnDomain(**domain)}, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="each bin of 'y' must hold a multiple of its step 1"):
+        mechanism.release(df)

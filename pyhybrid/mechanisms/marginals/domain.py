@@ -217,6 +217,11 @@ class ColumnDomain:
         )
         return _with_missing(drawn, absent, like) if absent.any() else drawn.astype(like.dtype)
 
+    def check_values(self, like: pd.Series) -> None:
+        """Raise `InvalidInput` unless each bin holds numbers of the form of `like`."""
+        if self.bins:
+            self._numbers(np.zeros(0, dtype=np.int64), np.zeros(0), like)
+
     @property
     def _decimals(self) -> int | None:
         """Of released numbers where the step says it: the form that they then have is public, and
