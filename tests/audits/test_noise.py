@@ -156,7 +156,7 @@ def test_perturbed_histogram_exactly() -> None:
 
 @needs_opendp
 def test_perturbed_histogram_as_it_runs() -> None:
-    runs = 4000
+    runs = 8000  # of 4,000 the lower bound is above 0.4 by 3 of its deviations
     honest = audit_epsilon(
         released_shares(0, EPSILON, runs), released_shares(1, EPSILON, runs), confidence=CONFIDENCE
     )
@@ -196,12 +196,15 @@ def test_whole_releases_of_the_perturbed_histogram() -> None:
     ("relation", "neighbor"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]
 )
 def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None:
-    """One record against none, and against another one: pairs that attain epsilon."""
+    """One record against none, and against another one: pairs that attain epsilon.
 
-    def score(codes: list[int], epsilon: float) -> Array:
+    Of 8,000 runs the lower bound is above 0.4 by 7 of its deviations, of 3,000 by 2.
+    """
+
+    def score(codes: list[int], epsilon: float, runs: int = 8000) -> Array:
         found = [
             ph.laplace_counts(codes, n_categories=2, epsilon=epsilon, relation=relation).value
-            for _ in range(3000)
+            for _ in range(runs)
         ]
         # Count 0 is there (and, for a replacement, count 1 is not).
         return np.array([c[0] if relation == "remove" else min(c[0], 1 - c[1]) for c in found])
@@ -210,7 +213,7 @@ def test_counts_under_both_relations(relation: str, neighbor: list[int]) -> None
     assert not honest.refutes(EPSILON)
     assert honest.lower_bound > 0.4 * EPSILON
     halved = audit_epsilon(
-        score([0], 2 * EPSILON), score(neighbor, 2 * EPSILON), confidence=CONFIDENCE
+        score([0], 2 * EPSILON, 3000), score(neighbor, 2 * EPSILON, 3000), confidence=CONFIDENCE
     )
     assert halved.refutes(EPSILON)
 
