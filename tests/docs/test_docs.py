@@ -104,7 +104,7 @@ def test_tables_of_the_benchmarks_page_are_the_stored_ones(name: str) -> None:
         tables,
     ],
 )
-def test_tables_of_times_are_the_stored_ones(benchmark: Any) -> None:
+def test_tables_that_benchmarks_write_are_the_stored_ones(benchmark: Any) -> None:
     page = (ROOT / "docs" / "pages" / "benchmarks.md").read_text(encoding="utf-8")
     name = benchmark.__name__.split(".")[1]
     table = page.partition(f"<!-- {name} -->")[2].strip().partition("\n\n")[0].splitlines()

@@ -26,6 +26,7 @@ __all__ = ["balanced", "drawn"]
 _LARGEST_BLOCK = 2**22  # probabilities
 _SWEEPS = 3
 _FARTHEST = 4.0  # factor of a probability in a sweep
+_LEAST = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
 IntArray = npt.NDArray[np.int64]
 
@@ -112,7 +113,7 @@ def _raked(
         for first, last in itertools.pairwise(ends):
             own = shares[:, first:last]
             now = own.T @ (times[:, None] * raked)
-            factor = np.clip(wanted[first:last], 1e-12, None) / np.maximum(now, 1e-12)
+            factor = np.maximum(wanted[first:last], _LEAST) / np.maximum(now, _LEAST)
             raked *= np.exp(own @ np.log(np.clip(factor, 1 / _FARTHEST, _FARTHEST)))
             raked /= raked.sum(axis=1, keepdims=True)
     return raked
