@@ -39,6 +39,7 @@ from benchmarks import (
     tables,
     tables_cart,
     verification,
+    weights,
 )
 
 BENCHMARKS = {
@@ -76,6 +77,7 @@ BENCHMARKS = {
     "tables": tables.run,
     "tables_cart": tables_cart.run,
     "verification": verification.run,
+    "weights": weights.run,
 }
 
 

@@ -129,13 +129,13 @@ def _row(
     }
 
 
-def exact_epsilon(own: Any, other: Any, delta: float = _DELTA) -> float:
+def exact_epsilon(own: Any, other: Any, delta: float = _DELTA, n_points: int = _POINTS) -> float:
     """Epsilon at delta between two distributions with densities, the larger of both directions."""
 
     def one_way(p: Any, q: Any) -> float:
-        levels = (np.arange(_POINTS) + 0.5) / _POINTS
+        levels = (np.arange(n_points) + 0.5) / n_points
         # Equal masses of p, and the tails of it in more detail.
-        deep = np.geomspace(1e-16, 0.5 / _POINTS, 20_000)
+        deep = np.geomspace(1e-16, 0.5 / n_points, 20_000)
         edges = np.unique(np.concatenate([[0.0], deep, levels]))
         edges = np.concatenate([p.ppf(edges), p.isf(edges[::-1])])
         points = np.unique(edges[np.isfinite(edges)])

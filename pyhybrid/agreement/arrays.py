@@ -12,7 +12,7 @@ import pyhybrid
 from pyhybrid.agreement.rows import ARITHMETIC, EXACT, Row, compare
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, KINDS, round_up
-from pyhybrid.privacy.recomputed import lipschitz_without
+from pyhybrid.privacy.weight_sensitivity import lipschitz_without
 from pyhybrid.privacy.weights import TRANSFORMS
 from pyhybrid.rbridge import call_r
 

@@ -22,7 +22,7 @@ from pyhybrid.models import Poisson
 from pyhybrid.privacy.count_recomputed import count_without
 from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.ranges import loss_ranges
-from pyhybrid.privacy.recomputed import lipschitz_without, recomputed_terms
+from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
 from pyhybrid.privacy.weights import count_weights, lipschitz_weights
 
 __all__ = ["HELD", "RELEASED_ONLY", "local_audits"]
@@ -90,7 +90,7 @@ def _lipschitz(_: FloatArray, f: FloatArray) -> FloatArray:
 
 
 def _lipschitz_changes(_: FloatArray, f: FloatArray) -> FloatArray:
-    return recomputed_terms(f, lipschitz_without(np.abs(f).max(axis=0)))
+    return recomputed_terms(f, lipschitz_without(f, frozen_draws=True))
 
 
 def _count(values: FloatArray, _: FloatArray) -> FloatArray:

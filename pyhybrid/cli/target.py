@@ -45,7 +45,7 @@ def release_within(
     *,
     n_synthetic: int,
     n_draws_released: int | None,
-    leave_one_out: int,
+    leave_one_out: int | None,
     **fitting: Any,
 ) -> Release:
     """A release, of at most `target` if there is one, from the fit that was found.

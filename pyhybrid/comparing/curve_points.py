@@ -21,7 +21,7 @@ from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 from pyhybrid.models.base import Model
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
-from pyhybrid.privacy.recomputed import lipschitz_without, scalar_without
+from pyhybrid.privacy.weight_sensitivity import lipschitz_without, scalar_without
 
 __all__ = [
     "NEAR",

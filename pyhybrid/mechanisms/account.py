@@ -11,10 +11,16 @@ from pyhybrid.fitting.told import told_by
 from pyhybrid.privacy.count_recomputed import CountWithout
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.recomputed import WeightsWithout, reweight_without
 from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.weight_sensitivity import (
+    RiskDraws,
+    WeightsWithout,
+    constant_weights,
+    reweight_map,
+    risk_weights_without,
+)
 
-__all__ = ["account_of_fit", "by_unit", "stepped"]
+__all__ = ["account_of_fit", "by_unit", "known_without", "log_lik_by_unit", "risk_draws", "stepped"]
 
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
 
@@ -32,26 +38,58 @@ def account_of_fit(
     without : WeightsWithoutRecords or None
         How weights change when a record or unit leaves; None if they do not.
     """
-    kept = np.flatnonzero(fit.bounds.kept_draws)
+    kept, alpha = np.flatnonzero(fit.bounds.kept_draws), fit.alpha
     whole = kept.size == fit.draws.n_draws
-    log_lik, alpha = session.bound.log_lik(fit.draws), fit.alpha
+    log_lik = session.bound.log_lik(fit.draws)
     if not whole:
         log_lik = log_lik.at(kept)
     n_draws = kept.size
     if session.units is not None:
-        units = session.units
-        most = max(100, _TERMS_OF_UNITS // units.n)
-        if n_draws > most:
-            thinned = np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
-            log_lik, n_draws, whole = log_lik.at(thinned), thinned.size, False
         shared = _shared(session, alpha)
-        terms = unit_terms(log_lik, np.ones(alpha.size) if shared else alpha, units.of)
-        log_lik = LogLik.of(terms)
-        alpha = alpha[units.first] if shared else np.ones(units.n)
-    if without is not None and not _same(without.alpha, alpha):
-        without = None  # not the weights of this fit: of units whose records have their own
+        log_lik, thinned = log_lik_by_unit(
+            session, log_lik, n_draws, np.ones(alpha.size) if shared else alpha
+        )
+        n_draws, whole = thinned, whole and thinned == n_draws
+        alpha = alpha[session.units.first] if shared else np.ones(session.units.n)
+    without = known_without(session, fit, without)
     chains = fit.draws.n_chains if whole else 1
     return local_account(log_lik, alpha, n_draws=n_draws, chains=chains, without=without)
+
+
+def known_without(
+    session: FitSession, fit: PosteriorFit, without: WeightsWithoutRecords | None
+) -> WeightsWithoutRecords | None:
+    """`without` if it is of the weights of `fit`; None for units whose records have their own."""
+    if without is None or not _shared(session, fit.alpha):
+        return None
+    return without if _same(without.alpha, by_unit(session, fit.alpha)) else None
+
+
+def log_lik_by_unit(
+    session: FitSession, log_lik: LogLik, n_draws: int, alpha: FloatArray | None = None
+) -> tuple[LogLik, int]:
+    """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws.
+
+    Without units, the log-likelihood as it is.
+    """
+    if session.units is None:
+        return log_lik, n_draws
+    units, most = session.units, max(100, _TERMS_OF_UNITS // session.units.n)
+    if n_draws > most:
+        thinned = np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
+        log_lik, n_draws = log_lik.at(thinned), thinned.size
+    own = np.ones(units.of.size) if alpha is None else alpha
+    return LogLik.of(unit_terms(log_lik, own, units.of)), n_draws
+
+
+def risk_draws(
+    session: FitSession, fit: PosteriorFit, risk: str, weights: WeightsWithout | None = None
+) -> RiskDraws:
+    """The kept draws of `fit`, which risks were read from; of weights 1 if `weights` is omitted."""
+    kept = np.flatnonzero(fit.bounds.kept_draws)
+    log_lik, _ = log_lik_by_unit(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
+    own = constant_weights(np.ones(log_lik.n)) if weights is None else weights
+    return RiskDraws(log_lik=log_lik, risk=risk, weights=own)
 
 
 def by_unit(session: FitSession, f: FloatArray) -> FloatArray:
@@ -85,10 +123,7 @@ def _as_general(
     session: FitSession, path: Reweighted, base: WeightsWithoutRecords | None
 ) -> WeightsWithout | None:
     if base is None:
-        weights = by_unit(session, path.start.alpha)
-        return WeightsWithout(
-            alpha=weights, movers=np.zeros(0, dtype=np.intp), without=lambda _: weights.copy()
-        )
+        return constant_weights(by_unit(session, path.start.alpha))
     if isinstance(base, CountWithout):
         return base.general()
     return base if isinstance(base, WeightsWithout) else None
@@ -108,8 +143,9 @@ def _step(
     largest = np.divide(weighted, alpha, out=np.zeros(alpha.size), where=alpha > 0)
     if not np.isfinite(largest).all():
         return None
+    draws = risk_draws(session, start, risk, base)
     for k in tried:
-        found = reweight_without(base, largest, k=k)
+        found = risk_weights_without(draws, largest, reweight_map(k), base)
         if _same(found.alpha, by_unit(session, result.alpha)):
             return found
     return None

@@ -24,9 +24,13 @@ from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.account import account_of_fit, stepped
+from pyhybrid.mechanisms.account import account_of_fit, known_without, stepped
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit, check_delta_of, with_evidence
-from pyhybrid.mechanisms.leave_one_out import check_same_coding, refits_without
+from pyhybrid.mechanisms.leave_one_out import (
+    check_same_coding,
+    refits_by_default,
+    refits_without,
+)
 from pyhybrid.mechanisms.made import Made, made_of
 from pyhybrid.mechanisms.possible import possible_account
 from pyhybrid.mechanisms.settings import MechanismSettings
@@ -115,7 +119,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
     ) -> Release:
         """Fit, bound, charge and synthesize.
 
@@ -131,11 +135,12 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             at the price of one: simulating from a released draw is post-processing).
         seed, engine, settings, rule, on_not_converged, progress
             See `pyhybrid.fitting.session.open_session`.
-        leave_one_out : int, default 0
+        leave_one_out : int, optional
             k: of a local release, also fit without each of the k records, or units, that it tells
             most about, and charge the larger number where such a refit says more. What they found
             is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
-            where weights are computed on the data, all fits of a release.
+            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
+            are computed on fewer than 2,000 records, and else none.
 
         Returns
         -------
@@ -172,7 +177,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         *,
         n_synthetic: int,
         n_draws_released: int,
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
     ) -> Release:
         """Release from the data and fits of `session`; see `release`.
 
@@ -201,7 +206,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         n_draws_released: int,
         given: Sequence[pd.DataFrame] | None = None,
         fitted: Reweighted | None = None,
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
         rules: Sequence[RowRule] = (),
     ) -> Made:
         """What `release_from` releases, or a step of a sequence, which is no release by itself.
@@ -216,18 +221,16 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         session = session.by_unit(self.unit)
-        k = self._check_leave_one_out(leave_one_out)
-        if k:
+        if self._check_leave_one_out(leave_one_out):
             check_same_coding(session.bound)
         path = self.fit(session) if fitted is None else fitted
         account, refits = self._account(session, path), None
-        if k and account is not None:
-            refits = self._refits(session, path, account, k)
-            account = with_refits(account, refits)
+        if account is not None:
+            account, refits = self._refitted(session, path, account, leave_one_out)
         possible = self._possible(session, path)
         charge = self._charge(session.bound, path.fit, account, possible, m, n_draws_released)
         if refits is not None:
-            charge = with_evidence(charge, len(refits.each))
+            charge = with_evidence(charge, refits)
         draws, kept = self._draws_to_release(path.fit, n_draws_released)
         return made_of(
             session,
@@ -257,7 +260,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             of all records.
         """
         session = session.by_unit(self.unit)
-        k = self._check_leave_one_out(check_count(k, "k"))
+        self._check_leave_one_out(check_count(k, "k"))
         check_same_coding(session.bound)
         path = self.fit(session)
         account = self._account(session, path)
@@ -329,6 +332,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     ) -> PrivacyCharge:
         """What a release from the fit `path` of `session` would cost."""
         account, possible = self._account(session, path), self._possible(session, path)
+        if account is not None:
+            account, _ = self._refitted(session, path, account, None)
         return self._charge(
             session.bound, path.fit, account, possible, n_synthetic, n_draws_released
         )
@@ -353,24 +358,44 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         without = self.recomputed(session)
         return without if self.reweighting is False else stepped(session, path, without)
 
-    def _check_leave_one_out(self, k: int) -> int:
-        """k, checked before anything is fitted."""
-        return check_count(k, "leave_one_out", at_least=0)
+    def _check_leave_one_out(self, k: int | None) -> int:
+        """k, 0 if it is not given, checked before anything is fitted."""
+        return 0 if k is None else check_count(k, "leave_one_out", at_least=0)
+
+    def _refitted(
+        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int | None
+    ) -> tuple[LocalAccount, Refits | None]:
+        """The account with k refits in it, or as many as are made by default."""
+        without = known_without(session, path.fit, self._without(session, path))
+        wanted = refits_by_default(session, without) if k is None else k
+        if not wanted:
+            return account, None
+        refits = self._refits(session, path, account, wanted, asked=k is not None)
+        return with_refits(account, refits), refits
 
     def _refits(
-        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int
+        self,
+        session: FitSession,
+        path: Reweighted,
+        account: LocalAccount,
+        k: int,
+        asked: bool = True,
     ) -> Refits:
-        without = self._without(session, path)
-        computed = without is not None or self.reweighting is not False
         return refits_without(
             session,
             path.fit,
             account,
             k=k,
-            without=without,
+            without=known_without(session, path.fit, self._without(session, path)),
             bind=self.model.bind,
-            anew=(lambda other: self.fit(other).fit) if computed else None,
+            asked=asked,
         )
+
+    def final_recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """How the final weights change when a record leaves, re-weighted ones, too."""
+        if self.reweighting is False:
+            return self.recomputed(session)
+        return self._without(session, self.fit(session))
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""

@@ -316,7 +316,7 @@ class Censored(PseudoPosteriorMechanism):
         """None: the cap is charged, strict or not."""
         return None
 
-    def _check_leave_one_out(self, k: int) -> int:
+    def _check_leave_one_out(self, k: int | None) -> int:
         if super()._check_leave_one_out(k):
             raise InvalidInput(
                 "leave_one_out is evidence for charges made from draws: a censored release is "

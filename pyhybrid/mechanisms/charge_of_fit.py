@@ -15,8 +15,10 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
+from pyhybrid.privacy.gaussian_curve import epsilon_of_mu, mu_of_release
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.possible_records import PossibleAccount
+from pyhybrid.privacy.refits import Refits
 from pyhybrid.privacy.split_draws import share_bound
 
 __all__ = [
@@ -88,8 +90,9 @@ def charge_of_fit(
     counted = _counted(account, accounting, dropped=dropped)
     sentences = _of_account(account, accounting, counted, delta, dropped=dropped)
     if counted == "range" and accounting == "gaussian" and not dropped:
-        reached = account.range_to(delta, otherwise=2 * overall)
-        account = replace(account, loss_range=reached)
+        failing = account.range_to(delta, otherwise=2 * overall)
+        holding = _range_of_limit(account, n_draws_released, relation, safety_factor, delta)
+        account = replace(account, loss_range=max(failing, holding))
     return made_charge(
         fit,
         bound,
@@ -116,6 +119,17 @@ def charge_of_fit(
     )
 
 
+def _range_of_limit(
+    account: LocalAccount, m: int, relation: str, safety_factor: float, delta: float
+) -> float:
+    """The range by which m draws cost what those records pay whose Gaussian limit holds, nats."""
+    if not account.mu_of_limit or not math.isfinite(account.mu_of_limit):
+        return 0.0
+    mu = mu_of_release(safety_factor * account.mu_of_limit, n_draws_released=m, relation=relation)
+    sides = 2 if relation == "replace" else 1
+    return epsilon_of_mu(mu, delta) / (safety_factor * m * sides)
+
+
 def _of_present(account: LocalAccount, overall: float, support: str | None) -> dict[str, Any]:
     """What stands beside the numbers of a declared support: those of the records present."""
     return {
@@ -126,15 +140,23 @@ def _of_present(account: LocalAccount, overall: float, support: str | None) -> d
     }
 
 
-def with_evidence(charge: PrivacyCharge, n_refits: int) -> PrivacyCharge:
+def with_evidence(charge: PrivacyCharge, refits: Refits) -> PrivacyCharge:
     """The charge, made of an account that refits were taken into, with a sentence on them."""
-    one = "record" if charge.unit is None else f"{' '.join(charge.unit.split())}"
-    whose = f"the {one} that" if n_refits == 1 else f"each of the {n_refits} {one}s that"
-    sentence = (
-        f"The posterior was also fitted without {whose} the release tells most about; range and mu "
-        "are the larger of what either fit says."
-    )
-    return replace(charge, assumes=(*charge.assumes, sentence)).sealed()
+    one, made = "record" if charge.unit is None else f"{' '.join(charge.unit.split())}", refits.each
+    sentences = []
+    if made:
+        whose = f"the {one} that" if len(made) == 1 else f"each of the {len(made)} {one}s that"
+        sentences.append(
+            f"The posterior was also fitted without {whose} the release tells most about; range "
+            "and mu are the larger of what either fit says."
+        )
+    if refits.failed:
+        sentences.append(
+            f"No fit could be made without {refits.failed} of the {one}s that the release tells "
+            "most about: for these the charge rests on the draws of one posterior alone, and with "
+            "few records it may be too small."
+        )
+    return replace(charge, assumes=(*charge.assumes, *sentences)).sealed()
 
 
 def check_delta_of(delta: float, n: int) -> None:
@@ -183,12 +205,12 @@ def _of_account(
             why = (
                 "draws were dropped, with a probability above delta"
                 if dropped
-                else "the check of its limit failed for some record"
+                else "the check of its limit failed for some records, which pay by their range, "
+                "the others by mu: the larger epsilon is stated"
             )
         by = "range of the log-likelihoods" if counted == "range" else "Lipschitz bound"
         sentences.append(
-            f"{asked.capitalize()} accounting was asked for; {why}, and epsilon is counted by the "
-            f"{by}."
+            f"{asked.capitalize()} accounting was asked for; {why}; epsilon is counted by the {by}."
         )
     if counted == "range":
         sentences.append(
@@ -294,9 +316,9 @@ def _assumes(fit: PosteriorFit, bound: BoundModel, account: LocalAccount) -> tup
     if account.draws_recounted:
         sentences.append(
             "Weights were computed from the same records. By range and mu the charge includes how "
-            f"they change when a record leaves, recomputed on {account.draws_recounted} draws, "
-            "which stand for those of a fit without the record, too. By the Lipschitz bound, as "
-            "in the papers, it does not."
+            "they change when a record leaves, also because the risks of all others move then: "
+            f"estimated from {account.draws_recounted} draws by importance weights. By the "
+            "Lipschitz bound, as in the papers, it does not."
         )
     elif not constant:
         sentences.append(

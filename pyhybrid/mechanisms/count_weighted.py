@@ -16,6 +16,7 @@ from pyhybrid.privacy.count_recomputed import count_without
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.possible_records import WeightsWith, weights_with
+from pyhybrid.privacy.weight_sensitivity import weights_without
 from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWeighted"]
@@ -65,20 +66,30 @@ class CountWeighted(PseudoPosteriorMechanism):
 
     def weights(self, session: FitSession) -> FloatArray:
         """Count weights of the sensitive values, shape (n,); needs no fit."""
-        measure = pairwise_risk if self.pairwise else radius_risk
+        return self._weights_of(session, np.arange(session.bound.n))
+
+    def _weights_of(self, session: FitSession, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Weights of some rows, counted among themselves."""
+        measure, known = pairwise_risk if self.pairwise else radius_risk, self._known(session)
         risk = measure(
-            np.nan_to_num(session.bound.outcome),
+            np.nan_to_num(session.bound.outcome[rows]),
             radius=self.radius,
             kind=self.kind,
-            pattern=self._known(session),
+            pattern=None if known is None else known[rows],
         )
         alpha = count_weights(risk, scale=self.scale, shift=self.shift)
-        return alpha if session.units is None else session.units.lowest(alpha)
+        return alpha if session.units is None else session.units.at(rows).lowest(alpha)
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
-        """Counts without each record; None, as if fixed, for pairwise risk and for units."""
+        """Counts without each record, or unit."""
         if self.pairwise or session.units is not None:
-            return None
+            of = np.arange(session.bound.n) if session.units is None else session.units.of
+
+            def weigh(kept: npt.NDArray[np.intp]) -> FloatArray:
+                rows = np.flatnonzero(np.isin(of, kept))
+                return self._weights_of(session, rows)[np.unique(of[rows], return_index=True)[1]]
+
+            return weights_without(weigh, int(of.max()) + 1)
         return count_without(
             np.nan_to_num(session.bound.outcome),
             radius=self.radius,

@@ -10,12 +10,12 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_choice
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.fitting.told import told_at
-from pyhybrid.mechanisms.account import by_unit
+from pyhybrid.mechanisms.account import by_unit, risk_draws
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.possible_records import WeightsWith, weights_with
-from pyhybrid.privacy.recomputed import lipschitz_without
+from pyhybrid.privacy.weight_sensitivity import risk_weights_without
 from pyhybrid.privacy.weights import RISKS, risk_of, weights_from_lipschitz
 
 __all__ = ["LipschitzWeighted"]
@@ -75,8 +75,13 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         )
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
-        """The map without each record, on the same draws."""
-        return lipschitz_without(by_unit(session, self._risks(session)), **self._map())
+        """The map without each record, whose absence also moves the risks of the others."""
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        return risk_weights_without(
+            risk_draws(session, fit, self.risk),
+            by_unit(session, self._risks(session)),
+            lambda _, risks: self._weights_of(risks),
+        )
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
         """The map of all records with one more, on the same draws."""

@@ -53,7 +53,7 @@ class Mechanism(Protocol):
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
     ) -> Release:
         """Synthetic data with their charge; see `PseudoPosteriorMechanism.release`.
 
@@ -71,7 +71,7 @@ def check_no_fit(
     settings: SamplerSettings | None,
     rule: ConvergenceRule | None,
     on_not_converged: str,
-    leave_one_out: int,
+    leave_one_out: int | None,
     seed: int | None,
 ) -> None:
     """Refuse settings of chains, and a seed, given to a mechanism with noise in place of a fit."""
@@ -80,7 +80,7 @@ def check_no_fit(
         None,
         None,
         "raise",
-        0,
+        None,
     ):
         raise InvalidInput(
             f"{name} fits no model: give no engine, settings, rule, on_not_converged or "

@@ -274,7 +274,7 @@ class NoisyMarginals:
         settings: SamplerSettings | None = None,
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
         progress: FitProgress | None = None,
     ) -> Release:
         """Count, add noise, fit, charge and draw.

@@ -222,7 +222,7 @@ class PerturbedHistogram:
         settings: SamplerSettings | None = None,
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
         progress: FitProgress | None = None,
     ) -> Release:
         """Count, add noise, charge and draw.

@@ -10,13 +10,13 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
-from pyhybrid.mechanisms.account import by_unit
+from pyhybrid.mechanisms.account import by_unit, risk_draws
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.possible_records import WeightsWith, weights_with
-from pyhybrid.privacy.recomputed import scalar_without
+from pyhybrid.privacy.weight_sensitivity import risk_weights_without, scalar_map
 from pyhybrid.privacy.weights import risk_of, scalar_weights
 
 __all__ = ["ScalarWeighted"]
@@ -69,12 +69,14 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         )
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
-        """The weight without the record that alone holds the unweighted bound."""
-        bounds = session.unweighted(draw_quantile=self.draw_quantile).bounds
+        """The weight without each record, whose absence moves the unweighted bound."""
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        bounds = fit.bounds
         target = self._bound(session.bound.density_above_one)
         if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
             target *= bounds.by_record.max() / bounds.overall
-        return scalar_without(by_unit(session, bounds.by_record), target_bound=target)
+        draws, risks = risk_draws(session, fit, "size"), by_unit(session, bounds.by_record)
+        return risk_weights_without(draws, risks, scalar_map(target))
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
         """The weight with one more record, which lowers it if its bound is the largest."""

@@ -150,7 +150,7 @@ class SequentialSynthesis:
         rule: ConvergenceRule | None = None,
         on_not_converged: str = "raise",
         progress: FitProgress | None = None,
-        leave_one_out: int = 0,
+        leave_one_out: int | None = None,
         workers: int = 1,
         executor: Executor | None = None,
     ) -> Release:

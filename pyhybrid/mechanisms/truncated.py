@@ -8,15 +8,16 @@ from typing import Any, ClassVar
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.account import by_unit
+from pyhybrid.mechanisms.account import by_unit, risk_draws
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.count_recomputed import CountWithout
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.possible_records import PossibleAccount, WeightsWith
-from pyhybrid.privacy.recomputed import truncate_without
+from pyhybrid.privacy.weight_sensitivity import WeightsWithout, risk_weights_without, truncate_map
 from pyhybrid.privacy.weights import risk_of, truncate_weights
 
 __all__ = ["Truncated"]
@@ -85,16 +86,19 @@ class Truncated(PseudoPosteriorMechanism):
         )
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
-        """Those of the inner mechanism, each cut by itself; None if it re-weights."""
-        inner = self._inner()
-        base = inner.recomputed(session) if inner.reweighting is False else None
+        """Those of the inner mechanism, each cut by its own risk; None if they are not known."""
+        base = self._inner().final_recomputed(session)
         if base is None:
             return None
-        f = session.unweighted(draw_quantile=self.draw_quantile).bounds.by_record
-        cut: WeightsWithoutRecords = truncate_without(
-            base, by_unit(session, f), cap=self._cap(session.bound)
+        general = base.general() if isinstance(base, CountWithout) else base
+        assert isinstance(general, WeightsWithout)
+        fit = session.unweighted(draw_quantile=self.draw_quantile)
+        return risk_weights_without(
+            risk_draws(session, fit, "size"),
+            by_unit(session, fit.bounds.by_record),
+            truncate_map(self._cap(session.bound)),
+            general,
         )
-        return cut
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
         """Those of the inner mechanism, each cut by itself."""

@@ -21,8 +21,8 @@ import numpy as np
 
 from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.privacy.count_risk import balls_around, values_by_pattern
-from pyhybrid.privacy.recomputed import Map, WeightsWithout
 from pyhybrid.privacy.terms import IntArray
+from pyhybrid.privacy.weight_sensitivity import Map, WeightsWithout
 from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWithout", "count_without"]
@@ -66,15 +66,20 @@ class CountWithout:
     def general(self) -> WeightsWithout:
         """In the form of other weights, at O(S n^2) for their terms."""
 
-        def without(i: int) -> FloatArray:
+        def one(i: int) -> FloatArray:
             alpha = self.alpha.copy()
             group = next(rows for rows in self.groups if i in rows)
             has = (self.low[group] <= self.place[i]) & (self.place[i] < self.high[group])
             alpha[group] = np.where(has, self.inside[group], self.outside[group])
             return np.asarray(alpha)
 
-        movers = np.arange(self.alpha.size)
-        return WeightsWithout(alpha=self.alpha, movers=movers, without=without)
+        return WeightsWithout(
+            alpha=self.alpha,
+            without=lambda records: np.column_stack([one(int(i)) for i in records]),
+            refitted=lambda i, _: one(i),
+            movers=np.arange(self.alpha.size),
+            leverage=np.zeros(self.alpha.size),
+        )
 
     def terms(self, matrix: FloatArray) -> FloatArray:
         """T, shape (S, n), for a checked log-likelihood matrix."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 from pyhybrid.checks import FloatArray
@@ -33,8 +34,8 @@ from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.privacy.ranges import ranges_of
-from pyhybrid.privacy.recomputed import WeightsWithout, moved_terms
 from pyhybrid.privacy.terms import IntArray
+from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 
 __all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 
@@ -42,6 +43,8 @@ ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
 
 _EXAMINED = 200  # records whose limit is checked: those that move most
+_ROUNDS = 3  # in which records are examined that could come above those known
+_MOVES = 0.1  # of the largest leverage: below it the gain of a record is mostly noise
 _DEPTH = 5.0  # normal deviations at which probabilities are those of a delta of 1e-6
 _FEW_DRAWS = 8  # below this nothing can be said of a limit
 _NONE = np.empty((3, 0))
@@ -49,7 +52,7 @@ _RECOUNTED = 10_000_000  # elements of a slice in which all weights are recomput
 
 
 class WeightsWithoutRecords(Protocol):
-    """Weights of a database and of it without each record: `privacy.recomputed`."""
+    """Weights of a database and of it without each record: `privacy.weight_sensitivity`."""
 
     @property
     def alpha(self) -> FloatArray:
@@ -68,9 +71,10 @@ class LocalAccount:
     loss_ranges : ndarray, shape (n,)
         R_i in nats.
     mu_by_record : ndarray, shape (n,)
-        What is charged for each record that was examined; the deviation of the term for the rest.
+        What is charged for each record that was examined; of the rest an estimate from above of the
+        deviation of the term.
     loss_range, mu : float
-        The largest of each: what is charged.
+        The largest of each.
     mu_standard_error : float
         Monte Carlo standard error of the largest deviation; `mu` is above it by two.
     limit_holds : bool
@@ -79,9 +83,13 @@ class LocalAccount:
         Draws of the posterior that the account was made from.
     draws_recounted : int
         Draws in which the weights without each record were recomputed; 0 if they do not change.
+    mu_of_limit : float, optional
+        Largest mu of the records whose limit holds; `mu` if omitted.
+    failing : ndarray, shape (2, k)
+        Range and mu of the k records whose limit does not hold.
     expansion : ndarray, shape (3, k)
-        How the terms of k records go on beyond the draws (`privacy.beyond_draws`): of those that
-        were examined where the limit does not hold, none elsewhere.
+        How the terms of these records go on beyond the draws (`privacy.beyond_draws`); none where
+        that cannot be told of one of them.
     """
 
     loss_ranges: FloatArray
@@ -92,18 +100,22 @@ class LocalAccount:
     limit_holds: bool
     n_draws: int
     draws_recounted: int = 0
+    mu_of_limit: float | None = None
+    failing: FloatArray = field(default_factory=lambda: _NONE[:2])
     expansion: FloatArray = field(default_factory=lambda: _NONE)
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """What is charged for one draw where the Gaussian limit does not hold, nats.
+        """What one draw costs the records whose Gaussian limit does not hold, nats.
 
-        A range of S draws says nothing of losses rarer than about 1/S. The largest of: that range;
-        the epsilon of mu; and the loss at probability `delta` of terms that go on beyond the draws
-        as they do within, or `otherwise` where that cannot be told.
+        A range of S draws says nothing of losses rarer than about 1/S. The largest of: their range;
+        the epsilon of their mu; and the loss at probability `delta` of terms that go on beyond the
+        draws as they do within, or `otherwise` where that cannot be told.
         """
-        beyond = self.loss_beyond(delta)
-        gaussian = epsilon_of_mu(self.mu, delta) if np.isfinite(self.mu) else 0.0
-        return max(self.loss_range, gaussian, beyond if np.isfinite(beyond) else otherwise)
+        ranges, mu = self.failing if self.failing.size else ([self.loss_range], [self.mu])
+        beyond, largest = self.loss_beyond(delta), float(np.max(mu))
+        gaussian = epsilon_of_mu(largest, delta) if np.isfinite(largest) else 0.0
+        spread = float(np.max(ranges))
+        return max(spread, gaussian, beyond if np.isfinite(beyond) else otherwise)
 
     def loss_beyond(self, delta: float) -> float:
         """Loss at probability `delta` beyond the draws, nats; infinite where they do not tell."""
@@ -140,51 +152,114 @@ def local_account(
 
     Notes
     -----
-    Deviations and ranges are computed for all records. The limit, and the deviation under the
-    posterior without the record, are computed for the 200 records whose terms move most: no other
-    comes near them unless its deviation more than doubles without it. Where more than 600 records
-    move the weights of others, their changes are computed for those whose terms move most and for
-    the 200 with the lowest and the 200 with the highest weights: a record moves the weights of
-    others the more, the farther out its own is.
+    Deviations and ranges of the own terms are computed for all records. The limit, and the
+    deviation under the posterior without the record, are computed for the 200 records whose terms
+    move most. Where weights change, the whole change T_i is computed for the 200 distinct records
+    with the largest own terms and the 200 that move the draws most which risks were read from, and
+    then for those that could come above them: what weights add to a record's deviation is at most
+    the largest gain seen, times how far it moves those draws.
     """
     ranges = ranges_of(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)
     deviations = np.where(np.isfinite(ranges), deviations, np.inf)
     deviations[alpha == 0] = 0.0
-    chosen = _largest(deviations, ranges)
-    own_terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
-    limits = [_Examined.of(own_terms, chains)]
-    recounted = 0
-    if isinstance(without, WeightsWithout):
-        recounted, movers = n_draws, _watched(without, chosen)
-        if movers.size:
-            terms = moved_terms(log_lik, without, movers)
-            ranges[movers] = np.fmax(ranges[movers], _spread(terms))
-            limits.append(_Examined.of(terms, chains))
-            _raise(deviations, movers, limits[1])
-    elif without is not None:
-        recounted = n_draws
+    recounted = n_draws
+    if isinstance(without, WeightsWithout) and without.movers.size:
+        limits = _weights_moved(log_lik, without, ranges, deviations, chains)
+    elif without is None or isinstance(without, WeightsWithout):
+        chosen = _largest(deviations, ranges)
+        terms = np.where(alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0) * alpha[chosen]
+        limits = [_Examined.of(chosen, terms, chains)]
+        recounted = 0 if without is None else n_draws
+    else:
         spread, moved = _recount(log_lik, without, n_draws)
-        ranges, deviations = np.fmax(ranges, spread), np.fmax(deviations, moved)
-        own = _largest(moved, spread)
-        terms = np.concatenate([part[:, own] for part in _slices(log_lik, without, n_draws)])
-        limits.append(_Examined.of(terms, chains))
-        _raise(deviations, own, limits[1])
-    _raise(deviations, chosen, limits[0])
-    top = max(limits, key=lambda examined: examined.overall)
-    mu = float(deviations.max())
-    holds = all(examined.holds_within(mu) for examined in limits)
+        ranges[:], deviations[:] = spread, moved
+        chosen = _largest(moved, spread)
+        terms = np.concatenate([part[:, chosen] for part in _slices(log_lik, without, n_draws)])
+        limits = [_Examined.of(chosen, terms, chains)]
+    for examined in limits:
+        deviations[examined.records] = examined.charged
+    return _account(ranges, deviations, limits, n_draws=n_draws, recounted=recounted)
+
+
+def _account(
+    ranges: FloatArray,
+    deviations: FloatArray,
+    limits: list[_Examined],
+    *,
+    n_draws: int,
+    recounted: int,
+) -> LocalAccount:
+    """Every record pays by mu if its limit holds, and else by its own range or more."""
+    sure = max((examined.largest_sure for examined in limits), default=0.0)
+    failing = [examined.failing(sure) for examined in limits]
+    failed = np.concatenate([own.records[mask] for own, mask in zip(limits, failing, strict=True)])
+    holding = np.delete(deviations, failed)
+    parts = [own.expansion(mask) for own, mask in zip(limits, failing, strict=True) if mask.any()]
+    told = bool(parts) and all(part is not None for part in parts)
+    top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
     return LocalAccount(
         loss_ranges=ranges,
         mu_by_record=deviations,
         loss_range=float(ranges.max()),
-        mu=mu,
+        mu=float(deviations.max()),
         mu_standard_error=top.standard_error,
-        limit_holds=holds,
+        limit_holds=not failed.size,
         n_draws=n_draws,
         draws_recounted=recounted,
-        expansion=np.concatenate([each.expansion() for each in limits if not holds] or [_NONE], 1),
+        mu_of_limit=float(holding.max(initial=0.0)),
+        failing=np.stack([ranges[failed], deviations[failed]]),
+        expansion=np.concatenate([p for p in parts if p is not None], 1) if told else _NONE,
     )
+
+
+def _weights_moved(
+    log_lik: LogLik,
+    without: WeightsWithout,
+    ranges: FloatArray,
+    deviations: FloatArray,
+    chains: int,
+) -> list[_Examined]:
+    """The whole change of the records that may cost most; raises the others' to what they may."""
+    leverage, limits = without.leverage, list[_Examined]()
+    distinct, place = _distinct(log_lik, without)
+    above, gain = deviations.copy(), 0.0
+    chosen = distinct[_largest(*(v[distinct] for v in _measures(without, deviations, ranges)))]
+    while chosen.size:
+        terms = moved_terms(log_lik, without, chosen)
+        limits.append(_Examined.of(chosen, terms, chains))
+        own = np.where(without.alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0)
+        added = _deviation(terms - without.alpha[chosen] * own)
+        moving = (leverage[chosen] > _MOVES * leverage.max()) & np.isfinite(added)
+        gain = max(gain, float((added[moving] / leverage[chosen][moving]).max(initial=0.0)))
+        ranges[chosen], above[chosen] = _spread(terms), limits[-1].charged
+        rest = np.setdiff1d(distinct, np.concatenate([known.records for known in limits]))
+        above[rest] = deviations[rest] + gain * leverage[rest]
+        beyond = rest[
+            above[rest] > np.delete(above[distinct], np.searchsorted(distinct, rest)).max()
+        ]
+        if len(limits) == _ROUNDS:
+            break
+        chosen = beyond[np.argsort(-above[beyond], kind="stable")[:_EXAMINED]]
+    deviations[:], ranges[:] = above[place], ranges[place]
+    return limits
+
+
+def _measures(without: WeightsWithout, *own: FloatArray) -> tuple[FloatArray, ...]:
+    """By what records are chosen: own terms and leverage, or how far out their weight is."""
+    if without.leverage.any():
+        return (*own, without.leverage)
+    return (*own, without.alpha, -without.alpha)
+
+
+def _distinct(log_lik: LogLik, without: WeightsWithout) -> tuple[IntArray, IntArray]:
+    """Records that stand for all others with their row and weight, and which one for each (n,)."""
+    if not without.leverage.any():  # weights by what the rows of the model may not show
+        everyone = np.arange(log_lik.n)
+        return everyone, everyone
+    pairs = np.column_stack([log_lik.row_of, without.alpha])
+    _, first, place = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    return np.sort(first), first[place.reshape(-1)]
 
 
 def columns_of(log_lik: LogLik, records: IntArray) -> FloatArray:
@@ -221,67 +296,59 @@ def _largest(*measures: FloatArray) -> IntArray:
 class _Examined:
     """Terms (S, k) of some records, and their limit; None where draws do not allow one."""
 
+    records: IntArray
     terms: FloatArray
     chains: int
     limit: GaussianLimit | None
 
     @classmethod
-    def of(cls, terms: FloatArray, chains: int) -> _Examined:
+    def of(cls, records: IntArray, terms: FloatArray, chains: int) -> _Examined:
         known = np.where(np.isnan(terms), np.inf, terms)
         enough = terms.shape[0] >= _FEW_DRAWS * chains
         limit = gaussian_limit(known, chains=chains) if enough else None
-        return cls(terms=known, chains=chains, limit=limit)
+        return cls(records=records, terms=known, chains=chains, limit=limit)
 
     @property
-    def overall(self) -> float:
-        return np.inf if self.limit is None else self.limit.overall
+    def charged(self) -> FloatArray:
+        """Mu to charge of each record, (k,)."""
+        return np.full(self.records.size, np.inf) if self.limit is None else self.limit.mu_charged
+
+    @property
+    def largest_sure(self) -> float:
+        """Largest mu of the records whose limit holds."""
+        return 0.0 if self.limit is None else float(self.charged[self.limit.holds].max(initial=0.0))
 
     @property
     def standard_error(self) -> float:
         return np.inf if self.limit is None else self.limit.mu.standard_error
 
-    def expansion(self) -> FloatArray:
-        """Of the terms that move and are finite, (3, k); of none where draws are too few."""
-        spread = _spread(self.terms)
-        known = np.isfinite(spread) & (spread > 0)
-        if self.limit is None or not known.any():
-            return _NONE
-        return expansion_of(self.terms[:, known], self.chains)
+    def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray | None:
+        """Of the terms of some records, (3, k); None where one is unbounded or draws are few."""
+        if self.limit is None or not np.isfinite(_spread(self.terms[:, chosen])).all():
+            return None
+        return expansion_of(self.terms[:, chosen], self.chains)
 
-    def holds_within(self, mu: float) -> bool:
-        """Whether no record's loss has a heavier tail than that of N(0, mu), mu being charged.
+    def failing(self, mu: float) -> npt.NDArray[np.bool_]:
+        """Records (k,) whose loss has a heavier tail than that of N(0, mu), mu being charged.
 
-        The limit holds for the record, or its term is so small that it need not: a term
-        a z + b z^2 of a normal z, of range R over draws that reach as far as z_S, is at depth z no
-        farther from its mean than R (z^2 - 1) / z_S^2, which is to be at most z mu.
+        Where the limit does not hold for a record, its term may be so small that it need not: a
+        term a z + b z^2 of a normal z, of range R over draws that reach as far as z_S, is at depth
+        z no farther from its mean than R (z^2 - 1) / z_S^2, which is to be at most z mu.
         """
-        if self.limit is None or not np.isfinite(mu):
-            return False
-        doubtful = np.flatnonzero(~(self.limit.holds | self.limit.harmless))
-        if not doubtful.size:
-            return True
+        failing = np.ones(self.records.size, dtype=bool)
+        if self.limit is None:
+            return failing
+        doubtful = np.flatnonzero(~self.limit.holds)
+        failing[self.limit.holds] = False
         terms = self.terms[:, doubtful]
         spread = _spread(terms)
         trusted = (self.limit.mu.pareto_k[doubtful] <= RELIABLE_K) & np.isfinite(spread)
-        if not trusted.all():
-            return False
-        reach = ndtri(1 - 1 / np.maximum(effective_draws(terms, self.chains), 2.0))
-        return bool((spread * (_DEPTH**2 - 1) <= reach**2 * _DEPTH * mu).all())
-
-
-def _raise(deviations: FloatArray, records: IntArray, examined: _Examined) -> None:
-    charged = np.inf if examined.limit is None else examined.limit.mu_charged
-    deviations[records] = np.fmax(deviations[records], charged)
-
-
-def _watched(without: WeightsWithout, chosen: IntArray) -> IntArray:
-    """Of the records that move the weights of others those whose changes are computed."""
-    movers = without.movers
-    if movers.size <= 3 * _EXAMINED:
-        return movers
-    by_weight = movers[np.argsort(without.alpha[movers], kind="stable")]
-    outer = np.concatenate([by_weight[:_EXAMINED], by_weight[-_EXAMINED:]])
-    return np.union1d(np.intersect1d(chosen, movers), outer)
+        reach = ndtri(
+            1 - 1 / np.maximum(effective_draws(np.where(trusted, terms, 0.0), self.chains), 2.0)
+        )
+        small = np.where(trusted, spread, np.inf) * (_DEPTH**2 - 1) <= reach**2 * _DEPTH * mu
+        failing[doubtful] = ~(small | (spread == 0))
+        return failing
 
 
 def _slices(log_lik: LogLik, without: WeightsWithoutRecords, n_draws: int) -> Iterator[FloatArray]:

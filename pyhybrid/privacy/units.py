@@ -54,6 +54,10 @@ class Units:
         """Position of the first record of each unit, shape (n_units,)."""
         return np.unique(self.of, return_index=True)[1]
 
+    def at(self, rows: IntArray) -> Units:
+        """The units of some of the records, numbered anew."""
+        return Units(column=self.column, of=np.unique(self.of[rows], return_inverse=True)[1])
+
     def mapped(self, weight_map: Callable[[FloatArray], FloatArray], f: FloatArray) -> FloatArray:
         """One weight per unit from the units' values, for each of its records, shape (n,).
 

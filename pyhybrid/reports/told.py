@@ -89,28 +89,21 @@ def _refits(release: Release, refits: Refits, whose: str) -> Section:
         "and its deviation, like the distance between the posteriors, near mu. Where a refit says "
         "more, the larger number is charged."
     )
-    if refits.chance is not None:
-        text += (
-            " Weights are those without it on the same reference draws, as they are charged; "
-            "anew: from reference draws of their own, which moves them by chance, too. How far is "
-            "in the last row, where no record is left out."
-        )
+    text += (
+        " Weights that depend on the data were made anew from fits without it, as they are charged."
+    )
     rows = [
         [
             _name(release, each.record),
             *map(number_text, (each.mu, each.loss.mu_without, each.loss.moved)),
             *map(number_text, (each.loss_range, each.loss.largest)),
-            "–" if each.anew is None else number_text(each.anew.moved),
             "yes" if each.within else "no, and the larger is charged",
         ]
         for each in refits.each
     ]
-    if refits.chance is not None:
-        chance = number_text(refits.chance.moved)
-        rows.append(["none left out, another seed", *["–"] * 5, chance, "–"])
     header = [f"{whose} left out", "mu charged before", "deviation under the refit",
               "distance of the posteriors", "range charged before", "largest loss",
-              "distance, anew", "within"]  # fmt: skip
+              "within"]  # fmt: skip
     caption = f"Refits without the {whose}s that most is told about. Confidential; from 0, smaller "
     caption += "is safer; range and loss in nats."
     table = Table(caption=caption, header=header, rows=rows, numbers=True)

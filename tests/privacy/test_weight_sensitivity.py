@@ -1,4 +1,4 @@
-"""Recomputed changes: every map against leaving each record out, by brute force."""
+"""Weights that move: every map against leaving each record out, and against exact posteriors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
+from benchmarks import weights
 from pyhybrid.checks import FloatArray
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.recomputed import moved_terms, weights_without
+from pyhybrid.privacy.weight_sensitivity import (
+    RiskDraws,
+    _interdecile,
+    constant_weights,
+    lipschitz_without,
+    moved_terms,
+    weights_without,
+)
 from tests.privacy.enumerated import LOG_LIK, log_posterior
 
 IntArray = Any
@@ -50,17 +58,10 @@ def _data(seed: int, n: int = 8) -> tuple[FloatArray, FloatArray, FloatArray]:
 )
 def test_lipschitz_weights(seed: int, how: dict[str, Any]) -> None:
     log_lik, f, _ = _data(seed)
-    found = ph.recomputed_terms(log_lik, ph.lipschitz_without(f, **how))
+    reference = -np.vstack([f, f / 2])
+    found = ph.recomputed_terms(log_lik, ph.lipschitz_without(reference, frozen_draws=True, **how))
     expected = _brute(log_lik, lambda kept: ph.weights_from_lipschitz(f[kept], **how))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
-
-
-def test_lipschitz_weights_are_moved_by_sole_extremes_only() -> None:
-    assert ph.lipschitz_without([1.0, 5.0, 3.0, np.inf]).movers.tolist() == [0, 1]
-    assert ph.lipschitz_without([1.0, 5.0, 5.0, 1.0]).movers.tolist() == []
-    assert ph.lipschitz_without([1.0, 5.0, 5.0]).movers.tolist() == [0]
-    assert ph.lipschitz_without([2.0]).movers.tolist() == []
-    assert ph.lipschitz_without([1.0, 2.0], transform="logistic").movers.tolist() == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -74,26 +75,30 @@ def test_scalar_truncated_scaled_and_reweighted(seed: int) -> None:
         alpha = lipschitz(kept)
         return ph.reweight(alpha, alpha * largest[kept], k=0.9)
 
-    base = ph.lipschitz_without(f, scale=0.9, shift=0.05)
+    reference, weighted = -np.vstack([f, f / 2]), -np.vstack([largest, largest / 3])
+    held: dict[str, Any] = {"frozen_draws": True}
+    base = ph.lipschitz_without(reference, scale=0.9, shift=0.05, **held)
     cases: list[tuple[Any, Weigh]] = [
         (
-            ph.scalar_without(f, target_bound=3.0),
+            ph.scalar_without(reference, target_bound=3.0, **held),
             lambda kept: ph.scalar_weights(
                 len(kept), target_bound=3.0, unweighted_bound=f[kept].max()
             ),
         ),
         (
-            ph.truncate_without(base, f, cap=2.5),
+            ph.truncate_without(base, reference, cap=2.5, **held),
             lambda kept: ph.truncate_weights(lipschitz(kept), f[kept], cap=2.5),
         ),
         (
             ph.scale_without(base, scale=0.6, shift=-0.1),
             lambda kept: np.clip(0.6 * lipschitz(kept) - 0.1, 0, 1),
         ),
-        (ph.reweight_without(base, largest, k=0.9), reweighted),
+        (ph.reweight_without(base, weighted, k=0.9, **held), reweighted),
         (weights_without(reweighted, f.size), reweighted),
         (
-            ph.truncate_without(ph.reweight_without(base, largest, k=0.9), f, cap=4.0),
+            ph.truncate_without(
+                ph.reweight_without(base, weighted, k=0.9, **held), reference, cap=4.0, **held
+            ),
             lambda kept: ph.truncate_weights(reweighted(kept), f[kept], cap=4.0),
         ),
     ]
@@ -131,11 +136,11 @@ def test_count_weights(seed: int, how: dict[str, Any]) -> None:
         (base.general(), count),
         (scaled, lambda kept: count(kept, **more)),
         (
-            ph.truncate_without(base, f, cap=3.0),
+            ph.truncate_without(base, -np.vstack([f, f / 2]), cap=3.0, frozen_draws=True),
             lambda kept: ph.truncate_weights(count(kept), f[kept], cap=3.0),
         ),
         (
-            ph.reweight_without(base.general(), largest),
+            ph.reweight_without(base, -np.vstack([largest, largest / 3]), frozen_draws=True),
             lambda kept: ph.reweight(count(kept), count(kept) * largest[kept]),
         ),
     ]
@@ -151,7 +156,7 @@ def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
     for database in np.array(np.meshgrid(*[support] * 3)).reshape(3, -1).T:
         terms = LOG_LIK[:, database]
         f = np.abs(terms).max(axis=0)
-        without = ph.lipschitz_without(f)
+        without = ph.lipschitz_without(terms, frozen_draws=True)
         held = ph.loss_ranges(terms, without.alpha).by_record
         changes = ph.loss_ranges(ph.recomputed_terms(terms, without)).by_record
         whole = log_posterior(without.alpha * terms)
@@ -167,23 +172,98 @@ def test_weights_held_fixed_miss_what_enumeration_finds() -> None:
 def test_a_record_without_bound_that_moves_nothing_stays_harmless() -> None:
     log_lik = -np.random.default_rng(1).gamma(2, 2, (DRAWS, 4))
     log_lik[2, 3] = -np.inf
-    f = ph.lipschitz_bounds(log_lik).by_record
-    changes = ph.recomputed_terms(log_lik, ph.lipschitz_without(f))
+    changes = ph.recomputed_terms(log_lik, ph.lipschitz_without(log_lik))
     assert np.isfinite(ph.loss_ranges(changes).by_record).all()
 
 
 def test_streamed_movers_are_those_of_the_whole() -> None:
     rng = np.random.default_rng(2)
     rows, row_of = -rng.gamma(2, 2, (DRAWS, 6)), np.array([0, 1, 2, 3, 4, 5, 2, 3, 0])
-    without = ph.lipschitz_without(np.abs(rows).max(axis=0)[row_of], scale=0.9)
     lazy = LogLik(make=lambda: np.array_split(rows, [2, 5], axis=1), row_of=row_of)
-    found = moved_terms(lazy, without)
-    whole = ph.recomputed_terms(rows[:, row_of], without)
-    np.testing.assert_allclose(found, whole[:, without.movers], rtol=1e-12)
-    unmoved = np.setdiff1d(np.arange(9), without.movers)
-    np.testing.assert_allclose(whole[:, unmoved], (without.alpha * rows[:, row_of])[:, unmoved])
+    chosen = np.array([0, 3, 8])
+    found = moved_terms(lazy, lipschitz_without(lazy, scale=0.9), chosen)
+    whole = ph.recomputed_terms(rows[:, row_of], ph.lipschitz_without(rows[:, row_of], scale=0.9))
+    np.testing.assert_allclose(found, whole[:, chosen], rtol=1e-10)
 
 
 def test_unlike_sizes_are_refused() -> None:
     with pytest.raises(ph.InvalidInput, match="log_lik must have 2 records, as the weights"):
-        ph.recomputed_terms(np.zeros((4, 3)), ph.lipschitz_without([1.0, 2.0]))
+        ph.recomputed_terms(np.zeros((4, 3)), ph.lipschitz_without(np.zeros((4, 2))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("risk", ["size", "deviation"])
+def test_risks_without_a_record_are_those_of_its_importance_weights(seed: int, risk: str) -> None:
+    """By a loop over records and draws: the same standardized extreme, elsewhere and wider."""
+    rng = np.random.default_rng(seed)
+    log_lik = rng.normal(-3, 1, (40, 5)) * rng.uniform(0.1, 1, 5)
+    risks = {
+        "size": np.abs(log_lik).max(axis=0),
+        "deviation": log_lik.std(axis=0),
+    }[risk]
+    draws = RiskDraws(log_lik=LogLik.of(log_lik), risk=risk, weights=constant_weights(np.ones(5)))
+    found = draws.risks_without(risks, np.arange(5))
+    for i in range(5):
+        weight = np.exp(-log_lik[:, i])
+        weight /= weight.sum()
+        for j in range(5):
+            mean, spread = log_lik[:, j].mean(), log_lik[:, j].std()
+            moved = weight @ log_lik[:, j]
+            wider = np.sqrt(weight @ (log_lik[:, j] - moved) ** 2) / spread
+            expected = risks[j] * wider
+            if risk == "size":
+                expected = np.sign(mean) * moved + (risks[j] - abs(mean)) * wider
+            assert found[j, i] == pytest.approx(expected, rel=1e-10)
+
+
+def test_ranges_without_a_record_keep_to_the_scale_of_the_weighted_deciles() -> None:
+    """Integer weights are draws that are there more often; few draws have no interdecile range."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(400, 3))
+    times = rng.integers(1, 4, 400)
+    order = np.argsort(rows, axis=0)
+    weighted = _interdecile(np.take_along_axis(rows, order, 0), order, times / times.sum())
+    repeated = np.quantile(np.repeat(rows, times, axis=0), [0.1, 0.9], method="hazen", axis=0)
+    np.testing.assert_allclose(weighted, repeated[1] - repeated[0], rtol=0.02)
+    draws = RiskDraws(log_lik=LogLik.of(np.zeros((4, 2))), risk="range",
+                      weights=constant_weights(np.ones(2)))  # fmt: skip
+    np.testing.assert_array_equal(draws.risks_without(np.ones(2), np.arange(2)), 1.0)
+
+
+EXACT = [
+    (n, label, name, how)
+    for n in (20, 60, 1000)
+    for label in ("heavy counts", "persons", "normal")
+    for name, how in (
+        ("lipschitz", {"risk": "size", "transform": "reciprocal"}),
+        ("lipschitz", {"risk": "size", "transform": "logistic"}),
+        ("lipschitz", {"risk": "deviation", "transform": "linear"}),
+        ("lipschitz", {"risk": "range", "transform": "softmax"}),
+        ("re-weighted", {"transform": "reciprocal"}),
+        ("scalar", {"target": 2.0}),
+        ("truncated", {"cap": 3.0, "transform": "reciprocal"}),
+    )
+]
+
+
+@pytest.mark.parametrize(("n", "label", "name", "how"), EXACT)
+def test_no_charge_is_below_that_of_the_exact_posteriors(
+    n: int, label: str, name: str, how: dict[str, Any]
+) -> None:
+    """Weights computed anew without the record, posteriors known: `benchmarks.weights`."""
+    found = weights.row(weights.models(n)[label], name, how, points=10_000)
+    assert found["exact"] <= found["charged"] < 2 * found["exact"]
+
+
+def test_risks_that_stay_are_a_control_that_is_caught() -> None:
+    """Charged as in 0.2, as if no risk moved: a fifth of the truth under a reciprocal map."""
+    model = weights.models(1000)["heavy counts"]
+    for transform, share in (("reciprocal", 0.3), ("logistic", 0.2), ("softmax", 0.4)):
+        how = {"risk": "size", "transform": transform}
+        found = weights.row(model, "lipschitz", how, points=10_000)
+        assert found["frozen"] < share * found["exact"]
+
+
+def test_risks_alone_are_refused() -> None:
+    with pytest.raises(ph.InvalidInput, match="log_lik must be the matrix"):
+        ph.lipschitz_without([1.0, 2.0, 4.0])

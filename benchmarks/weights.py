@@ -1,0 +1,259 @@
+"""Weights computed on the data: what is charged against the exact posteriors of conjugate models.
+
+Every mechanism is a map from a database to weights, computed anew without a record, so that the
+posteriors with and without it are known and with them the exact epsilon at delta 1e-6. Charged is
+what a release charges: from draws of one posterior, and below 2,000 records from fits without the
+two records that most is told about, too. Draws are quantiles, so that nothing here is chance but
+their order. `frozen` is the control: the same charge as if risks stayed when a record leaves.
+
+    python -m benchmarks weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import gamma, norm
+
+import pyhybrid as ph
+from benchmarks.limits import exact_epsilon
+from pyhybrid.privacy.local_account import LocalAccount, local_account
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.refit_loss import refit_loss
+from pyhybrid.privacy.refits import Refit, Refits, most_told, with_refits
+from pyhybrid.privacy.weight_sensitivity import (
+    WeightsWithout,
+    lipschitz_without,
+    reweight_without,
+    scalar_without,
+    truncate_without,
+)
+from pyhybrid.privacy.weights import risk_of
+
+DELTA = 1e-6
+_SIZES = (20, 50, 200, 1000, 5000, 20_000)
+_DRAWS, _CHAINS, _REFITTED_BELOW, _REFITS = 2000, 4, 2000, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conjugate:
+    """A model whose weighted posterior is known.
+
+    Attributes
+    ----------
+    records : ndarray, shape (n, ...)
+        One row a record, or a person.
+    posterior : callable
+        From records and weights to a distribution.
+    term : callable
+        From parameters (S, 1) and records to log-likelihoods (S, n).
+    """
+
+    records: np.ndarray
+    posterior: Callable[[np.ndarray, np.ndarray], Any]
+    term: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+    def log_lik(self, records: np.ndarray, alpha: np.ndarray, n_draws: int = _DRAWS) -> LogLik:
+        """Of all the model's records, at draws of the posterior of `records` under `alpha`."""
+        levels = (np.arange(n_draws) + 0.5) / n_draws
+        theta = np.random.default_rng(1).permutation(self.posterior(records, alpha).ppf(levels))
+        rows, row_of = np.unique(self.records, axis=0, return_inverse=True)
+        matrix = self.term(theta[:, None], rows)
+        return LogLik(make=lambda: (matrix,), row_of=row_of.reshape(-1))
+
+    def unweighted(self, kept: np.ndarray) -> LogLik:
+        """At draws of the unweighted posterior of the records kept."""
+        return self.log_lik(self.records[kept], np.ones(kept.size))
+
+
+def models(n: int, seed: int = 1) -> dict[str, Conjugate]:
+    """Heavy counts with one of its own, counts far from 0, persons of several rows, money."""
+    rng = np.random.default_rng(seed)
+    heavy = rng.negative_binomial(1, 1 / 11, n).astype(float)
+    heavy[:2] = heavy.max() + 5, 0
+    far = rng.poisson(100, n).astype(float)
+    rows = 1 + rng.poisson(1.5, n)
+    persons = np.column_stack([rng.poisson(3 * rows), rows]).astype(float)
+    money = rng.normal(0, 1, n).round(2)
+    money[0] = 4.0
+    count: dict[str, Any] = {
+        "posterior": lambda y, alpha: gamma(1 + alpha @ y[:, 0], scale=1 / (0.1 + alpha @ y[:, 1])),
+        "term": lambda t, y: y[:, 0] * np.log(t) - y[:, 1] * t - _factorials(y[:, 0]),
+    }
+    return {
+        "heavy counts": Conjugate(records=np.column_stack([heavy, np.ones(n)]), **count),
+        "Poisson(100)": Conjugate(records=np.column_stack([far, np.ones(n)]), **count),
+        "persons": Conjugate(records=persons, **count),
+        "normal": Conjugate(
+            records=money[:, None],
+            posterior=lambda x, alpha: norm(
+                alpha @ x[:, 0] / (0.01 + alpha.sum()), (0.01 + alpha.sum()) ** -0.5
+            ),
+            term=lambda t, x: norm.logpdf(x[:, 0], t),
+        ),
+    }
+
+
+def _factorials(y: np.ndarray) -> np.ndarray:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(y + 1))
+
+
+Weights = Callable[[Conjugate, np.ndarray], np.ndarray]
+"""From a model and the records kept to the weights of those."""
+
+
+def _risks(model: Conjugate, kept: np.ndarray, log_lik: LogLik, risk: str = "size") -> np.ndarray:
+    return risk_of(log_lik, risk)[kept]
+
+
+def _lipschitz(model: Conjugate, kept: np.ndarray, risk: str = "size", **how: Any) -> np.ndarray:
+    risks = _risks(model, kept, model.unweighted(kept), risk)
+    return ph.weights_from_lipschitz(risks, **how)
+
+
+def _scalar(model: Conjugate, kept: np.ndarray, target: float) -> np.ndarray:
+    top = float(_risks(model, kept, model.unweighted(kept)).max())
+    return ph.scalar_weights(kept.size, target_bound=target, unweighted_bound=top)
+
+
+def _truncated(model: Conjugate, kept: np.ndarray, cap: float, **how: Any) -> np.ndarray:
+    risks = _risks(model, kept, model.unweighted(kept))
+    return ph.truncate_weights(_lipschitz(model, kept, **how), risks, cap=cap)
+
+
+def _reweighted(model: Conjugate, kept: np.ndarray, **how: Any) -> np.ndarray:
+    alpha = _lipschitz(model, kept, **how)
+    risks = _risks(model, kept, model.log_lik(model.records[kept], alpha))
+    return ph.reweight(alpha, alpha * risks, k=0.95)
+
+
+def _without(name: str, model: Conjugate, frozen: bool, how: Mapping[str, Any]) -> WeightsWithout:
+    everyone = np.arange(len(model.records))
+    reference = model.unweighted(everyone)
+    if name == "scalar":
+        return scalar_without(reference, target_bound=how["target"], frozen_draws=frozen)
+    if name == "truncated":
+        base = lipschitz_without(
+            reference, frozen_draws=frozen, **{k: v for k, v in how.items() if k != "cap"}
+        )
+        return truncate_without(base, reference, cap=how["cap"], frozen_draws=frozen)
+    base = lipschitz_without(reference, frozen_draws=frozen, **how)
+    if name == "lipschitz":
+        return base
+    weighted = model.log_lik(model.records, base.alpha)
+    return reweight_without(base, weighted, k=0.95, frozen_draws=frozen)
+
+
+MAPS: dict[str, Weights] = {
+    "lipschitz": _lipschitz, "scalar": _scalar, "truncated": _truncated, "re-weighted": _reweighted,
+}  # fmt: skip
+_TRANSFORMS = ("linear", "reciprocal", "logistic", "softmax")
+
+
+def mechanisms() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name of a map and its settings."""
+    for risk in ("size", "range", "deviation"):
+        for transform in _TRANSFORMS:
+            yield "lipschitz", {"risk": risk, "transform": transform}
+    for transform in _TRANSFORMS:
+        yield "re-weighted", {"transform": transform}
+    yield "scalar", {"target": 2.0}
+    yield "truncated", {"cap": 3.0, "transform": "reciprocal"}
+
+
+def row(model: Conjugate, name: str, how: dict[str, Any], points: int = 40_000) -> dict[str, Any]:
+    """Exact epsilon, the largest over the records that most is told about, and both charges."""
+    weigh, everyone = partial(MAPS[name], **how), np.arange(len(model.records))
+    without = _without(name, model, False, how)
+    account = charged(model, without)
+    if account is None:
+        return {}
+    alpha = weigh(model, everyone)
+    np.testing.assert_allclose(without.alpha, alpha, rtol=1e-9, atol=1e-12)
+    own = model.posterior(model.records, alpha)
+    exact = 0.0
+    for place in _looked_at(model, account):
+        kept = np.delete(everyone, place)
+        other = model.posterior(model.records[kept], weigh(model, kept))
+        exact = max(exact, exact_epsilon(own, other, DELTA, points))
+    held = charged(model, _without(name, model, True, how))
+    assert held is not None
+    return {"exact": exact, "charged": epsilon_of(account), "frozen": epsilon_of(held)}
+
+
+def charged(model: Conjugate, without: WeightsWithout) -> LocalAccount | None:
+    """The account of one draw, with refits where they are made by default."""
+    if not without.alpha.any():
+        return None
+    log_lik = model.log_lik(model.records, without.alpha)
+    account = local_account(log_lik, without.alpha, n_draws=_DRAWS, chains=_CHAINS, without=without)
+    if len(model.records) >= _REFITTED_BELOW:
+        return account
+    refits = [
+        _refit(model, without, log_lik, account, place)
+        for place in most_told(account, _REFITS, without.leverage)
+    ]
+    return with_refits(account, Refits(each=tuple(refits)))
+
+
+def _refit(
+    model: Conjugate, without: WeightsWithout, log_lik: LogLik, account: LocalAccount, place: int
+) -> Refit:
+    kept = np.delete(np.arange(len(model.records)), place)
+
+    def at(weights: np.ndarray) -> LogLik:
+        return model.log_lik(model.records[kept], weights[kept])
+
+    alpha = without.refitted(place, at)
+    change = without.alpha - alpha
+    change[place] = without.alpha[place]
+    loss = refit_loss(log_lik.total(change), at(alpha).total(change), chains=_CHAINS)
+    return Refit(
+        record=place,
+        mu=float(account.mu_by_record[place]),
+        loss_range=float(account.loss_ranges[place]),
+        loss=loss,
+        chains=_CHAINS,
+        converged=True,
+    )
+
+
+def _looked_at(model: Conjugate, account: LocalAccount) -> list[int]:
+    """The four that most is told about, and the largest and smallest record."""
+    ends = (np.argmax(model.records[:, 0]), np.argmin(model.records[:, 0]))
+    return sorted({*most_told(account, 4), *map(int, ends)})
+
+
+def epsilon_of(account: LocalAccount, otherwise: float = np.inf) -> float:
+    """Of one draw, record by record, at delta 1e-6."""
+    of_limit = account.mu if account.mu_of_limit is None else account.mu_of_limit
+    failing = account.range_to(DELTA, otherwise=otherwise) if account.failing.size else 0.0
+    return float(max(ph.epsilon_of_mu(of_limit, DELTA) if of_limit else 0.0, failing))
+
+
+def table(sizes: tuple[int, ...] = _SIZES) -> pd.DataFrame:
+    """All lines, with the charge over the exact number."""
+    rows = [
+        {"n": n, "model": label, "mechanism": name, **how, **found}
+        for n in sizes
+        for label, model in models(n).items()
+        for name, how in mechanisms()
+        if (found := row(model, name, how))
+    ]
+    frame = pd.DataFrame(rows)
+    return frame.assign(ratio=frame["charged"] / frame["exact"])
+
+
+def run() -> None:
+    """Print the table, and the lines below the truth."""
+    found = table()
+    print(found.to_string(index=False, float_format="{:.4g}".format))
+    print(f"{len(found)} lines, {int((found['ratio'] < 1).sum())} below the exact number; "
+          f"control: {int((found['frozen'] < found['exact']).sum())}")  # fmt: skip

@@ -1,0 +1,576 @@
+r"""What a record changes where weights were computed on the same data.
+
+The papers' vector weights move when a record leaves, and 2 Delta ignores it. The whole change is
+
+.. math::
+
+    T_i(\theta) = \alpha_i f_i(\theta)
+        + \sum_{j \ne i} (\alpha_j - \alpha_j^{(-i)}) f_j(\theta)
+
+and :math:`\alpha_j^{(-i)}` differs from :math:`\alpha_j` for two reasons: the numbers that a map
+takes from all records (smallest and largest risk, mean, deviation, counts), and **the risks
+themselves**, which are read from draws of a posterior that lies elsewhere without record i. Every
+risk moves by O(1/n); n of them add up to the order of the record's own term.
+
+The posterior without i has weights :math:`w_s \propto \exp(-T_i(\theta_s))` on the draws that the
+risks were read from. With mean m_j and deviation s_j of f_j over the draws, m'_j and s'_j under w,
+
+.. math::
+
+    \text{size: } |m'_j| + (r_j - |m_j|) s'_j / s_j, \qquad
+    \text{deviation: } r_j s'_j / s_j, \qquad
+    \text{range: } r_j d'_j / d_j
+
+is the risk r_j without i: the same standardized extreme, at the place and on the scale of the
+posterior without i; d_j is the distance between the first and last decile of f_j.
+
+Range, deviation and leave-one-out loss of T are those of `loss_ranges`, `gaussian_mu` and
+`leave_one_out_loss`, which take the matrix of T as they take a log-likelihood.
+
+References
+----------
+[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 3, 3.1, 4.4: the maps.
+[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms,
+alg. 1 and 2.
+[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 2.2 and 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.checks import (
+    FloatArray,
+    check_alpha,
+    check_choice,
+    check_finite,
+    check_fraction,
+    check_log_lik,
+    check_positive,
+)
+from pyhybrid.errors import InvalidInput
+from pyhybrid.privacy.bounds import scaled_maxima
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.terms import IntArray
+from pyhybrid.privacy.weights import (
+    RISKS,
+    reweight,
+    risk_of,
+    scalar_weights,
+    truncate_weights,
+    weights_from_lipschitz,
+)
+
+__all__ = [
+    "RiskDraws",
+    "WeightsWithout",
+    "constant_weights",
+    "lipschitz_without",
+    "moved_terms",
+    "recomputed_terms",
+    "reweight_without",
+    "risk_weights_without",
+    "scalar_without",
+    "scale_without",
+    "truncate_without",
+    "weights_without",
+]
+
+Map = Callable[[FloatArray], FloatArray]
+Weigh = Callable[[FloatArray, FloatArray], FloatArray]
+"""From weights before (k,) and risks (k,) of the records kept to their weights (k,)."""
+Refitted = Callable[[FloatArray], LogLik]
+"""From weights (n,) without a record to the log-likelihood at draws of that posterior."""
+
+_ELEMENTS = 10_000_000  # of the draws by rows that risks are moved with: 80 MB, held twice
+_LARGEST = 1e150  # squares stay in the range of doubles
+_FEWEST = 100  # draws that are kept however many rows there are
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightsWithout:
+    """Weights of a database and of it without each record. Confidential.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (n,)
+        Weights of the whole database.
+    without : callable
+        From records (k,) to the weights without each of them, (n, k); the entry of the record that
+        left does not count.
+    refitted : callable
+        From a record and a `Refitted` to the weights (n,) without it, made from fits without it.
+    movers : ndarray of int, shape (k,)
+        Records whose absence changes the weight of another.
+    leverage : ndarray, shape (n,)
+        How far the posterior that risks were read from moves without each record; 0 where risks do
+        not come from draws.
+    """
+
+    alpha: FloatArray
+    without: Callable[[IntArray], FloatArray]
+    refitted: Callable[[int, Refitted], FloatArray]
+    movers: IntArray
+    leverage: FloatArray
+
+    def mapped(self, change: Map) -> WeightsWithout:
+        """The same after a map that changes each weight by itself: (n,) to (n,)."""
+        return WeightsWithout(
+            alpha=change(self.alpha),
+            without=lambda records: change(self.without(records)),
+            refitted=lambda i, refit: change(self.refitted(i, refit)),
+            movers=self.movers,
+            leverage=self.leverage,
+        )
+
+    def changes(self, records: IntArray) -> FloatArray:
+        """What leaves with each record: its weight, and of others alpha_j less that without it."""
+        change = self.alpha[:, None] - self.without(records)
+        change[records, np.arange(records.size)] = self.alpha[records]
+        return change
+
+    def terms(self, matrix: FloatArray) -> FloatArray:
+        """T, shape (S, n), for a checked log-likelihood matrix."""
+        return moved_terms(LogLik.of(matrix), self, np.arange(self.alpha.size))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RiskDraws:
+    """Draws that risks were read from, and how these risks move without a record. Confidential.
+
+    Attributes
+    ----------
+    log_lik : LogLik
+        Unweighted, at the draws.
+    risk : {"size", "range", "deviation"}
+    weights : WeightsWithout
+        Of the posterior that the draws come from.
+    """
+
+    log_lik: LogLik
+    risk: str
+    weights: WeightsWithout
+
+    @cached_property
+    def by_row(self) -> FloatArray:
+        """Log-likelihood of the distinct rows, (S', n_rows), at as many draws as memory allows."""
+        first = next(iter(self.log_lik.blocks()))[1]
+        elements = _ELEMENTS // 10 if self.risk == "range" else _ELEMENTS  # sorted, for deciles
+        most = max(_FEWEST, elements // self.log_lik.n_rows)
+        chosen = np.unique(np.linspace(0, len(first) - 1, min(most, len(first))).astype(np.intp))
+        blocks = [np.asarray(block, np.float64) for _, block in self.log_lik.at(chosen).blocks()]
+        rows = np.concatenate(blocks, axis=1)
+        return np.where((np.abs(rows) < _LARGEST).all(axis=0), rows, 0.0)  # else no epsilon at all
+
+    @cached_property
+    def _mean(self) -> FloatArray:
+        """Mean of each row, (n_rows,)."""
+        return np.asarray(self.by_row.mean(axis=0))
+
+    @cached_property
+    def _spread(self) -> FloatArray:
+        """Deviation of each row, (n_rows,); of the range as risk, distance of its deciles."""
+        if self.risk == "range":
+            return _interdecile(*self._sorted, np.full(len(self.by_row), 1 / len(self.by_row)))
+        return np.asarray(self.by_row.std(axis=0))
+
+    @cached_property
+    def _centered(self) -> tuple[FloatArray, FloatArray]:
+        """Rows less their mean, and squared, (S', n_rows)."""
+        centered = self.by_row - self._mean
+        return centered, centered**2
+
+    @cached_property
+    def _sorted(self) -> tuple[FloatArray, IntArray]:
+        """Each row in ascending order, (S', n_rows), and its draws in that order."""
+        order = np.argsort(self.by_row, axis=0)
+        return np.take_along_axis(self.by_row, order, axis=0), order
+
+    @property
+    def leverage(self) -> FloatArray:
+        """Deviation of each record's term under the draws' posterior, shape (n,)."""
+        return self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of]
+
+    def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
+        """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
+        change = _by_row(self.log_lik, self.weights.changes(records))
+        left = self.by_row @ change
+        importance = np.exp(left.min(axis=0) - left)  # of the posterior without each
+        importance /= importance.sum(axis=0)
+        if self.risk == "range":
+            spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
+            return np.column_stack([self._moved(risks, self._mean, own) for own in spreads])
+        centered, squares = self._centered
+        shift = importance.T @ centered
+        spread = np.sqrt(np.maximum(importance.T @ squares - shift**2, 0.0))
+        moved = zip(shift + self._mean, spread, strict=True)
+        return np.column_stack([self._moved(risks, *moments) for moments in moved])
+
+    def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
+        """`risks` (n,) without the record, from draws of a fit without it."""
+        rows = RiskDraws(
+            log_lik=refit(self.weights.refitted(record, refit)),
+            risk=self.risk,
+            weights=self.weights,
+        )
+        return self._moved(risks, rows._mean, rows._spread)
+
+    def _moved(self, risks: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
+        """Risks at the same standardized extreme of a posterior with this mean and spread."""
+        scale = np.divide(spread, self._spread, out=np.ones_like(spread), where=self._spread > 0)
+        row = self.log_lik.row_of
+        if self.risk != "size":
+            return risks * scale[row]
+        moved = np.where(self._mean < 0, -mean, mean)
+        return np.maximum(moved[row] + (risks - np.abs(self._mean)[row]) * scale[row], 0.0)
+
+
+def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> FloatArray:
+    """Distance of the weighted first and last decile of sorted rows (S, r), weights of sum 1."""
+    own = weights[order]
+    mass = np.cumsum(own, axis=0) - own / 2
+    ends = []
+    for share in (0.1, 0.9):
+        above = np.clip((mass < share).sum(axis=0), 1, len(rows) - 1)[None]
+        (low, high), (left, right) = (
+            [np.take_along_axis(values, above - step, axis=0)[0] for step in (1, 0)]
+            for values in (rows, mass)
+        )
+        at = np.divide(share - left, right - left, out=np.zeros_like(left), where=right > left)
+        ends.append(low + np.clip(at, 0.0, 1.0) * (high - low))
+    return np.asarray(ends[1] - ends[0])
+
+
+def constant_weights(alpha: Any) -> WeightsWithout:
+    """Weights (n,) that no record's absence changes."""
+    own = np.asarray(alpha, dtype=np.float64)
+    return WeightsWithout(
+        alpha=own,
+        without=lambda records: np.repeat(own[:, None], records.size, axis=1),
+        refitted=lambda *_: own,
+        movers=np.zeros(0, dtype=np.intp),
+        leverage=np.zeros(own.size),
+    )
+
+
+def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
+    """Any map of the records alone: `weigh` gives the weights (k,) of k records.
+
+    For maps that read no draws, such as counts: where risks come from a fit, take
+    `lipschitz_without`. Costs one call of `weigh` for each record that is looked at.
+
+    Parameters
+    ----------
+    weigh : callable
+        From the kept records, indices of shape (k,), to their weights (k,).
+    n : int
+        Records, at least 1.
+    """
+    everyone = np.arange(n)
+
+    def one(i: int) -> FloatArray:
+        kept = np.delete(everyone, i)
+        alpha = np.zeros(n)
+        if kept.size:
+            alpha[kept] = check_alpha(weigh(kept), kept.size)
+        return alpha
+
+    return WeightsWithout(
+        alpha=check_alpha(weigh(everyone), n),
+        without=lambda records: np.column_stack([one(int(i)) for i in records]),
+        refitted=lambda i, _: one(i),
+        movers=everyone,
+        leverage=np.zeros(n),
+    )
+
+
+def risk_weights_without(
+    draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
+) -> WeightsWithout:
+    """Weights by a map of risks that were read from `draws`, after those of `before`.
+
+    Parameters
+    ----------
+    draws : RiskDraws
+    risks : ndarray, shape (n,)
+        What the map read; infinity allowed.
+    weigh : callable
+        From weights before and risks, of the records kept, to weights.
+    before : WeightsWithout, optional
+        Weights of 1 if omitted.
+    """
+    base = constant_weights(np.ones(risks.size)) if before is None else before
+
+    def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:
+        kept = np.delete(np.arange(risks.size), i)
+        found = np.zeros(risks.size)
+        if kept.size:
+            found[kept] = weigh(alpha[kept], moved[kept])
+        return found
+
+    def without(records: IntArray) -> FloatArray:
+        moved = draws.risks_without(risks, records).T
+        alphas = base.without(records).T
+        columns = zip(records, alphas, moved, strict=True)
+        return np.column_stack([one(int(i), alpha, own) for i, alpha, own in columns])
+
+    return WeightsWithout(
+        alpha=weigh(base.alpha, risks),
+        without=without,
+        refitted=lambda i, refit: one(
+            i, base.refitted(i, refit), draws.risks_refitted(risks, i, refit)
+        ),
+        movers=np.arange(risks.size),
+        leverage=np.maximum(base.leverage, draws.leverage),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _FrozenDraws(RiskDraws):
+    """Draws of a posterior that does not depend on the data: risks stay."""
+
+    weights: WeightsWithout = field(default_factory=lambda: constant_weights(np.zeros(0)))
+
+    @property
+    def leverage(self) -> FloatArray:
+        return np.zeros(self.log_lik.n)
+
+    def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
+        return np.repeat(risks[:, None], records.size, axis=1)
+
+    def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
+        return risks
+
+
+def lipschitz_without(
+    log_lik: Any,
+    *,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    transform: str = "linear",
+    threshold: float | None = None,
+    risk: str = "size",
+    frozen_draws: bool = False,
+) -> WeightsWithout:
+    """Lipschitz weights (LW) with and without each record.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        UNWEIGHTED log-likelihood in nats at draws of the unweighted posterior, which the weights
+        are computed from.
+    scale, shift, transform, threshold, risk
+        As in `lipschitz_weights`.
+    frozen_draws : bool, default False
+        True if the draws do not depend on these records (a public or an earlier data set): risks
+        then stay when a record leaves.
+
+    References
+    ----------
+    [S22] sec. 3; [V25] alg. 2.
+    """
+    draws = _risk_draws(log_lik, risk, frozen_draws)
+
+    def weigh(_: FloatArray, risks: FloatArray) -> FloatArray:
+        return weights_from_lipschitz(
+            risks, scale=scale, shift=shift, transform=transform, threshold=threshold
+        )
+
+    return risk_weights_without(draws, risk_of(draws.log_lik, risk), weigh)
+
+
+def scalar_without(
+    log_lik: Any, *, target_bound: float, frozen_draws: bool = False
+) -> WeightsWithout:
+    """Scalar weights with and without each record: the unweighted bound moves, and all with it.
+
+    Parameters
+    ----------
+    log_lik, frozen_draws
+        As in `lipschitz_without`; finite.
+    target_bound : float
+        As in `scalar_weights`.
+
+    References
+    ----------
+    [S22] sec. 3.1.
+    """
+    draws = _risk_draws(log_lik, "size", frozen_draws)
+    target = check_positive(target_bound, "target_bound")
+    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), scalar_map(target))
+
+
+def scalar_map(target: float) -> Weigh:
+    """min(1, target / largest risk) for all records."""
+
+    def weigh(_: FloatArray, risks: FloatArray) -> FloatArray:
+        top = float(risks.max())
+        if top == 0:
+            return np.ones(risks.size)
+        return scalar_weights(risks.size, target_bound=target, unweighted_bound=top)
+
+    return weigh
+
+
+def truncate_without(
+    weights: Any, log_lik: Any, *, cap: float, frozen_draws: bool = False
+) -> WeightsWithout:
+    """`truncate_weights` after any of these, each weight cut by its own risk.
+
+    Parameters
+    ----------
+    weights : WeightsWithout or CountWithout
+        What is truncated.
+    log_lik, frozen_draws
+        Of the unweighted fit, as in `lipschitz_without`.
+    cap : float
+        M in nats, above 0.
+
+    References
+    ----------
+    [S22] sec. 4.4; [C25] sec. 2.2.
+    """
+    draws, cap = _risk_draws(log_lik, "size", frozen_draws), check_positive(cap, "cap")
+    base = weights if isinstance(weights, WeightsWithout) else weights.general()
+    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), truncate_map(cap), base)
+
+
+def truncate_map(cap: float) -> Weigh:
+    """0 where alpha_i f_i is above the cap."""
+    return lambda alpha, risks: truncate_weights(alpha, risks, cap=cap)
+
+
+def scale_without(weights: Any, *, scale: float = 1.0, shift: float = 0.0) -> Any:
+    """Down-scaling clip(scale alpha + shift, 0, 1) of finished weights [C25] sec. 4.4."""
+    scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
+    return weights.mapped(lambda alpha: np.clip(scale * alpha + shift, 0, 1))
+
+
+def reweight_without(
+    weights: Any,
+    log_lik: Any,
+    *,
+    k: float = 0.95,
+    risk: str = "size",
+    frozen_draws: bool = False,
+) -> WeightsWithout:
+    """One re-weighting step at fixed k, with and without each record.
+
+    Parameters
+    ----------
+    weights : WeightsWithout or CountWithout
+        Of the fit that the step starts from.
+    log_lik : array_like, shape (S, n)
+        UNWEIGHTED log-likelihood at draws of the posterior weighted by `weights`, in nats; finite
+        where a weight is above 0.
+    k : float, default 0.95
+        In (0, 1].
+    risk : {"size", "range", "deviation"}
+        What is leveled.
+    frozen_draws : bool
+        As in `lipschitz_without`.
+
+    References
+    ----------
+    [V25] eq. 2.1 and alg. 1.
+    """
+    base = weights if isinstance(weights, WeightsWithout) else weights.general()
+    draws, k = _risk_draws(log_lik, risk, frozen_draws, base), check_fraction(k, "k")
+    if draws.log_lik.n != base.alpha.size:
+        raise InvalidInput(
+            f"log_lik must have {base.alpha.size} records, as the weights: found {draws.log_lik.n}"
+        )
+    return risk_weights_without(draws, risk_of(draws.log_lik, risk), reweight_map(k), base)
+
+
+def reweight_map(k: float) -> Weigh:
+    """clip(k alpha D / D_i, 0, 1) of records of finite bound."""
+    return lambda alpha, risks: reweight(alpha, scaled_maxima(risks, alpha), k=k)
+
+
+def _risk_draws(
+    log_lik: Any, risk: str, frozen: bool, weights: WeightsWithout | None = None
+) -> RiskDraws:
+    check_choice(risk, "risk", RISKS)
+    if not isinstance(log_lik, LogLik) and np.ndim(log_lik) == 1:
+        raise InvalidInput(
+            "log_lik must be the matrix (S, n) at the draws that risks were read from: found a "
+            "vector; risks alone do not tell how they move when a record leaves"
+        )
+    lazy = log_lik if isinstance(log_lik, LogLik) else LogLik.of(check_log_lik(log_lik))
+    if frozen:
+        return _FrozenDraws(log_lik=lazy, risk=risk)
+    own = constant_weights(np.ones(lazy.n)) if weights is None else weights
+    return RiskDraws(log_lik=lazy, risk=risk, weights=own)
+
+
+def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
+    """T_i at each draw, shape (S, n), from a log-likelihood matrix and weights with and without.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `weights.alpha`.
+    weights : WeightsWithout or CountWithout
+        From `lipschitz_without`, `count_without`, `scalar_without` and what follows them.
+
+    Returns
+    -------
+    ndarray, shape (S, n)
+        In nats. Confidential. Goes to `loss_ranges`, `gaussian_mu`, `gaussian_limit` and
+        `leave_one_out_loss` without weights.
+
+    Examples
+    --------
+    >>> reference = [[-1.5, -2.0, -4.0], [-1.0, -2.0, -3.5]]
+    >>> log_lik = [[-1.0, -2.0, -4.0], [-1.5, -2.0, -3.0]]
+    >>> recomputed_terms(log_lik, lipschitz_without(reference, frozen_draws=True)).round(2)
+    array([[-0.6, -1.6, -1.6],
+           [-1.1, -1.6, -1.6]])
+    """
+    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
+    if matrix.shape[1] != weights.alpha.size:
+        raise InvalidInput(
+            f"log_lik must have {weights.alpha.size} records, as the weights: "
+            f"found {matrix.shape[1]}"
+        )
+    return np.asarray(weights.terms(matrix))
+
+
+def moved_terms(log_lik: LogLik, weights: WeightsWithout, records: IntArray) -> FloatArray:
+    """T of some records, shape (S, k), of a log-likelihood in blocks."""
+    width = max(1, _ELEMENTS // weights.alpha.size)
+    parts = [
+        _weighted_sums(log_lik, _by_row(log_lik, weights.changes(records[start : start + width])))
+        for start in range(0, records.size, width)
+    ]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
+
+
+def _by_row(log_lik: LogLik, changes: FloatArray) -> FloatArray:
+    """Changes of the records (n, k) summed by distinct row, (n_rows, k)."""
+    return np.column_stack(
+        [np.bincount(log_lik.row_of, weights=own, minlength=log_lik.n_rows) for own in changes.T]
+    )
+
+
+def _weighted_sums(log_lik: LogLik, factors: FloatArray) -> FloatArray:
+    """Log-likelihood (S, n_rows) @ factors, where a factor of 0 leaves out what is not finite."""
+    total: FloatArray | None = None
+    for rows, block in log_lik.blocks():
+        own = factors[rows]
+        terms = np.asarray(block, dtype=np.float64)
+        bounded = np.isfinite(terms).all(axis=0)
+        sums = terms[:, bounded] @ own[bounded]
+        for column in np.flatnonzero(~bounded):
+            counts = own[column] != 0
+            with np.errstate(invalid="ignore"):
+                sums[:, counts] += np.outer(terms[:, column], own[column][counts])
+        total = sums if total is None else total + sums
+    assert total is not None
+    return total
