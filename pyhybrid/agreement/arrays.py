@@ -13,7 +13,7 @@ from pyhybrid.agreement.rows import ARITHMETIC, EXACT, Row, compare
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without
-from pyhybrid.privacy.weights import TRANSFORMS
+from pyhybrid.privacy.weights import RISKS, TRANSFORMS
 from pyhybrid.rbridge import call_r
 
 __all__ = ["PART", "array_rows"]
@@ -228,19 +228,17 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
     for function in ("loss_ranges", "leave_one_out_loss", "gaussian_mu"):
         how = {"log_lik": 0.2 * log_lik, "alpha": alpha}
         yield _Call(quantity=function, function=function, arguments=how, tolerance=ARITHMETIC)
-    weights = lipschitz_without(np.abs(log_lik).max(axis=0), scale=0.9)
-    alone = {
-        "alpha": weights.alpha,
-        "without": np.array([weights.without(i) for i in range(weights.alpha.size)]),
-    }
-    yield _Call(
-        quantity="recomputed_terms, lipschitz_weights",
-        function="recomputed_terms",
-        arguments={"log_lik": log_lik, "weights": weights},
-        in_r={"weights": alone},
-        tolerance=ARITHMETIC,
-        to_largest=True,
-    )
+    reference = _log_lik(rng, 100, 20)
+    for risk in RISKS:
+        how = {"scale": 0.9, "risk": risk}
+        yield _Call(
+            quantity=f"recomputed_terms, lipschitz_weights by {risk}",
+            function="recomputed_terms",
+            arguments={"log_lik": log_lik, "weights": lipschitz_without(reference, **how)},
+            in_r={"weights": call_r("lipschitz_without", log_lik=reference, **how)},
+            tolerance=ARITHMETIC,
+            to_largest=True,
+        )
     how = {"log_lik": log_lik, "center": log_lik[0], "alpha": alpha, "cap": 0.5}
     yield _Call(quantity="center_and_censor", function="center_and_censor", arguments=how)
     yield _Call(quantity="frozen_excess", function="frozen_excess", arguments=how)

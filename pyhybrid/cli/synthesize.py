@@ -172,9 +172,10 @@ def synthesize(
     leave_one_out: Annotated[
         int | None,
         typer.Option(
+            min=0,
             help="Also fit without each of the K records that most is told about, as evidence in "
             "the confidential report; charges the larger number. \\[default: 2 where weights are "
-            "computed on fewer than 2,000 records, else 0]"
+            "computed on fewer than 2,000 records, else 0]",
         ),
     ] = None,
     engine: Engine = "auto",
@@ -284,9 +285,7 @@ def synthesize(
         release = release_within(
             chosen, source.frame, target_epsilon, n_synthetic=m,
             n_draws_released=1 if one_draw else None,
-            leave_one_out=None
-            if leave_one_out is None
-            else check_count(leave_one_out, "--leave-one-out", at_least=0),
+            leave_one_out=leave_one_out,
             seed=seed, engine=engine, settings=settings, on_not_converged=on_not_converged,
             progress=progress,
         )  # fmt: skip

@@ -140,7 +140,8 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             most about, and charge the larger number where such a refit says more. What they found
             is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
             where weights are computed on the data, all fits of a release. Omitted: 2 where weights
-            are computed on fewer than 2,000 records, and else none.
+            are computed on fewer than 2,000 records, and else none. Where weights are computed on
+            the data the record that moves the draws most which they were read from is among them.
 
         Returns
         -------

@@ -15,7 +15,6 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
-from pyhybrid.privacy.gaussian_curve import epsilon_of_mu, mu_of_release
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.possible_records import PossibleAccount
 from pyhybrid.privacy.refits import Refits
@@ -88,11 +87,13 @@ def charge_of_fit(
                 "epsilon can be stated for this support; narrow it, or take weights that fall to 0"
             )
     counted = _counted(account, accounting, dropped=dropped)
+    mu = account.largest_of_limit if counted == "gaussian" else account.mu
+    failing = None
     sentences = _of_account(account, accounting, counted, delta, dropped=dropped)
-    if counted == "range" and accounting == "gaussian" and not dropped:
-        failing = account.range_to(delta, otherwise=2 * overall)
-        holding = _range_of_limit(account, n_draws_released, relation, safety_factor, delta)
-        account = replace(account, loss_range=max(failing, holding))
+    if accounting == "gaussian" and not dropped and (counted == "range" or not account.limit_holds):
+        price = account.range_to(delta, otherwise=2 * overall)
+        failing = price if counted == "gaussian" else None
+        account = replace(account, loss_range=max(account.loss_range, price))
     return made_charge(
         fit,
         bound,
@@ -107,8 +108,9 @@ def charge_of_fit(
         accounting=counted,
         delta=delta if counted == "gaussian" else 0.0,
         loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
-        mu=account.mu if math.isfinite(account.mu) else None,
-        mu_standard_error=account.mu_standard_error if math.isfinite(account.mu) else None,
+        range_failing=failing,
+        mu=mu if math.isfinite(mu) else None,
+        mu_standard_error=account.mu_standard_error if math.isfinite(mu) else None,
         not_covered=not_covered_sentences(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,
@@ -117,17 +119,6 @@ def charge_of_fit(
         unit=unit,
         **({} if possible is None else _of_present(present, of_present, support)),
     )
-
-
-def _range_of_limit(
-    account: LocalAccount, m: int, relation: str, safety_factor: float, delta: float
-) -> float:
-    """The range by which m draws cost what those records pay whose Gaussian limit holds, nats."""
-    if not account.mu_of_limit or not math.isfinite(account.mu_of_limit):
-        return 0.0
-    mu = mu_of_release(safety_factor * account.mu_of_limit, n_draws_released=m, relation=relation)
-    sides = 2 if relation == "replace" else 1
-    return epsilon_of_mu(mu, delta) / (safety_factor * m * sides)
 
 
 def _of_present(account: LocalAccount, overall: float, support: str | None) -> dict[str, Any]:
@@ -170,8 +161,10 @@ def check_delta_of(delta: float, n: int) -> None:
 
 def _counted(account: LocalAccount, accounting: str, *, dropped: bool) -> str:
     """The accounting that holds, the one asked for if it does."""
-    limit = account.limit_holds and math.isfinite(account.mu) and not dropped
-    if accounting == "gaussian" and not limit:
+    limit = account.limit_holds or account.largest_of_limit > 0
+    if accounting == "gaussian" and (
+        dropped or not limit or not math.isfinite(account.largest_of_limit)
+    ):
         accounting = "range"
     return accounting if accounting != "range" or math.isfinite(account.loss_range) else "lipschitz"
 
@@ -192,11 +185,17 @@ def _of_account(
 ) -> tuple[str, ...]:
     """What the chosen accounting assumes."""
     if counted == "gaussian":
+        by_range = (
+            "For some records the limit does not hold: they pay without a delta, by the range of "
+            "their log-likelihoods or what it may be beyond the draws. Epsilon is the larger of "
+            "both.",
+        )
         return (
             "Many records: the posteriors with and without a record are close to normal, so that a "
             "released draw is Gaussian differentially private. This was checked record by record "
             f"on {account.n_draws} posterior draws, down to probabilities of about one in that "
             "number; below, delta rests on the limit. The upper end of mu is charged.",
+            *(() if account.limit_holds else by_range),
         )
     sentences = []
     if asked != counted:
@@ -205,8 +204,7 @@ def _of_account(
             why = (
                 "draws were dropped, with a probability above delta"
                 if dropped
-                else "the check of its limit failed for some records, which pay by their range, "
-                "the others by mu: the larger epsilon is stated"
+                else "the check of its limit failed for some record"
             )
         by = "range of the log-likelihoods" if counted == "range" else "Lipschitz bound"
         sentences.append(

@@ -98,9 +98,7 @@ def quoted(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
         mu=top.mu,
         mu_standard_error=top.mu_standard_error,
         limit_holds=account.limit_holds and other.limit_holds,
-        mu_of_limit=max(
-            each.mu if each.mu_of_limit is None else each.mu_of_limit for each in (account, other)
-        ),
+        mu_of_limit=max(account.largest_of_limit, other.largest_of_limit),
         failing=np.concatenate([account.failing, other.failing], axis=1),
         expansion=np.concatenate([account.expansion, other.expansion], axis=1),
     )

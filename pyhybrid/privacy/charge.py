@@ -47,7 +47,13 @@ __all__ = [
 
 ZCDP = "zcdp"
 """Accounting of strict charges of Gaussian noise."""
-CONFIDENTIAL_FIELDS = ("bound", "loss_range", "bound_present", "loss_range_present")
+CONFIDENTIAL_FIELDS = (
+    "bound",
+    "loss_range",
+    "range_failing",
+    "bound_present",
+    "loss_range_present",
+)
 _ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
 _SUPPORT_FIELDS = ("support", "bound_present", "loss_range_present", "mu_present")
 
@@ -93,8 +99,13 @@ class PrivacyCharge:
         Of (epsilon, delta), a public number; 0 unless `accounting` is "gaussian" or "zcdp".
     loss_range : float or None
         Largest range R of a record's weighted log-likelihood in one draw, nats. Confidential.
+    range_failing : float or None
+        Of Gaussian accounting: what one draw costs the records whose Gaussian limit does not hold,
+        nats, by their range or more. Epsilon is the larger of this and of mu. Confidential; its
+        epsilon is public.
     mu : float or None
-        One released draw is mu-GDP under `remove`: upper end of the largest deviation.
+        One released draw is mu-GDP under `remove`, for the records whose Gaussian limit holds:
+        upper end of the largest deviation.
     mu_standard_error : float or None
         Monte Carlo standard error of the largest deviation.
     rho : float or None
@@ -131,6 +142,7 @@ class PrivacyCharge:
     accounting: str = "lipschitz"
     delta: float = 0.0
     loss_range: float | None = field(default=None, repr=False)
+    range_failing: float | None = field(default=None, repr=False)
     mu: float | None = None
     mu_standard_error: float | None = None
     rho: float | None = None
@@ -168,7 +180,7 @@ class PrivacyCharge:
         return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
 
     def _check_account(self) -> None:
-        for name in ("loss_range", "mu", "mu_standard_error", "rho"):
+        for name in ("loss_range", "range_failing", "mu", "mu_standard_error", "rho"):
             value = getattr(self, name)
             if value is not None and check_finite(value, name) < 0:
                 raise InvalidInput(f"{name} must be >= 0: found {value:g}")
@@ -216,7 +228,20 @@ class PrivacyCharge:
             )
         if self.mu is None or at == 0:
             return None
-        return round_up(epsilon_of_mu(self.mu_of_release, at))
+        return max(round_up(epsilon_of_mu(self.mu_of_release, at)), self.epsilon_failing)
+
+    @property
+    def epsilon_failing(self) -> float:
+        """Epsilon, without a delta, for the records whose Gaussian limit does not hold; 0 if it
+        holds for all."""
+        if self.range_failing is None:
+            return 0.0
+        return epsilon_of_range(
+            self.safety_factor * self.range_failing,
+            n_draws_released=self.n_draws_released,
+            relation=self.relation,
+            kind=self.kind,
+        )
 
     @property
     def mu_of_release(self) -> float:
@@ -355,8 +380,9 @@ class PrivacyCharge:
                 del own[name]
         if self.unit is None:  # as charges were stored before there were units
             del own["unit"]
-        if self.rho is None:
-            del own["rho"]
+        for name in ("rho", "range_failing"):
+            if own[name] is None:
+                del own[name]
         if not self._counted:  # ... and before there were accountings
             for name in _ACCOUNT_FIELDS:
                 del own[name]
@@ -368,6 +394,8 @@ class PrivacyCharge:
         if self.kind == STRICT or self.mu is None:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
+        if self.range_failing is not None:
+            others["epsilon_failing"] = self.epsilon_failing
         if self.support is not None:
             others["epsilon_present"] = self.epsilon_present
         return {**shown, **others}

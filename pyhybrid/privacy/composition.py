@@ -78,27 +78,41 @@ def compose(
         return add_epsilons(charge.epsilon for charge in charges)
     if deltas and all(c.kind == STRICT for c in charges):
         return epsilon_together([c.public() for c in charges], deltas[0])
-    mus = [charge.mu_of_release for charge in charges if charge.accounting == "gaussian"]
+    gaussian = [charge for charge in charges if charge.accounting == "gaussian"]
     plain = [charge.epsilon for charge in charges if charge.accounting != "gaussian"]
-    return spent(mus, plain, deltas[0] if deltas else None)
+    return spent(
+        [(charge.mu_of_release, charge.epsilon_failing) for charge in gaussian],
+        plain,
+        deltas[0] if deltas else None,
+    )
 
 
-def spent(mus: Sequence[float], epsilons: Sequence[float], delta: float | None) -> float:
+def spent(
+    gaussian: Sequence[tuple[float, float]], epsilons: Sequence[float], delta: float | None
+) -> float:
     """Epsilon, at `delta` if there is any mu, of mu-GDP releases and of epsilon-DP ones together.
+
+    A record whose Gaussian limit fails in one release may be one of those whose limit holds in
+    another: what failing records pay adds to what the mus cost, but for a single release.
 
     Parameters
     ----------
-    mus : sequence of float
-        Of whole releases under their relation; they compose by squares.
+    gaussian : sequence of (float, float)
+        Mu of whole releases under their relation, which compose by squares, and the epsilon of the
+        records whose limit does not hold.
     epsilons : sequence of float
         Of the others; they add, and to what the mus cost.
     delta : float or None
         Needed if there is any mu.
     """
-    if not mus:
+    if not gaussian:
         return add_epsilons(epsilons)
     assert delta is not None
-    return add_epsilons([round_up(epsilon_of_mu(compose_mu(mus), delta)), *epsilons])
+    by_mu = round_up(epsilon_of_mu(compose_mu([mu for mu, _ in gaussian]), delta))
+    failing = [epsilon for _, epsilon in gaussian]
+    if len(gaussian) == 1:
+        return add_epsilons([max(by_mu, *failing), *epsilons])
+    return add_epsilons([by_mu, *failing, *epsilons])
 
 
 def compose_charges(
@@ -182,7 +196,8 @@ def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, An
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
     if ZCDP in asked:
         return _zcdp_of(charges)
-    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found:
+    limit_holds = all(c.range_failing is None for c in charges)
+    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found and limit_holds:
         return {**found, "accounting": "gaussian", "delta": deltas.pop()}
     counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in found else "range"
     return {**found, "accounting": counted}

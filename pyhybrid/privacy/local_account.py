@@ -104,6 +104,13 @@ class LocalAccount:
     failing: FloatArray = field(default_factory=lambda: _NONE[:2])
     expansion: FloatArray = field(default_factory=lambda: _NONE)
 
+    @property
+    def largest_of_limit(self) -> float:
+        """`mu_of_limit`, or `mu` where the limit holds for all; 0 where it holds for none."""
+        if self.mu_of_limit is not None:
+            return self.mu_of_limit
+        return self.mu if self.limit_holds else 0.0
+
     def range_to(self, delta: float, *, otherwise: float) -> float:
         """What one draw costs the records whose Gaussian limit does not hold, nats.
 

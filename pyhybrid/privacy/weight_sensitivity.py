@@ -194,7 +194,8 @@ class RiskDraws:
     @property
     def leverage(self) -> FloatArray:
         """Deviation of each record's term under the draws' posterior, shape (n,)."""
-        return self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of]
+        own = self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of]
+        return np.asarray(own)
 
     def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand."""

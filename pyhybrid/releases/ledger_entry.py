@@ -61,6 +61,11 @@ class LedgerEntry:
     sha256: str
     other_data: bool = False
 
+    @property
+    def epsilon_failing(self) -> float:
+        """Of records whose Gaussian limit does not hold; see `pyhybrid.PrivacyCharge`."""
+        return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
+
 
 def entries_of(lines: list[Line]) -> tuple[LedgerEntry, ...]:
     return tuple(entry_of(line) for line in lines[1:])

@@ -37,19 +37,22 @@ def spent_on(entries: Sequence[LedgerEntry], delta: float | None) -> float:
     """Epsilon of all entries at `delta`."""
     if delta is not None and _all_strict(entries):
         return epsilon_together([entry.charge for entry in entries], delta)
-    mus = [entry.mu for entry in entries if entry.mu is not None]
-    return spent(mus, [entry.epsilon for entry in entries if entry.mu is None], delta)
+    return spent(_gaussian(entries), [e.epsilon for e in entries if e.mu is None], delta)
 
 
 def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: float | None) -> float:
     """Epsilon of all entries and one more charge."""
     if delta is not None and _all_strict(entries) and charge.kind == STRICT:
         return epsilon_together([*(entry.charge for entry in entries), charge.public()], delta)
-    mus = [entry.mu for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]
     if charge.accounting == "gaussian":
-        return spent([*mus, charge.mu_of_release], plain, delta)
-    return spent(mus, [*plain, charge.epsilon], delta)
+        own = (charge.mu_of_release, charge.epsilon_failing)
+        return spent([*_gaussian(entries), own], plain, delta)
+    return spent(_gaussian(entries), [*plain, charge.epsilon], delta)
+
+
+def _gaussian(entries: Sequence[LedgerEntry]) -> list[tuple[float, float]]:
+    return [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
 
 
 def _all_strict(entries: Sequence[LedgerEntry]) -> bool:

@@ -197,13 +197,27 @@ def _accounts(charge: PrivacyCharge) -> str:
     if charge.kind == STRICT or charge.mu is None:
         return ""
     ways = {
-        "range": ("by the range of the log-likelihoods", charge.epsilon_range),
-        "lipschitz": ("by the Lipschitz bound of the papers", charge.epsilon_lipschitz),
+        "range": ("by the range of the log-likelihoods over the draws", charge.epsilon_range),
+        "lipschitz": (
+            "by the Lipschitz bound of the papers, weights held fixed",
+            charge.epsilon_lipschitz,
+        ),
     }
     own, others = ways.pop(charge.accounting, None), list(ways.values())
     shown = [f"{epsilon_text(value)} {how}" for how, value in others if value is not None]
     counted = "" if own is None else f" The epsilon above was counted {own[0]}."
-    beside = f" Counted without a delta, epsilon is {' and '.join(shown)}." if shown else ""
+    beside = ""
+    if shown:
+        beside = (
+            f" For comparison, without a delta: {'; '.join(shown)}. These are estimates from "
+            "below, from the draws at hand: they say nothing of losses rarer than one in the "
+            "number of draws, and where one is smaller than epsilon it is no guarantee."
+        )
+    if charge.range_failing is not None:
+        beside = (
+            " Where the limit does not hold for a record, it pays by its range or more, without a "
+            f"delta: {epsilon_text(charge.epsilon_failing)}, which epsilon is not below.{beside}"
+        )
     error = charge.mu_standard_error
     known = (
         ""

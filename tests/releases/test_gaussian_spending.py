@@ -59,7 +59,9 @@ def test_twenty_releases_cost_the_root_of_their_squares(
     assert compose([charge()] * 20) == ledger.spent
     with pytest.raises(BudgetExceeded):
         ledger.add(answer(charge(mu=0.8)))
-    monkeypatch.setattr(spending, "spent", lambda mus, plain, delta: epsilon_of_mu(mus[-1], delta))
+    monkeypatch.setattr(
+        spending, "spent", lambda gaussian, plain, delta: epsilon_of_mu(gaussian[-1][0], delta)
+    )
     assert delta_of_mu(0.2 * 20**0.5, ledger.spent) > 1e-3, "the control: it says too little"
 
 
@@ -69,6 +71,20 @@ def test_other_accountings_add_to_what_the_squares_cost(ledger: ph.Ledger) -> No
     ledger.add(answer(charge(accounting="range", delta=0.0)))
     assert ledger.spent == pytest.approx(gaussian + 1.5)
     assert compose([charge(), charge(accounting="range", delta=0.0)]) == ledger.spent
+
+
+def test_records_whose_limit_fails_pay_in_every_sum(ledger: ph.Ledger) -> None:
+    """In one release the larger of both counts; a record that fails in one may not in the next."""
+    failing = charge(range_failing=0.9)
+    assert failing.epsilon == max(charge().epsilon, failing.epsilon_failing) == 0.9
+    assert failing.public()["epsilon_failing"] == 0.9
+    assert "range_failing" not in failing.public()
+    ledger.add(answer(failing))
+    assert ledger.spent == 0.9
+    ledger.add(answer(charge()))
+    assert ledger.spent == pytest.approx(compose([charge(), charge()]) + 0.9, abs=1e-9)
+    assert compose([failing, charge()]) == ledger.spent
+    assert charge(range_failing=0.1).epsilon == charge().epsilon
 
 
 def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
@@ -144,7 +160,8 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
         "beyond that, by at most delta = 1e-06",
         "The guarantee is per instance: it covers the records that are in these data",
         "local and asymptotic",
-        f"epsilon is {of.epsilon_range:g} by the range",
+        f"without a delta: {of.epsilon_range:g} by the range",
+        "where one is smaller than epsilon it is no guarantee",
         f"{of.epsilon_lipschitz:g} by the Lipschitz bound of the papers",
         "mu grows with the square root of their number",
     ):
