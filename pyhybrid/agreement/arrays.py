@@ -228,7 +228,7 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
     for function in ("loss_ranges", "leave_one_out_loss", "gaussian_mu"):
         how = {"log_lik": 0.2 * log_lik, "alpha": alpha}
         yield _Call(quantity=function, function=function, arguments=how, tolerance=ARITHMETIC)
-    reference = _log_lik(rng, 100, 20)
+    reference = 0.2 * _log_lik(rng, 100, 20)
     for risk in RISKS:
         how = {"scale": 0.9, "risk": risk}
         yield _Call(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pyhybrid.checks import FloatArray
@@ -20,7 +22,15 @@ from pyhybrid.privacy.weight_sensitivity import (
     risk_weights_without,
 )
 
-__all__ = ["account_of_fit", "by_unit", "known_without", "log_lik_by_unit", "risk_draws", "stepped"]
+__all__ = [
+    "account_of_fit",
+    "by_unit",
+    "known_without",
+    "log_lik_by_unit",
+    "risk_draws",
+    "risks_joined",
+    "stepped",
+]
 
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
 
@@ -54,6 +64,33 @@ def account_of_fit(
     without = known_without(session, fit, without)
     chains = fit.draws.n_chains if whole else 1
     return local_account(log_lik, alpha, n_draws=n_draws, chains=chains, without=without)
+
+
+def risks_joined(
+    draws: RiskDraws, risks: FloatArray, possible: LogLik, own: FloatArray
+) -> tuple[FloatArray, Callable[[int], tuple[FloatArray, float]]]:
+    """How far each possible record moves the draws, (H,), and the risks with it: (n,) and its own.
+
+    Parameters
+    ----------
+    draws : RiskDraws
+        That `risks` (n,) were read from.
+    possible : LogLik
+        Of the possible records at these draws; `own` (H,) are their risks.
+    """
+    matrix = RiskDraws(
+        log_lik=possible.at(draws.chosen),
+        risk=draws.risk,
+        weights=constant_weights(np.ones(possible.n)),
+        thinned=False,
+    )
+
+    def joined(h: int) -> tuple[FloatArray, float]:
+        ratio = matrix.by_row[:, matrix.log_lik.row_of[[h]]]
+        moved = matrix.risks_under(own, ratio)[h, 0]
+        return draws.risks_under(risks, ratio)[:, 0], float(moved)
+
+    return matrix.leverage, joined
 
 
 def known_without(

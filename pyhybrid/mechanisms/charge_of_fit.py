@@ -117,17 +117,20 @@ def charge_of_fit(
         relation=relation,
         safety_factor=safety_factor,
         unit=unit,
-        **({} if possible is None else _of_present(present, of_present, support)),
+        **({} if possible is None else _of_present(present, of_present, support, counted)),
     )
 
 
-def _of_present(account: LocalAccount, overall: float, support: str | None) -> dict[str, Any]:
+def _of_present(
+    account: LocalAccount, overall: float, support: str | None, counted: str
+) -> dict[str, Any]:
     """What stands beside the numbers of a declared support: those of the records present."""
+    mu = account.largest_of_limit if counted == "gaussian" else account.mu
     return {
         "support": support,
         "bound_present": overall,
         "loss_range_present": account.loss_range if math.isfinite(account.loss_range) else None,
-        "mu_present": account.mu if math.isfinite(account.mu) else None,
+        "mu_present": mu if math.isfinite(mu) else None,
     }
 
 

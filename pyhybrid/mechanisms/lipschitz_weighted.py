@@ -10,7 +10,7 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_choice
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.fitting.told import told_at
-from pyhybrid.mechanisms.account import by_unit, risk_draws
+from pyhybrid.mechanisms.account import by_unit, risk_draws, risks_joined
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
@@ -84,20 +84,12 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         )
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
-        """The map of all records with one more, on the same draws."""
+        """The map of all records with one more, which moves the risks of the others."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
-        f = self._risks(session)
-        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), self.risk)
-        low, high = f[np.isfinite(f)].min(), f[np.isfinite(f)].max()
-
-        def moves(values: FloatArray) -> FloatArray:
-            known = np.where(np.isfinite(values), values, low)  # weight 0, and not counted
-            if self.transform == "softmax":
-                return np.asarray(1 + np.abs(known - f[np.isfinite(f)].mean()))
-            outside = np.maximum(known - high, low - known) if self.transform == "linear" else 0.0
-            return np.asarray(np.maximum(outside, np.zeros(values.size)))
-
-        return weights_with(self._weights_of, f, own, moves=moves)
+        f, log_lik = self._risks(session), possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
+        own = risk_of(log_lik, self.risk)
+        leverage, joined = risks_joined(risk_draws(session, fit, self.risk), f, log_lik, own)
+        return weights_with(self._weights_of, f, own, moves=lambda _: leverage, joined=joined)
 
     def _risks(self, session: FitSession) -> FloatArray:
         """f of every record, or of its unit, shape (n,)."""

@@ -10,7 +10,7 @@ import numpy as np
 from pyhybrid.checks import FloatArray, check_positive
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
-from pyhybrid.mechanisms.account import by_unit, risk_draws
+from pyhybrid.mechanisms.account import by_unit, risk_draws, risks_joined
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.epsilon import bound_of_epsilon
@@ -82,19 +82,22 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         """The weight with one more record, which lowers it if its bound is the largest."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         target, f = self._bound(session.bound.density_above_one), fit.bounds.by_record
-        own = risk_of(possible.log_lik(fit.draws).at(fit.bounds.kept_draws), "size")
+        log_lik = possible.log_lik(fit.draws).at(fit.bounds.kept_draws)
+        own = risk_of(log_lik, "size")
         if not np.isfinite(own).all():
             raise SamplingError(
                 "a scalar weight needs finite bounds of possible records: some are infinite; "
                 "narrow the support"
             )
+        leverage, joined = risks_joined(risk_draws(session, fit, "size"), f, log_lik, own)
         return weights_with(
             lambda values: scalar_weights(
                 values.size, target_bound=target, unweighted_bound=float(values.max())
             ),
             f,
             own,
-            moves=lambda values: values - f.max(),
+            moves=lambda _: leverage,
+            joined=joined,
         )
 
     def describe(self) -> dict[str, Any]:

@@ -183,6 +183,7 @@ def weights_with(
     possible: FloatArray,
     *,
     moves: Callable[[FloatArray], Any],
+    joined: Callable[[int], tuple[FloatArray, float]] | None = None,
 ) -> WeightsWith:
     """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
 
@@ -192,6 +193,9 @@ def weights_with(
         From values to weights of the same shape.
     moves : callable
         From `possible` to how much each moves the weights of others, (H,); 0 for not at all.
+    joined : callable, optional
+        From a possible record to the values of all others (n,) and its own in the database with it;
+        omitted, where values do not move.
     """
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
@@ -201,11 +205,16 @@ def weights_with(
     own = np.zeros(possible.size)
     distinct, place = np.unique(possible, return_inverse=True)
     own[:] = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
+
+    def whole(h: int) -> FloatArray:
+        return weigh(np.append(*((f, possible[h]) if joined is None else joined(h))))
+
+    own[farthest] = [whole(int(h))[-1] for h in farthest]
     return WeightsWith(
         present=present,
         own=own,
         movers=farthest,
-        joined=lambda h: weigh(np.append(f, possible[h]))[:-1],
+        joined=lambda h: whole(h)[:-1],
         examined=np.sort(np.concatenate([still, farthest])),
     )
 

@@ -150,20 +150,28 @@ class RiskDraws:
     risk : {"size", "range", "deviation"}
     weights : WeightsWithout
         Of the posterior that the draws come from.
+    thinned : bool
+        False to use all draws, however many rows there are.
     """
 
     log_lik: LogLik
     risk: str
     weights: WeightsWithout
+    thinned: bool = True
+
+    @cached_property
+    def chosen(self) -> IntArray:
+        """Draws that risks are moved with: as many as memory allows."""
+        n_draws = len(next(iter(self.log_lik.blocks()))[1])
+        elements = _ELEMENTS // 10 if self.risk == "range" else _ELEMENTS  # sorted, for deciles
+        most = max(_FEWEST, elements // self.log_lik.n_rows) if self.thinned else n_draws
+        return np.unique(np.linspace(0, n_draws - 1, min(most, n_draws)).astype(np.intp))
 
     @cached_property
     def by_row(self) -> FloatArray:
-        """Log-likelihood of the distinct rows, (S', n_rows), at as many draws as memory allows."""
-        first = next(iter(self.log_lik.blocks()))[1]
-        elements = _ELEMENTS // 10 if self.risk == "range" else _ELEMENTS  # sorted, for deciles
-        most = max(_FEWEST, elements // self.log_lik.n_rows)
-        chosen = np.unique(np.linspace(0, len(first) - 1, min(most, len(first))).astype(np.intp))
-        blocks = [np.asarray(block, np.float64) for _, block in self.log_lik.at(chosen).blocks()]
+        """Log-likelihood of the distinct rows at the chosen draws, (S', n_rows)."""
+        own = self.log_lik.at(self.chosen)
+        blocks = [np.asarray(block, np.float64) for _, block in own.blocks()]
         rows = np.concatenate(blocks, axis=1)
         return np.where((np.abs(rows) < _LARGEST).all(axis=0), rows, 0.0)  # else no epsilon at all
 
@@ -200,8 +208,11 @@ class RiskDraws:
     def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
         change = _by_row(self.log_lik, self.weights.changes(records))
-        left = self.by_row @ change
-        importance = np.exp(left.min(axis=0) - left)  # of the posterior without each
+        return self.risks_under(risks, -self.by_row @ change)
+
+    def risks_under(self, risks: FloatArray, log_ratio: FloatArray) -> FloatArray:
+        """`risks` (n,) under posteriors with these log density ratios (S', k) to the draws'."""
+        importance = np.exp(log_ratio - log_ratio.max(axis=0))
         importance /= importance.sum(axis=0)
         if self.risk == "range":
             spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
