@@ -134,6 +134,18 @@ class SurveyDesign:
         scaled = weight * (weight.size / total)
         return scaled if self.largest is None else np.minimum(scaled, self.largest)
 
+    def scale_without(self, table: pd.DataFrame, unit_of: npt.NDArray[np.intp]) -> FloatArray:
+        """Factor of all other normalized weights when a unit leaves, (n_units,).
+
+        1 where the population is given: the number of records is public.
+        """
+        weight = design_weights(table[self.weights], self.weights)
+        own, rows = (np.bincount(unit_of, weights=of) for of in (weight, np.ones(weight.size)))
+        if self.population is not None:
+            return np.ones(own.size)
+        left = np.maximum(weight.sum() - own, np.finfo(np.float64).tiny)
+        return np.asarray((weight.size - rows) / weight.size * weight.sum() / left)
+
     def _check_units(self, table: pd.DataFrame, stratum: npt.NDArray[np.intp]) -> None:
         if self.unit is None or self.strata is None:
             return

@@ -18,6 +18,7 @@ from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
     constant_weights,
+    rescaled_without,
     reweight_map,
     risk_weights_without,
 )
@@ -96,10 +97,21 @@ def risks_joined(
 def known_without(
     session: FitSession, fit: PosteriorFit, without: WeightsWithoutRecords | None
 ) -> WeightsWithoutRecords | None:
-    """`without` if it is of the weights of `fit`; None for units whose records have their own."""
-    if without is None or not _shared(session, fit.alpha):
+    """`without` if it is of the weights of `fit`, with survey weights that are normalized by their
+    sum; None for units whose records have weights of their own."""
+    if not _shared(session, fit.alpha):
         return None
-    return without if _same(without.alpha, by_unit(session, fit.alpha)) else None
+    alpha = by_unit(session, fit.alpha)
+    if without is not None and not _same(without.alpha, alpha):
+        without = None
+    rescale = getattr(session.bound, "scale_without", None)
+    if rescale is None:
+        return without
+    factors = rescale(np.arange(alpha.size) if session.units is None else session.units.of)
+    if (factors == 1).all():
+        return without
+    base = constant_weights(alpha) if without is None else without
+    return rescaled_without(base.general() if isinstance(base, CountWithout) else base, factors)  # type: ignore[arg-type]
 
 
 def log_lik_by_unit(

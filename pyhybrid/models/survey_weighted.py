@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.checks import FloatArray
@@ -125,6 +126,10 @@ class _BoundSurvey:
             f"A record's term is its log-likelihood times its normalized survey weight "
             f"({name}{bounded}): a record of a large weight tells more, and is charged for it.",
         )
+
+    def scale_without(self, unit_of: npt.NDArray[np.intp]) -> FloatArray:
+        """Factor of the terms of all others when a unit leaves, (n_units,)."""
+        return self.model.design.scale_without(self.inner.table, unit_of)
 
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0

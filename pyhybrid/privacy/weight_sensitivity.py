@@ -73,6 +73,7 @@ __all__ = [
     "lipschitz_without",
     "moved_terms",
     "recomputed_terms",
+    "rescaled_without",
     "reweight_without",
     "risk_weights_without",
     "scalar_without",
@@ -256,6 +257,21 @@ def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> Floa
         at = np.divide(share - left, right - left, out=np.zeros_like(left), where=right > left)
         ends.append(low + np.clip(at, 0.0, 1.0) * (high - low))
     return np.asarray(ends[1] - ends[0])
+
+
+def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWithout:
+    """Weights whose terms are all multiplied by a factor when a record leaves, (n,).
+
+    For survey weights that are normalized by their sum.
+    """
+    moved = np.abs(factors - 1)
+    return WeightsWithout(
+        alpha=weights.alpha,
+        without=lambda records: weights.without(records) * factors[records],
+        refitted=lambda i, refit: weights.refitted(i, refit) * factors[i],
+        movers=np.arange(factors.size) if moved.any() else weights.movers,
+        leverage=weights.leverage if weights.leverage.any() else moved,
+    )
 
 
 def constant_weights(alpha: Any) -> WeightsWithout:

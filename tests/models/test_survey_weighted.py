@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings, engine_by_name
@@ -181,3 +182,26 @@ def test_a_support_does_not_say_what_weights_are_possible() -> None:
 def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
     with pytest.raises(InvalidInput, match="must not be synthesized"):
         SurveyWeighted(ph.LogNormal("w ~ 1"), ph.SurveyDesign(weights="w")).bind(_table())
+
+
+def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
+    """T written out: all terms are scaled anew without the record. Held, the control, it is g_i."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"y": rng.poisson(4, 60), "w": rng.gamma(2, 1, 60)})
+    design = ph.SurveyDesign(weights="w")
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design=design)
+    release = mechanism.release(table, seed=1, engine="embedded")
+    account, fit = release.confidential.account, release.fit
+    assert account is not None
+    assert fit is not None
+    y, w = table["y"].to_numpy(), table["w"].to_numpy()
+    f = stats.poisson.logpmf(y, np.exp(fit.draws.flat("beta")))
+    for i in (0, int(np.argmax(w))):
+        kept = np.delete(np.arange(60), i)
+        whole = f @ (w * 60 / w.sum()) - f[:, kept] @ (w[kept] * 59 / w[kept].sum())
+        assert account.loss_ranges[i] == pytest.approx(np.ptp(whole), rel=1e-6)
+        assert account.loss_ranges[i] != pytest.approx(
+            np.ptp(f[:, i]) * w[i] * 60 / w.sum(), rel=1e-3
+        )
+    population = ph.SurveyDesign(weights="w", population=1000.0)
+    np.testing.assert_array_equal(population.scale_without(table, np.arange(60)), 1.0)
