@@ -168,7 +168,7 @@ def mechanisms() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "truncated", {"cap": 3.0, "transform": "reciprocal"}
 
 
-def row(model: Conjugate, name: str, how: dict[str, Any], points: int = 40_000) -> dict[str, Any]:
+def row(model: Conjugate, name: str, how: dict[str, Any], points: int = 10_000) -> dict[str, Any]:
     """Exact epsilon, the largest over the records that most is told about, and both charges."""
     weigh, everyone = partial(MAPS[name], **how), np.arange(len(model.records))
     without = _without(name, model, False, how)
