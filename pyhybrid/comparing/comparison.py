@@ -253,7 +253,7 @@ class _Released:
     """The release of one mechanism, the fits it asked for, and the session that made them."""
 
     release: Release
-    asked: set[tuple[object, ...]]
+    asked: set[tuple[Any, ...]]
     session: FitSession
 
 
@@ -263,7 +263,8 @@ def _released(task: _Task) -> _Released:
     release = task.mechanism.release_from(
         own, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
     )
-    return _Released(release=release, asked=own.asked, session=own)
+    whole = {fit for fit in own.asked if len(fit[0]) == 8 * own.bound.n}  # not of fewer records
+    return _Released(release=release, asked=whole, session=own)
 
 
 def _released_in_parallel(
@@ -331,7 +332,7 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
 class _RecordingSession(FitSession):
     """The same session, with a record of the fits that one mechanism asks for."""
 
-    asked: set[tuple[object, ...]] = field(default_factory=set, repr=False)
+    asked: set[tuple[Any, ...]] = field(default_factory=set, repr=False)
 
     def fit(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any

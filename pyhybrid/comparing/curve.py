@@ -115,7 +115,8 @@ def risk_utility_curve(
     weights are refitted until their own epsilon is within 5 % of LW's (2 % by the Lipschitz bound,
     which varies less from fit to fit) and not above it. Weights are computed on the same data; by
     Gaussian and range accounting the whole change counts that a record makes by leaving, of its own
-    weight and of those of others.
+    weight and of those of others. The fits without single records that a release of fewer than
+    2,000 records adds to its charge are not made here.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def _complete(
             entropy=finished.entropy,
             point=point,
             alpha=alpha,
-            lipschitz=unweighted.bounds.by_record,
+            reference=unweighted.draws,
             unweighted_bound=unweighted.bounds.overall,
             unweighted_epsilon=finished.parts[_UNWEIGHTED]["epsilon"],
             start=unweighted.draws.warm_start(),

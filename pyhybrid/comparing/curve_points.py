@@ -11,7 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.comparing.outcome import present
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, WarmStart
+from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings, WarmStart
 from pyhybrid.errors import SamplingError
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
@@ -81,7 +81,7 @@ class PointTask:
     entropy: int
     point: Point
     alpha: FloatArray
-    lipschitz: FloatArray
+    reference: Draws
     unweighted_bound: float
     unweighted_epsilon: float
     start: WarmStart
@@ -89,17 +89,20 @@ class PointTask:
 
 def point_rows(task: PointTask) -> list[dict[str, Any]]:
     """The rows of LW and SW at one point; runs in any process."""
-    common, f = task.common, task.lipschitz
+    common = task.common
     session = common.session(task.entropy)
     scale, shift = task.point
     label = f"LW at scale {scale:g}, shift {shift:g}"
     cold = (task.alpha == 1).all()
     vector = session.fit(task.alpha, label=label, warm_start=None if cold else task.start)
-    own = charge_at(session, common, vector, lipschitz_without(f, scale=scale, shift=shift))
+    reference = session.bound.log_lik(task.reference)
+    moving = lipschitz_without(reference, scale=scale, shift=shift)
+    own = charge_at(session, common, vector, moving)
 
     def charged(fit: PosteriorFit) -> PrivacyCharge:
-        target = float(fit.alpha[0]) * float(f.max())
-        return charge_at(session, common, fit, scalar_without(f, target_bound=target))
+        target = float(fit.alpha[0]) * task.unweighted_bound
+        moving = scalar_without(reference, target_bound=target)
+        return charge_at(session, common, fit, moving)
 
     if common.accounting == "lipschitz":
         scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
