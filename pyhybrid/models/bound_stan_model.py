@@ -21,7 +21,7 @@ from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
 from pyhybrid.models.replicates import Replicates, one_draw
-from pyhybrid.models.stan_checks import check_yielded, unchecked_facts
+from pyhybrid.models.stan_checks import check_acts_at, check_yielded, monitored_of, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
@@ -37,20 +37,19 @@ _DRAWS_CHECKED = 6
 class BoundStanModel:
     """A user's model joined to a table. Confidential.
 
-    `checked` if what the program does and reads was; `recoded` if its formula codes a record with
-    the values of others.
+    `checked` if what the program does and reads was.
     """
 
     model: OwnProgram
     table: pd.DataFrame
     design: Design | None = None
     checked: bool = True
-    recoded: bool = False
     _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
     _seen: WeakKeyDictionary[Draws, bool] = field(default_factory=WeakKeyDictionary)
+    _tried: set[tuple[bytes, float | None]] = field(default_factory=set)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bound, (self.model, self.table, self.design, self.checked, self.recoded)
+        return _bound, (self.model, self.table, self.design, self.checked)
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
@@ -103,13 +102,11 @@ class BoundStanModel:
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """What may look at all records: the program's data, unless the user says otherwise."""
+        """What may look at all records: the program's data, too."""
         found = () if self.design is None else self.design.data_dependent
-        if self.recoded:
-            found = (*found, "the formula, whose terms read other records")
         if not self.checked:
             found = (*found, "what the Stan program reads, which was not checked")
-        return found if self.model.by_record else (*found, "the data of the Stan program")
+        return (*found, "the data of the Stan program")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -117,7 +114,6 @@ class BoundStanModel:
         own = self.model
         return unchecked_facts(
             density_above_one=own.density_above_one,
-            by_record=own.by_record,
             checked=self.checked,
             public=own.public,
             in_python=callable(own.data) or callable(own.predict),
@@ -166,13 +162,15 @@ class BoundStanModel:
         Raises
         ------
         InvalidInput
-            If a cap is given that the program does not take, or one with a center or units.
+            If a cap is given that the program does not take, or one with a center or units; if the
+        program does at these weights and cap what it does at no others.
         """
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
-                    "a user's program is censored at [-cap, cap], record by record: found a cap "
-                    "with a center, units or unequal ends; take a built-in model for those"
+                    "a whole program is censored at [-cap, cap], record by record: found a cap with a "
+                    "center, units or unequal ends; a composed program takes those "
+                    "(ph.ComposedModel)"
                 )
             cap = cap.above
         if cap is not None and not self.takes_cap:
@@ -182,7 +180,21 @@ class BoundStanModel:
                 "clip each weighted term with fmax(-cap, fmin(cap, ...)), or choose another "
                 "mechanism"
             )
-        return self._data_of(self.table, alpha, cap)
+        if self.checked and (alpha.tobytes(), cap) not in self._tried:
+            check_acts_at(
+                self.program, self.data_at, self.others(), alpha, cap,
+                weighted=self.model.log_lik_weighted,
+            )  # fmt: skip
+            self._tried.add((alpha.tobytes(), cap))
+        return self.data_at(alpha, cap)
+
+    def data_at(
+        self, alpha: FloatArray, cap: float | None, other: OtherValues | None = None
+    ) -> dict[str, Any]:
+        """Data block at weights and a cap, unchecked, with other values in the place of
+        confidential ones if they are given."""
+        replaced = None if other is None else Replaced(other=other)
+        return self._data_of(self.table, alpha, cap, replaced)
 
     def data_with(
         self,
@@ -191,10 +203,9 @@ class BoundStanModel:
         weights: float = 1.0,
         records: npt.NDArray[np.bool_] | None = None,
         rest: bool = True,
-        rows: bool = False,
     ) -> dict[str, Any]:
         """Data block with other values in place of confidential ones; see `stan_reads.Readable`."""
-        how = Replaced(other=other, records=records, rest=rest, rows=rows)
+        how = Replaced(other=other, records=records, rest=rest)
         return self._data_of(self.table, np.full(self.n, weights), replaced=how)
 
     @property
@@ -250,14 +261,7 @@ class BoundStanModel:
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Parameters, or what the user named, and the sum of log_lik."""
-        names = self.model.monitored
-        if names is None:
-            names = tuple(name for name in self.likelihood_parameters if name in draws.variables)
-        unknown = [name for name in names if name not in draws.variables]
-        if unknown:
-            raise InvalidInput(f"monitored must be variables of the program: {unknown[0]!r} is not")
-        total = draws.variables["log_lik"].sum(axis=2)
-        return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
+        return monitored_of(draws, self.model.monitored, self.likelihood_parameters)
 
     def replicate(
         self,
@@ -315,7 +319,6 @@ class BoundStanModel:
                 at,
                 points,
                 predict=name if name in draws.variables else None,  # refused below, by its name
-                by_record=self.model.by_record,
                 weighted=self.model.log_lik_weighted,
                 n_references=1,
                 splits=one_split(self.n),
@@ -350,7 +353,7 @@ class BoundStanModel:
 
 
 def _bound(
-    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
+    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool
 ) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
-    return BoundStanModel(model=model, table=table, design=design, checked=checked, recoded=recoded)
+    return BoundStanModel(model=model, table=table, design=design, checked=checked)
