@@ -34,6 +34,7 @@ __all__ = [
 _ROUNDING = 1e-9  # of the log of a probability of 1
 _TRIES, _POINTS = 60, 4
 _TOLERANCE = 1e-7
+_LARGEST = 1e12  # beyond, rounding hides what is looked for
 DataOf = Callable[[FloatArray, "float | None"], Mapping[str, Any]]
 """Data block under weights (n,) and a cap."""
 DataOfOther = Callable[[FloatArray, "float | None", "OtherValues | None"], Mapping[str, Any]]
@@ -230,11 +231,12 @@ def usable_points(
     """A few points where the log density is finite, and that density."""
     points = rng.uniform(-1, 1, (_TRIES, program_at.n_unconstrained))
     values = program_at.log_density(points)
-    found = np.flatnonzero(np.isfinite(values))[:_POINTS]
+    found = np.flatnonzero(np.abs(values) < _LARGEST)[:_POINTS]  # not of NaN
     if not found.size:
         raise InvalidInput(
-            f"the log density of program {program.name!r} must be finite somewhere: it is not at "
-            f"{_TRIES} random points; see its constraints and its data"
+            f"the log density of program {program.name!r} must be finite somewhere, and below "
+            f"{_LARGEST:g} in size: it is not at {_TRIES} random points; see its constraints and "
+            "its data"
         )
     return points[found], values[found]
 
