@@ -217,6 +217,12 @@ class ComposedModel:
                 "none; name its column in columns="
             )
         check_columns(self.predictors, self.outcome, df)
+        if design.predictors and not any(self._is_design(own) for own in self.text.record):
+            raise InvalidInput(
+                f"formula has predictors, {', '.join(design.predictors)}, which block 'record' must "
+                "read: add 'row_vector[K] X;' to it and 'int K;' to block 'data', or name them as "
+                "entries and leave the formula out"
+            )
         if self.outcome in used.values():
             raise InvalidInput(f"one entry alone must be the outcome {self.outcome!r}")
         self._check_rows(df)
