@@ -234,14 +234,16 @@ class ComposedModel:
     def _guarded(self) -> bool:
         """True if the program compiles with densities that do not fail, or stanli is missing."""
         try:
-            check_compiles(self.text.replicates(self.entry))
             check_compiles(self.text.program())
         except EngineUnavailable:
             return True
         except InvalidInput:
             check_compiles(self.text.program(guard=False))  # densities of vectors, or a mistake
-            return False
-        return True
+            guarded = False
+        else:
+            guarded = True
+        check_compiles(self.text.replicates(self.entry))
+        return guarded
 
     def _check_rows(self, df: pd.DataFrame) -> None:
         outcome = df[self.outcome].to_numpy(dtype=np.float64)

@@ -152,7 +152,7 @@ def _of_body(body: Sequence[Token], data: set[str], own: set[str], name: str) ->
     found = []
     for start, end in conditions(body):
         deciding |= set(range(start, end))
-        read = names_in(body[start:end]) - known - _TOTAL
+        read = names_in(body[start:end]) - known - _TOTAL - own
         if read:
             found.append(f"{name} decides by {sorted(read)[0]!r}, which is not data")
     compares = [t.text for place, t in enumerate(body) if place not in deciding]
