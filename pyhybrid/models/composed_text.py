@@ -39,6 +39,7 @@ from pyhybrid.models.stan_text import (
     written,
 )
 from pyhybrid.models.stan_total import (
+    RELIED_ON,
     Function,
     functions_of,
     guarded,
@@ -112,6 +113,12 @@ class ComposedText:
         twice = [own.name for own in self.constants if own.name in self._of_record]
         if twice:
             raise InvalidInput(f"{twice[0]!r} must be declared in data or in record: it is in both")
+        stans = [each.name for each in self._functions if each.name in RELIED_ON]
+        if stans:
+            raise InvalidInput(
+                f"functions of program {self.name!r} must not have names of Stan's own: "
+                f"{stans[0]!r} has; take another"
+            )
         if not self.record:
             raise InvalidInput(f"program {self.name!r} must declare the outcome in block 'record'")
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from pyhybrid.models.stan_text import TYPES, Token, arguments, closing, conditions, names_in
 
-__all__ = ["Function", "functions_of", "guarded", "guards", "reached", "why_not_total"]
+__all__ = ["RELIED_ON", "Function", "functions_of", "guarded", "guards", "reached", "why_not_total"]
 
 _TOTAL = frozenset(
     "abs fabs append_array append_col append_row asinh atan atan2 block cbrt ceil col cols "
@@ -56,7 +56,7 @@ _GUARDED = {
     "normal_lpdf": "ff+", "lognormal_lpdf": "+f+", "student_t_lpdf": "f+f+",
     "cauchy_lpdf": "ff+", "double_exponential_lpdf": "ff+", "logistic_lpdf": "ff+",
     "gumbel_lpdf": "ff+", "skew_normal_lpdf": "ff+f", "exp_mod_normal_lpdf": "ff++",
-    "exponential_lpdf": "0+", "gamma_lpdf": "0++", "inv_gamma_lpdf": "+++", "weibull_lpdf": "0++",
+    "exponential_lpdf": "0+", "gamma_lpdf": "+++", "inv_gamma_lpdf": "+++", "weibull_lpdf": "0++",
     "chi_square_lpdf": "0+", "beta_lpdf": "p++", "beta_proportion_lpdf": "uu+",
     "normal_lcdf": "ff+", "normal_lccdf": "ff+", "lognormal_lcdf": "+f+", "lognormal_lccdf": "+f+",
     "poisson_lpmf": "n0", "poisson_log_lpmf": "nr", "neg_binomial_lpmf": "n++",
@@ -67,6 +67,8 @@ _GUARDED = {
 """Densities of single numbers, by the kinds of their arguments."""
 _GUARDED_NUMBERS = {"log1p": "pyhybrid_x >= -1", "log1m": "pyhybrid_x <= 1", "Phi": "!is_nan(pyhybrid_x)"}
 """Functions of one number that raise an error elsewhere: NaN there."""
+RELIED_ON = _TOTAL | _GUARDED.keys() | _GUARDED_NUMBERS.keys() | {"is_nan", "is_inf", "not_a_number"}
+"""Functions of Stan's whose names the user's must not have: another meaning of them would tell."""
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,22 @@ def test_what_ends_or_shows_an_evaluation_is_refused(block: str, word: str, mess
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        "real fmin(int a, real b) { return b; }",
+        "real normal_lpdf(real y, vector a, vector b) { return 0; }",
+        "int is_nan(row_vector x) { return 0; }",
+        "real log1p(vector x) { return 0; }",
+    ],
+)
+def test_functions_of_stans_get_no_second_meaning(function: str) -> None:
+    """One would clip in another way, or be taken for a density that does not fail."""
+    with pytest.raises(InvalidInput, match="must not have names of Stan's own"):
+        model(with_("functions", function))
+    model(with_("functions", function.replace(" ", " my_", 1)))
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "target += rent; return 0;",
