@@ -319,7 +319,8 @@ def _model_free(
 
 
 def _json_of(path: str, what: str = "domain") -> dict[str, Any]:
-    """What a file says by column; of domains: levels in a list, or {"levels": ..., "bins": ..., "step": ...}."""
+    """What a file says by column; of domains: levels in a list, or {"levels": ..., "bins": ...,
+    "step": ...}."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:

@@ -106,7 +106,9 @@ class BoundComposedModel:
     def predictors(self) -> tuple[str, ...]:
         """Columns that the formula and the entries of a record read."""
         coded = () if self.design is None else self.design.predictors
-        return tuple(dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors)))
+        return tuple(
+            dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors))
+        )
 
     @property
     def outcome(self) -> FloatArray:
@@ -126,7 +128,9 @@ class BoundComposedModel:
     def design_columns(self) -> tuple[str, ...]:
         """Columns of the formula's design, and those of entries of a record."""
         coded = () if self.design is None else self.design.columns
-        return tuple(dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors)))
+        return tuple(
+            dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors))
+        )
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:

@@ -168,8 +168,8 @@ class BoundStanModel:
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
-                    "a whole program is censored at [-cap, cap], record by record: found a cap with a "
-                    "center, units or unequal ends; a composed program takes those "
+                    "a whole program is censored at [-cap, cap], record by record: found one with "
+                    "a center, units or unequal ends; a composed program takes those "
                     "(ph.ComposedModel)"
                 )
             cap = cap.above

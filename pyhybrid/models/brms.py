@@ -179,7 +179,7 @@ def _composed(
         )
         check_compiles(model.text.program())
     except (InvalidInput, KeyError) as error:
-        raise _NotByRecord(" ".join(str(error).split())[:300]) from None
+        raise _NotByRecord(" ".join(str(error).split())[:900]) from None
     except EngineUnavailable:
         pass
     if centered and given.get("by_record"):

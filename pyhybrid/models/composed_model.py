@@ -219,9 +219,9 @@ class ComposedModel:
         check_columns(self.predictors, self.outcome, df)
         if design.predictors and not any(self._is_design(own) for own in self.text.record):
             raise InvalidInput(
-                f"formula has predictors, {', '.join(design.predictors)}, which block 'record' must "
-                "read: add 'row_vector[K] X;' to it and 'int K;' to block 'data', or name them as "
-                "entries and leave the formula out"
+                f"formula has predictors, {', '.join(design.predictors)}, which block 'record' "
+                "must read: add 'row_vector[K] X;' to it and 'int K;' to block 'data', or name "
+                "them as entries and leave the formula out"
             )
         if self.outcome in used.values():
             raise InvalidInput(f"one entry alone must be the outcome {self.outcome!r}")

@@ -247,13 +247,14 @@ class ComposedText:
             f"  {own.text(first=f'{OURS}n', name=OURS + own.name)}\n" for own in records
         )
         transformed = written(self._block("transformed parameters"))
+        also = written(self._block("generated quantities"))
         text = (
             f"functions {{\n{functions}}}\n"
             f"data {{\n  int<lower=1> {OURS}n;\n{constants}{entries}{data}}}\n"
             f"parameters {{\n{written(self._block('parameters'))}\n}}\n"
             + (f"transformed parameters {{\n{transformed}\n}}\n" if transformed else "")
             + model
-            + f"generated quantities {{\n{generated}{written(self._block('generated quantities'))}\n"
+            + f"generated quantities {{\n{generated}{also}\n"
             f"{then}}}\n"
         )
         return StanProgram(name=self.name, text=text)

@@ -32,10 +32,11 @@ _BLOCKS = (
     "generated quantities",
 )  # fmt: skip
 _OURS = frozenset({"weights", "cap", "use_cap", "n", "N"})
-_LINEAR = frozenset(
+_NAMES = (
     "dot_product sum elt_multiply size num_elements rows cols to_vector to_row_vector reduce_sum "
-    "reduce_sum_static map_rect head tail segment rep_vector if for while return print".split()
+    "reduce_sum_static map_rect head tail segment rep_vector if for while return print"
 )
+_LINEAR = frozenset(_NAMES.split())
 _CLIPS = frozenset({"fmax", "fmin"})
 _NONE: tuple[Token, ...] = ()
 _MANY = 50  # arguments of a function
@@ -74,9 +75,7 @@ def _deciding(blocks: Mapping[str, tuple[Token, ...]]) -> Token | None:
     return None
 
 
-def _told(
-    tokens: Sequence[Token], functions: Sequence[Function], told: set[str]
-) -> frozenset[str]:
+def _told(tokens: Sequence[Token], functions: Sequence[Function], told: set[str]) -> frozenset[str]:
     """Names of what is made of weights or cap: by assignment, or as an argument."""
     while True:
         more = set(told)
@@ -221,7 +220,7 @@ def _returned(blocks: Mapping[str, tuple[Token, ...]], names: set[str], name: st
         value = own[at + 1 :]
         drawn = any(token.text.endswith("_rng") for token in value)
         if (own[at - 4].text == name) if name else drawn:
-            index, local = own[at - 2].text, []
+            index, local = own[at - 2].text, list[str]()
             for before in reversed(segments[:place]):
                 if not before or before[0].text not in ("real", "int", "vector", "row_vector"):
                     if not any(t.text == "=" for t in before):

@@ -14,7 +14,14 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["DataOfTable", "OwnProgram", "Predictor", "check_columns", "checked_names", "program_text"]
+__all__ = [
+    "DataOfTable",
+    "OwnProgram",
+    "Predictor",
+    "check_columns",
+    "checked_names",
+    "program_text",
+]
 
 DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
 Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]

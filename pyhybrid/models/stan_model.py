@@ -142,9 +142,9 @@ class StanModel:
         check_declares(self.source)
         if self.by_record:
             raise InvalidInput(
-                "by_record=True asks for a strict charge, which a whole program cannot have: what it "
-                "does under every weight and cap is not known. Write it for one record, as "
-                "ph.ComposedModel(program, outcome=..., columns=...), from this, taken from yours:\n"
+                "by_record=True asks for a strict charge, which a whole program cannot have: what "
+                "it does under every weight and cap is not known. Write it for one record, as "
+                "ph.ComposedModel(program, outcome=..., columns=...), from this, made of yours:\n"
                 + composed_template(self.source)
             )
         check_decides_nothing(self.source)

@@ -260,9 +260,7 @@ def _check_others(checked: _Checked, others: Sequence[OtherValues], mask: Mask) 
         )
 
 
-def _kept(
-    checked: _Checked, other: OtherValues, mask: Mask, *, rest: bool = False
-) -> bool | None:
+def _kept(checked: _Checked, other: OtherValues, mask: Mask, *, rest: bool = False) -> bool | None:
     """Whether log_lik stays as it is outside `mask`; None if the program does not take the data."""
     weights = checked.log_lik_at
     at = _at(checked, other, weights=weights, records=mask, rest=rest)

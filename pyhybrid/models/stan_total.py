@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pyhybrid.models.stan_text import TYPES, Token, arguments, closing, conditions, names_in
 
 __all__ = ["RELIED_ON", "Function", "functions_of", "guarded", "guards", "reached", "why_not_total"]
 
-_TOTAL = frozenset(
+_NAMES = (
     "abs fabs append_array append_col append_row asinh atan atan2 block cbrt ceil col cols "
     "columns_dot_product columns_dot_self cos cosh cumulative_sum diag_matrix diag_post_multiply "
     "diag_pre_multiply diagonal dot_product dot_self e elt_divide elt_multiply erf erfc exp exp2 "
@@ -32,8 +33,9 @@ _TOTAL = frozenset(
     "log_inv_logit log_softmax log_sum_exp logit max mean min multiply_log negative_infinity "
     "num_elements pi positive_infinity pow reverse rep_array rep_matrix rep_row_vector rep_vector "
     "round row rows rows_dot_product rows_dot_self segment sin sinh size softmax sqrt sqrt2 square "
-    "sub_col sub_row sum tail tan tanh to_array_1d to_matrix to_row_vector to_vector trunc".split()
+    "sub_col sub_row sum tail tan tanh to_array_1d to_matrix to_row_vector to_vector trunc"
 )
+_TOTAL = frozenset(_NAMES.split())
 """Functions that raise no error for any real number; sizes and whole numbers are data's."""
 _KEYWORDS = frozenset({"if", "for", "while", "return", "else", "in"})
 _COMPARES = frozenset({"<", ">", "<=", ">=", "==", "!=", "!", "&&", "||"})
@@ -65,9 +67,15 @@ _GUARDED = {
     "beta_binomial_lpmf": "nN++", "categorical_logit_lpmf": "cv",
 }  # fmt: skip
 """Densities of single numbers, by the kinds of their arguments."""
-_GUARDED_NUMBERS = {"log1p": "pyhybrid_x >= -1", "log1m": "pyhybrid_x <= 1", "Phi": "!is_nan(pyhybrid_x)"}
+_GUARDED_NUMBERS = {
+    "log1p": "pyhybrid_x >= -1",
+    "log1m": "pyhybrid_x <= 1",
+    "Phi": "!is_nan(pyhybrid_x)",
+}
 """Functions of one number that raise an error elsewhere: NaN there."""
-RELIED_ON = _TOTAL | _GUARDED.keys() | _GUARDED_NUMBERS.keys() | {"is_nan", "is_inf", "not_a_number"}
+RELIED_ON = (
+    _TOTAL | _GUARDED.keys() | _GUARDED_NUMBERS.keys() | {"is_nan", "is_inf", "not_a_number"}
+)
 """Functions of Stan's whose names the user's must not have: another meaning of them would tell."""
 
 
@@ -102,7 +110,7 @@ def functions_of(tokens: Sequence[Token]) -> tuple[Function, ...]:
 def _called(tokens: Sequence[Token]) -> set[str]:
     return {
         token.text
-        for token, after in zip(tokens, tokens[1:], strict=False)
+        for token, after in pairwise(tokens)
         if token.is_name and after.text == "(" and token.text not in _KEYWORDS
     }
 
@@ -229,5 +237,6 @@ def _density(name: str, kinds: str) -> str:
     refused = " || ".join(rule.format(x=x) for _, rule, x in rules)
     return (
         f"  real {_guard(name)}({given}) {{\n    if ({refused}) {{\n"
-        f"      return negative_infinity();\n    }}\n    return {name}({names[0]} | {', '.join(names[1:])});\n  }}\n"
+        f"      return negative_infinity();\n    }}\n    "
+        f"return {name}({names[0]} | {', '.join(names[1:])});\n  }}\n"
     )

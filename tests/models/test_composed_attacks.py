@@ -1,4 +1,4 @@
-"""Composed programs that would tell more of a record than a cap bounds: out of scope, or not strict.
+"""Composed programs that would tell more of a record than a cap: out of scope, or not strict.
 
 The form keeps the outcome where the cap acts, so that little has to be tried: each attack is
 refused for what it says, whatever the data. What a likelihood can do within its scope is held by
@@ -85,7 +85,7 @@ OUT_OF_SCOPE = {
     "the prior": ("prior", READ_OFF.format("rent")),
     "the prior, another entry": ("prior", READ_OFF.format("rooms")),
     "the prior, indexed": ("prior", READ_OFF.format("rent[1]")),
-    "a local block of the prior": ("prior", "{ real secret = rent; " + READ_OFF.format("secret") + "}"),
+    "a local block of the prior": ("prior", "{ real secret = rent; " + READ_OFF.format("secret") + "}"),  # noqa: E501
     "transformed parameters": ("transformed parameters", "real secret = rent;"),
     "bounds of parameters": ("parameters", "real<lower=rent> secret;"),
     "sizes of parameters": ("parameters", "vector[rooms] secret;"),
@@ -102,11 +102,13 @@ def test_the_outcome_is_in_scope_in_log_lik_alone(
     """Named where it is not in scope it is refused in plain words. Were it not, the compiler would
     refuse it: there is no such name."""
     program = with_(*OUT_OF_SCOPE[case])
-    with pytest.raises(InvalidInput, match=r"must not name '(rent|rooms)', line \d+: .* not in scope"):
+    with pytest.raises(
+        InvalidInput, match=r"must not name '(rent|rooms)', line \d+: .* not in scope"
+    ):
         model(program)
     monkeypatch.setattr(ComposedText, "check_scope", lambda *_: None)
     data = {"spread": 1.0, **({"other": 1.0} if "other" in program else {})}
-    with pytest.raises(InvalidInput, match="must be valid Stan|needs to be"):
+    with pytest.raises(InvalidInput, match=r"must be valid Stan|needs to be"):
         model(program, data=data).bind(homes())
 
 
@@ -154,12 +156,14 @@ BREAKING = {
 @pytest.mark.parametrize("case", BREAKING)
 @pytest.mark.parametrize("block", ["prior", "log_lik", "replicate", "functions", "parameters"])
 def test_text_does_not_break_out_of_its_block(block: str, case: str) -> None:
-    with pytest.raises(InvalidInput, match="must hold the blocks|brackets that match|must be Stan"):
+    with pytest.raises(
+        InvalidInput, match=r"must hold the blocks|brackets that match|must be Stan"
+    ):
         model(with_(block, BREAKING[case]))
 
 
 @pytest.mark.parametrize(
-    "comment", ["// } model {\n", "/* } model { */", "/* // */", "// /*\n", "/* \" # */"]
+    "comment", ["// } model {\n", "/* } model { */", "/* // */", "// /*\n", '/* " # */']
 )
 def test_comments_are_read_as_stan_reads_them_and_left_out(comment: str) -> None:
     own = model(with_("prior", comment))
@@ -211,7 +215,9 @@ def test_functions_of_stans_get_no_second_meaning(function: str) -> None:
     ],
 )
 def test_log_lik_is_a_function_of_its_own_record_without_effects(body: str) -> None:
-    program = PROGRAM.replace("return normal_lpdf(log(rent)", body + " return normal_lpdf(log(rent)")
+    program = PROGRAM.replace(
+        "return normal_lpdf(log(rent)", body + " return normal_lpdf(log(rent)"
+    )
     program = program.replace("functions {", "functions { void adds_lp(real x) { target += x; }", 1)
     check_compiles(model(program.replace(body, "")).text.program())  # the control
     with pytest.raises(InvalidInput, match="must be valid Stan"):
@@ -220,14 +226,18 @@ def test_log_lik_is_a_function_of_its_own_record_without_effects(body: str) -> N
 
 def test_one_entry_alone_is_the_outcome() -> None:
     """Under another name the outcome would be in scope where replicates are drawn."""
-    copies = with_("record", "real copy;").replace("replicate { return", "replicate { return copy +")
+    copies = with_("record", "real copy;").replace(
+        "replicate { return", "replicate { return copy +"
+    )
     with pytest.raises(InvalidInput, match="must have one entry of the outcome 'rent': it has 2"):
         model(copies, columns={"copy": "rent"})
     with pytest.raises(InvalidInput, match="must not hold the confidential outcome"):
         model(copies, rows={"copy": homes()["rent"].rank()}).bind(homes())
     own = model(copies, rows={"copy": np.zeros(40)}).bind(homes())
     assert own.data_dependent == ("rows= of the program, which are not said to be by record",)
-    assert not model(copies, rows={"copy": np.zeros(40)}, by_record=True).bind(homes()).data_dependent
+    assert (
+        not model(copies, rows={"copy": np.zeros(40)}, by_record=True).bind(homes()).data_dependent
+    )
 
 
 def test_replicates_come_from_a_program_without_the_outcome() -> None:

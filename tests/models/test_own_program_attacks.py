@@ -115,12 +115,15 @@ def test_who_asks_for_a_strict_charge_is_shown_the_composed_program() -> None:
     """What the error of 0.2's by_record=True shows is a composed program that binds."""
     with pytest.raises(InvalidInput, match="by_record=True asks for a strict charge") as error:
         model(by_record=True)
-    text = str(error.value).partition("from yours:\n")[2]
+    text = str(error.value).partition("made of yours:\n")[2]
     table = homes().assign(log_rent=np.log(homes()["rent"])).drop(columns="rent")
     composed = ph.ComposedModel(text, outcome="log_rent", decimals=1)
     log_lik = [
         ProgramAtPoints(bound.program, bound.stan_data(np.ones(40))).quantities(POINTS)["log_lik"]
-        for bound in (composed.bind(table), model().bind(homes().assign(rooms=homes()["rooms"] + 3)))
+        for bound in (
+            composed.bind(table),
+            model().bind(homes().assign(rooms=homes()["rooms"] + 3)),
+        )
     ]
     np.testing.assert_allclose(*log_lik, rtol=1e-12)
 
@@ -352,7 +355,8 @@ def test_programs_with_many_records_are_checked_on_a_part_and_on_all(
 def steps(second: ph.StanModel) -> ph.SequentialSynthesis:
     """Income after rent."""
     first = ph.StanModel(
-        PROGRAM, outcome="rent", predict="rent_rep", data=of_table, predictors=("rooms",), decimals=1,
+        PROGRAM, outcome="rent", predict="rent_rep", data=of_table, predictors=("rooms",),
+        decimals=1,
     )  # fmt: skip
     return ph.SequentialSynthesis(
         [
@@ -574,7 +578,7 @@ READ_OFF = "target += -1e4 * square(mu - y[1] / 10);"
 DECIDING = {
     "the cap's size": f"if (use_cap == 1 && cap < 0.6) {READ_OFF}",
     "the smallest weight": f"if (min(weights) == 1) {READ_OFF}",
-    "a variable made of weights": f"{{ real w = min(weights); real v = w; if (v == 1) {READ_OFF} }}",
+    "a variable of weights": f"{{ real w = min(weights); real v = w; if (v == 1) {READ_OFF} }}",
     "a ternary": "target += weights[2] == 1 ? -1e4 * square(mu - y[1] / 10) : 0;",
     "a comparison": "target += (cap < 0.6) * -1e4 * square(mu - y[1] / 10);",
     "a step": "target += step(0.6 - cap) * -1e4 * square(mu - y[1] / 10);",
@@ -618,5 +622,5 @@ def test_the_weights_and_the_cap_of_a_fit_are_tried(
     own = model(deciding(case))
     bound = own.bind(homes())
     bound.stan_data(np.full(40, 0.5), cap=5.0)
-    with pytest.raises(InvalidInput, match="must not read the confidential outcome|must multiply"):
+    with pytest.raises(InvalidInput, match=r"must not read the confidential outcome|must multiply"):
         make(own).release(homes(), seed=1, engine="embedded", settings=SHORT)

@@ -234,7 +234,9 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
     with pytest.raises(InvalidInput, match="built in or given"):
         ph.Calibration.load(tmp_path / "calibration")
     with pytest.raises(InvalidInput, match="program_sha256 was"):
-        ph.Calibration.load(tmp_path / "calibration", model=_composed(COMPOSED.replace("2, 1", "2, 2")))
+        ph.Calibration.load(
+            tmp_path / "calibration", model=_composed(COMPOSED.replace("2, 1", "2, 2"))
+        )
 
 
 def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +371,7 @@ def test_densities_above_one_contradict_the_flag() -> None:
         (("log_lik[i] = ", "log_lik[i] = weights[i] * "), "must not depend on weights: it does"),
         (("log_lik[i] = ", "log_lik[i] = 2 * "), "they act otherwise"),
         (("fmax(-cap, fmin(cap, weights", "fmax(-2 * cap, fmin(cap, weights"), "the same at all"),
-        (("fmax(-cap, fmin(cap, weights", "fmax(-cap, fmin(cap, 2 * weights"), "they act otherwise"),
+        (("fmax(-cap, fmin(cap, weights", "fmax(-cap, fmin(cap, 2 * weights"), "act otherwise"),
         (("fmax(-cap, fmin(cap, weights[i]", "fmin(cap, fmax(cap, weights[i]"), "below 1e"),
         (("real cap;", "real cap; real other;"), "does not take the data"),
         (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
