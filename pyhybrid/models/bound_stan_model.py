@@ -14,7 +14,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.programs import declared_names
+from pyhybrid.engines.programs import declared_names, with_large_weights
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design
@@ -182,7 +182,7 @@ class BoundStanModel:
             )
         if self.checked and (alpha.tobytes(), cap) not in self._tried:
             check_acts_at(
-                self.program, self.data_at, self.others(), alpha, cap,
+                with_large_weights(self.program), self.data_at, self.others(), alpha, cap,
                 weighted=self.model.log_lik_weighted,
             )  # fmt: skip
             self._tried.add((alpha.tobytes(), cap))

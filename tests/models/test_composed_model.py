@@ -118,6 +118,21 @@ def test_weights_center_cap_and_sum_are_what_numpy_makes(
     assert np.abs(found(alpha / 10) - (expected - expected[0])).max() > 1e-6
 
 
+def test_survey_weights_above_one_act_as_they_do_in_built_in_models() -> None:
+    table = TABLE.assign(w=np.linspace(1, 5, 30).round(1))
+    design = ph.SurveyDesign(weights="w", population=30.0)
+    ours, theirs = (
+        ph.SurveyWeighted(model, design).bind(table) for model in (counts(), ph.Poisson(FORMULA))
+    )
+    np.testing.assert_allclose(
+        matrix(ours, beta=BETA), matrix(theirs, beta=BETA), rtol=1e-12, atol=1e-12
+    )
+    at = ProgramAtPoints(ours.program, ours.stan_data(np.ones(30)))
+    expected = matrix(theirs, beta=BETA).sum(axis=1) + log_prior(BETA)
+    found = at.log_density(BETA)
+    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-12, atol=1e-10)
+
+
 def test_a_release_with_a_center_is_strict_and_says_what_it_rests_on() -> None:
     model = counts()
     mechanism = ph.Censored(

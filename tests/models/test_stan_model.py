@@ -211,6 +211,14 @@ def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
     assert (found[1][:, 0] != 0).all()
 
 
+def test_survey_weights_above_one_are_tried_as_others_are() -> None:
+    table = _table().assign(w=np.linspace(1, 4, 60).round(1))
+    text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
+    design = ph.SurveyDesign(weights="w", population=60.0)
+    bound = ph.SurveyWeighted(_model(text), design).bind(table)
+    assert max(bound.stan_data(np.ones(60), cap=3.0)["weights"]) > 1
+
+
 def test_blocks_are_views_of_the_engines_output() -> None:
     bound = _model().bind(_table())
     draws = EmbeddedEngine().sample(
