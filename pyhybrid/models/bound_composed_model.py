@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +14,14 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.programs import parameter_names
-from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
+from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.models.bound_program import BoundProgram
 from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.composed_text import OURS, REPLICATE, ComposedText
-from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.replicates import one_draw
-from pyhybrid.models.stan_checks import check_yielded, monitored_of
 from pyhybrid.models.stan_text import Declared
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundComposedModel"]
 
@@ -33,115 +29,34 @@ _BLOCK_ELEMENTS = 2_000_000
 _NO_FROZEN = ("n_frozen", "farthest", "steep")
 
 
-class Composed(Protocol):
-    """What this module needs to know of a `pyhybrid.ComposedModel`."""
-
-    outcome: str
-    levels: Mapping[str, Sequence[Hashable]]
-    data: Mapping[str, Any]
-    rows: Mapping[str, Any]
-    predictors: tuple[str, ...]
-    by_record: bool
-    density_above_one: bool
-    monitored: tuple[str, ...] | None
-    decimals: int | None
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-
-    @property
-    def text(self) -> ComposedText:
-        """The parts of the program."""
-
-    @property
-    def entry(self) -> str:
-        """Name of the outcome in the program."""
-
-    @property
-    def from_columns(self) -> dict[str, str]:
-        """Columns of entries of a record."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundComposedModel:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundComposedModel(BoundProgram):
     """A composed model joined to a table. Confidential.
 
     `guarded` if densities of log_lik do not fail.
     """
 
-    model: Any
-    table: pd.DataFrame
-    design: Design | None
     guarded: bool
-    _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _bound, (self.model, self.table, self.design, self.guarded)
 
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
-
-    @property
-    def _own(self) -> Composed:
-        own: Composed = self.model
-        return own
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.table)
-
     @cached_property
     def program(self) -> StanProgram:
         """The composed program."""
-        return self._own.text.program(guard=self.guarded)
+        text: ComposedText = self.model.text
+        return text.program(guard=self.guarded)
 
     @property
-    def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
-        return (self._own.outcome,)
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula and the entries of a record read."""
-        coded = () if self.design is None else self.design.predictors
-        return tuple(
-            dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors))
-        )
-
-    @property
-    def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
-        return self.numbers_of(self.table[self._own.outcome])
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
-        return column.to_numpy(dtype=np.float64)
-
-    @property
-    def density_above_one(self) -> bool:
-        """What the user says; terms above 0 then count as 0."""
-        return self._own.density_above_one
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, and those of entries of a record."""
-        coded = () if self.design is None else self.design.columns
-        return tuple(
-            dict.fromkeys((*coded, *self._own.from_columns.values(), *self._own.predictors))
-        )
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        """All parameters of the program."""
-        return parameter_names(self.program)
+    def read_columns(self) -> tuple[str, ...]:
+        """Columns that entries of a record read, and those that rows were made of."""
+        return (*self.model.from_columns.values(), *self.model.predictors)
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
         """Terms of the formula whose coding depends on all records, and rows that may."""
         found = () if self.design is None else self.design.data_dependent
-        if self._own.rows and not self._own.by_record:
+        if self.model.rows and not self.model.by_record:
             found = (*found, "rows= of the program, which are not said to be by record")
         return found
 
@@ -150,7 +65,8 @@ class BoundComposedModel:
         """Why a cap does not bound log_lik for every record and parameter; empty if it does."""
         if not self.guarded:
             return ("log_lik calls densities of several numbers, which can fail",)
-        return self._own.text.why_not_total
+        text: ComposedText = self.model.text
+        return text.why_not_total
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -161,13 +77,13 @@ class BoundComposedModel:
             "parameters and constants.",
             "Constants in the program's text are known without the records.",
         ]
-        public = [own.name for own in self._own.text.constants]
+        public = [own.name for own in self.model.text.constants]
         if public:
             said.append(f"The user states that these are public: {', '.join(public)}.")
-        if self._own.rows and self._own.by_record:
+        if self.model.rows and self.model.by_record:
             said.append(
                 "The user states that each row of these is a function of the columns of its own "
-                f"record that are left as they are: {', '.join(self._own.rows)}."
+                f"record that are left as they are: {', '.join(self.model.rows)}."
             )
         if self.never_strict:
             said.append(
@@ -177,34 +93,9 @@ class BoundComposedModel:
         return tuple(said)
 
     @property
-    def decimals_given(self) -> bool:
-        """True if the user gave the number of decimals of released values."""
-        return self._own.decimals is not None
-
-    @property
-    def decimals(self) -> int | None:
-        """What the user gave, or what the outcomes have."""
-        return decimals_of(self.outcome) if self._own.decimals is None else self._own.decimals
-
-    @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Each record is a row of its own."""
-        return np.arange(self.n)
-
-    @property
-    def first_try(self) -> None:
-        """None: nothing is known of how its parameters lie."""
-        return None
-
-    @property
     def takes_center(self) -> bool:
         """True: pyhybrid writes the clipping."""
         return True
-
-    @property
-    def grid_form(self) -> None:
-        """None: its parameters are not known to lie on a grid."""
-        return None
 
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
@@ -212,21 +103,25 @@ class BoundComposedModel:
         """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect."""
         clip = cap_data(None if cap is None else Cap.of(cap), self.row_of)
         ours = {name: value for name, value in clip.items() if name not in _NO_FROZEN}
-        own = next(each for each in self._own.text.record if each.name == self._own.entry)
-        outcome = _numbers(self.table[self._own.outcome], own)
+        own = next(each for each in self.model.text.record if each.name == self.model.entry)
+        outcome = _numbers(self.table[self.model.outcome], own)
         made = {**self._entries(self.table), own.name: outcome, "weights": alpha, **ours}
         return {**self._constants, **{OURS + name: value for name, value in made.items()}}
+
+    def data_of_ones(self) -> dict[str, Any]:
+        """Data block with all weights 1."""
+        return self.stan_data(np.ones(self.n))
 
     @property
     def _constants(self) -> dict[str, Any]:
         K = {} if self.design is None else {"K": self.design.X.shape[1]}
-        names = {own.name for own in self._own.text.constants}
-        return {name: v for name, v in {**K, **self._own.data}.items() if name in names}
+        names = {own.name for own in self.model.text.constants}
+        return {name: v for name, v in {**K, **self.model.data}.items() if name in names}
 
     def _entries(self, table: pd.DataFrame) -> dict[str, Any]:
         """What a record has beside its outcome, an array each, and the number of records."""
         made: dict[str, Any] = {"n": len(table)}
-        columns, own = self._own.from_columns, self._own
+        own, columns = self.model, self.model.from_columns
         for each in own.text.record:
             if each.name in own.rows:
                 rows = np.asarray(own.rows[each.name])
@@ -243,33 +138,9 @@ class BoundComposedModel:
     def check_takes_data(self) -> None:
         """Raise InvalidInput if entries are of another type than declared, or out of bounds."""
         try:
-            ProgramAtPoints(self.program, self.stan_data(np.ones(self.n)))
+            ProgramAtPoints(self.program, self.data_of_ones())
         except EngineUnavailable:
             return
-
-    def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per record."""
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
-
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time; of draws that hold parameters alone, such as
-        those of a calibration, it is computed once."""
-        if "log_lik" in draws.variables:
-            flat = draws.flat("log_lik")
-        else:
-            if draws not in self._log_lik:
-                at = ProgramAtPoints(self.program, self.stan_data(np.ones(self.n)))
-                self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]
-            flat = self._log_lik[draws]
-        above = self._own.density_above_one
-        check_yielded(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.n, size):
-            yield flat[:, start : start + size]
-
-    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Parameters, or what the user named, and the sum of log_lik."""
-        return monitored_of(draws, self._own.monitored, self.likelihood_parameters)
 
     def replicate(
         self,
@@ -288,25 +159,21 @@ class BoundComposedModel:
         """
         table = self.table if given is None else given
         self._check_rows(table)
-        program = self._own.text.replicates(self._own.entry)
+        program = self.model.text.replicates(self.model.entry)
         entries = {OURS + name: value for name, value in self._entries(table).items()}
         at = ProgramAtPoints(program, {**self._constants, **entries})
         points = at.unconstrained(one_draw(draws, draw))
         made = at.quantities(points, seed=int(rng.integers(1, 2**31)))[REPLICATE][0]
-        if not np.isfinite(made).all():
-            raise SamplingError(f"a replicate is not finite: that of draw {draw + 1}")
-        like, decimals = self.table[self._own.outcome], self.decimals
-        rounded = made if decimals is None else np.round(made, decimals)
-        return in_form_of(rounded, like, self._own.decimals).to_frame()
+        return self.released(made, f"that of draw {draw + 1}")
 
     def _check_rows(self, table: pd.DataFrame) -> None:
-        if table is self.table or not self._own.rows:
+        if table is self.table or not self.model.rows:
             return
         for name in table.columns:
-            if name != self._own.outcome and not table[name].equals(self.table[name]):
+            if name != self.model.outcome and not table[name].equals(self.table[name]):
                 raise InvalidInput(
                     f"entries must be columns where {name!r} is synthesized before: rows "
-                    f"{next(iter(self._own.rows))!r} may hold the true column"
+                    f"{next(iter(self.model.rows))!r} may hold the true column"
                 )
 
 

@@ -15,17 +15,16 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, with_large_weights
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.decimals import decimals_of, in_form_of
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.bound_program import BoundProgram
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
 from pyhybrid.models.replicates import Replicates, one_draw
-from pyhybrid.models.stan_checks import check_acts_at, check_yielded, monitored_of, unchecked_facts
+from pyhybrid.models.stan_checks import check_acts_at, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundStanModel"]
 
@@ -33,72 +32,25 @@ _BLOCK_ELEMENTS = 2_000_000
 _DRAWS_CHECKED = 6
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundStanModel:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundStanModel(BoundProgram):
     """A user's model joined to a table. Confidential.
 
     `checked` if what the program does and reads was.
     """
 
     model: OwnProgram
-    table: pd.DataFrame
-    design: Design | None = None
     checked: bool = True
-    _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
     _seen: WeakKeyDictionary[Draws, bool] = field(default_factory=WeakKeyDictionary)
     _tried: set[tuple[bytes, float | None]] = field(default_factory=set)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _bound, (self.model, self.table, self.design, self.checked)
 
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.table)
-
     @property
     def program(self) -> StanProgram:
         """The user's program."""
         return self.model.source
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
-        return (self.model.outcome,)
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula reads, and those that the user says the program reads."""
-        coded = () if self.design is None else self.design.predictors
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
-
-    @property
-    def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
-        return self.numbers_of(self.table[self.model.outcome])
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
-        return column.to_numpy(dtype=np.float64)
-
-    @property
-    def density_above_one(self) -> bool:
-        """What the user says, or the safe assumption."""
-        return self.model.density_above_one
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, and those that the user says the program reads."""
-        coded = () if self.design is None else self.design.columns
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        """All parameters of the program."""
-        return declared_names(self.program, "parameters")
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
@@ -120,34 +72,18 @@ class BoundStanModel:
         )
 
     @property
-    def decimals_given(self) -> bool:
-        """True if the user gave the number of decimals of released values."""
-        return self.model.decimals is not None
-
-    @property
-    def decimals(self) -> int | None:
-        """What the user gave, or what the outcomes have."""
-        return decimals_of(self.outcome) if self.model.decimals is None else self.model.decimals
-
-    @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Each record is a row of its own."""
-        return np.arange(self.n)
-
-    @property
-    def first_try(self) -> None:
-        """None: nothing is known of how its parameters lie."""
-        return None
-
-    @property
     def takes_center(self) -> bool:
         """False: a user's program clips terms as they are."""
         return False
 
     @property
-    def grid_form(self) -> None:
-        """None: its parameters are not known to lie on a grid."""
-        return None
+    def weights_log_lik(self) -> bool:
+        """What the user says."""
+        return self.model.log_lik_weighted
+
+    def data_of_ones(self) -> dict[str, Any]:
+        """Data block with all weights 1, unchecked."""
+        return self.data_at(np.ones(self.n), None)
 
     @property
     def takes_cap(self) -> bool:
@@ -236,33 +172,6 @@ class BoundStanModel:
             replaced=replaced,
         )  # fmt: skip
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per record."""
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
-
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.
-
-        Where that is weighted, or absent as in the frozen draws of a calibration, it is computed
-        at the draws, once per fit.
-        """
-        if "log_lik" not in draws.variables or self.model.log_lik_weighted:
-            if draws not in self._log_lik:
-                at = ProgramAtPoints(self.program, self._data_of(self.table, np.ones(self.n)))
-                self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]
-            flat = self._log_lik[draws]
-        else:
-            flat = draws.flat("log_lik")
-        above = self.model.density_above_one
-        check_yielded(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.n, size):
-            yield flat[:, start : start + size]
-
-    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Parameters, or what the user named, and the sum of log_lik."""
-        return monitored_of(draws, self.model.monitored, self.likelihood_parameters)
-
     def replicate(
         self,
         draws: Draws,
@@ -285,13 +194,7 @@ class BoundStanModel:
         table = self.table if given is None else given
         self._check_mapping(table)
         made = self.replicates.one(draws, draw, rng, table)
-        if not np.isfinite(made).all():
-            raise SamplingError(
-                f"a replicate is not finite: {self.replicates.said} of draw {draw + 1}"
-            )
-        like, decimals = self.table[self.model.outcome], self.decimals
-        rounded = made if decimals is None else np.round(made, decimals)
-        return in_form_of(rounded, like, self.model.decimals).to_frame()
+        return self.released(made, f"{self.replicates.said} of draw {draw + 1}")
 
     @property
     def replicates(self) -> Replicates:

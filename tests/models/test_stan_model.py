@@ -286,6 +286,7 @@ def test_files_and_texts_are_the_same_program(tmp_path: Path) -> None:
 def test_bound_models_travel_between_processes() -> None:
     bound = pickle.loads(pickle.dumps(_model().bind(_table())))
     assert bound.n == 60
+    assert repr(bound) == "<StanModel 'user_program' bound to 60 records>"
 
 
 def test_predictors_from_python_get_one_draw() -> None:
