@@ -206,5 +206,6 @@ def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
 
 
 def test_validate_refuses_what_r_cannot_follow(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="must be built in to be held against R"):
-        run(["validate", "data.csv", *FORMULA, "--model", OWN, "--quick"])
+    for model in (OWN, STRICT):
+        with pytest.raises(InvalidInput, match="must be built in to be held against R"):
+            run(["validate", "data.csv", *FORMULA, "--model", model, "--quick"])

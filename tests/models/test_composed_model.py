@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,14 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration_files import frozen_draws
 from pyhybrid.mechanisms.center import log_lik_at
 from pyhybrid.models.bound_composed_model import BoundComposedModel
+from pyhybrid.models.composed_text import ComposedText
 from pyhybrid.privacy.cap import Cap
+from tests.conftest import require
 
 POISSON = """
 data { int<lower=1> K; }
@@ -173,6 +178,29 @@ def test_a_density_above_one_counts_as_one_where_the_user_denies_it() -> None:
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-10, atol=1e-10)
     with pytest.raises(InvalidInput, match="must be at most 0 where density_above_one=False"):
         matrix(bound, beta=BETA)
+
+
+def test_rstan_reads_composed_programs_too(tmp_path: Path) -> None:
+    """Its old language, with arrays rewritten as the engine does; brms's and functions, too."""
+    status = RStanEngine().status()
+    require(status.available, status.cause)
+    root = Path(__file__).parents[2]
+    given = json.loads((root / "tests/stored/brms/groups.json").read_text())
+    brms = ph.from_brms(root / "tests/stored/brms/groups.stan", given, outcome="score")
+    assert isinstance(brms, ph.ComposedModel)
+    functions = POISSON.replace("X * beta", "middle(X, beta)") + (
+        "functions { real middle(row_vector x, vector b) { return log1p(exp(x * b)); } }"
+    )
+    by_area, own = ComposedText("by_area", BY_AREA), ComposedText("functions", functions)
+    for place, (text, entry) in enumerate([(brms.text, "Y"), (by_area, "visits"), (own, "y")]):
+        for kind, program in enumerate((text.program(), text.replicates(entry))):
+            (tmp_path / f"{place}{kind}.stan").write_text(program.text)
+    code = (
+        f"source('{root}/R/rewrite.R'); for (f in list.files('{tmp_path}', full.names = TRUE)) "
+        "rstan::stanc(model_code = for_old_rstan(readLines(f)))"
+    )
+    ran = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 # --- entries of records --------------------------------------------------------------------------
