@@ -110,9 +110,10 @@ class ComposedText:
             )
         for tokens in self.blocks.values():
             self._check_names(tokens)
-        twice = [own.name for own in self.constants if own.name in self._of_record]
+        others = (*self.constants, *self.parameters)
+        twice = [own.name for own in others if own.name in self._of_record]
         if twice:
-            raise InvalidInput(f"{twice[0]!r} must be declared in data or in record: it is in both")
+            raise InvalidInput(f"{twice[0]!r} must be declared once: it is in record and elsewhere")
         stans = [each.name for each in self._functions if each.name in RELIED_ON]
         if stans:
             raise InvalidInput(

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pyhybrid as ph
 from pyhybrid.checks import FloatArray
@@ -22,6 +24,7 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bound_composed_model import BoundComposedModel
 from pyhybrid.models.composed_text import ComposedText
+from pyhybrid.models.stan_text import blocks_of, tokens_of
 from pyhybrid.privacy.cap import Cap
 
 PROGRAM = """
@@ -160,6 +163,44 @@ def test_text_does_not_break_out_of_its_block(block: str, case: str) -> None:
         InvalidInput, match=r"must hold the blocks|brackets that match|must be Stan"
     ):
         model(with_(block, BREAKING[case]))
+
+
+PIECES = [
+    *"{}()[];#?:<>=^,|'.\"\\\n", "/*", "*/", "//", "model", "prior", "log_lik", "data", "rent",
+    "if (", "int k", "array[", "for (", "target +=", "functions {", "weights", "cap",
+]  # fmt: skip
+BLOCKS = (
+    "functions", "data", "parameters", "transformed parameters", "model", "generated quantities",
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(PROGRAM)), st.sampled_from(PIECES), st.sampled_from((0, 1, 5, 20))
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_whatever_is_written_the_program_around_keeps_its_blocks(edits: Any) -> None:
+    """Pieces put anywhere, over what was there: refused, or a program of the same blocks, in which
+    the records are named in the lines of pyhybrid's alone."""
+    text = PROGRAM
+    for place, piece, over in edits:
+        text = f"{text[:place]} {piece} {text[place + over :]}"
+    try:
+        own = ComposedText("edited", text)
+        own.check_scope("rent")
+    except InvalidInput:
+        return
+    assert isinstance(own.why_not_total, tuple)
+    for program, there in ((own.program(), True), (own.replicates("rent"), False)):
+        blocks = blocks_of(tokens_of(program.text, "edited"), "edited", BLOCKS)
+        assert ("model" in blocks) == there
+        for name in ("parameters", "transformed parameters"):
+            assert not any(t.text.startswith("pyhybrid_") for t in blocks.get(name, ()))
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_programs_are_files_or_texts_and_travel(tmp_path: Path) -> None:
         (("vector[K] beta;", "vector[K] beta = 1;"), "declarations of one variable each"),
         (
             ("int<lower=0> y;", "int<lower=0> K; int<lower=0> y;"),
-            "in data or in record: it is in both",
+            "must be declared once",
         ),
         (("vector[K] beta;", "vector[K] log_lik;"), "is a name of the program around"),
         (("beta ~ normal(0, 2);", "beta ~ normal(0, 2)"), r"must be valid Stan(.|\n)*\^"),
