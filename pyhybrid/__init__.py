@@ -29,6 +29,7 @@ _HOME = {
     "ColumnUtility": "measures",
     "Combined": "measures.arrays.combining",
     "Comparison": "comparing.comparison",
+    "ComposedModel": "models",
     "CountWeighted": "mechanisms",
     "CountWithout": "privacy.count_recomputed",
     "Counts": "models.kinds",

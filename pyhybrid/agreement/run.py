@@ -19,7 +19,7 @@ from pyhybrid.checks import check_choice
 from pyhybrid.engines import Draws, Engine, SamplerSettings, engine_by_name, resolve_engine
 from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.models import Model, StanModel
+from pyhybrid.models import ComposedModel, Model, StanModel
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.randomness import Streams, streams
 from pyhybrid.rbridge import start_r
@@ -76,7 +76,7 @@ def validate(
     check_choice(engine, "engine", _ENGINES)
     source = streams(seed)
     table, model = _table_and_model(data, model, source)
-    if isinstance(model, StanModel):
+    if isinstance(model, ComposedModel | StanModel):
         raise InvalidInput(
             "model must be built in to be held against R: the log-likelihood of a StanModel is "
             "written in its own program only"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pyhybrid.checks import check_choice
 from pyhybrid.cli.named import converted, named, values_of
-from pyhybrid.cli.parameters import MODEL_NAMES, OWN_PROGRAM, TWO_PART, ZERO_INFLATED
+from pyhybrid.cli.parameters import COMPOSED, MODEL_NAMES, OWN_PROGRAM, TWO_PART, ZERO_INFLATED
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
@@ -31,6 +31,7 @@ from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import (
     MODELS,
     Bernoulli,
+    ComposedModel,
     DefaultModel,
     Model,
     StanModel,
@@ -60,8 +61,8 @@ def build_model(text: str | None, formula: str) -> Model:
 
     E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
     ``missing=model`` (and ``fill=age=40+size=2``) for `pyhybrid.WithMissing`, or
-    ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
-    formula's design matrix; errors as in `build_mechanism`.
+    ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
+    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
     """
     if text is None:
         return DefaultModel(formula)
@@ -79,6 +80,8 @@ def build_model(text: str | None, formula: str) -> Model:
 def _single_model(name: str, given: dict[str, Any], formula: str) -> Model:
     if name == OWN_PROGRAM:
         return _stan_model(given, formula)
+    if name == COMPOSED:
+        return _composed(given, formula)
     if name == TWO_PART:
         return _two_part(given, formula)
     if name == ZERO_INFLATED:
@@ -120,6 +123,32 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
     values = values_of("--model stan", StanModel, given, taken)
     outcome = formula.partition("~")[0].strip().strip("`")
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
+
+
+def _composed(given: dict[str, Any], formula: str) -> ComposedModel:
+    """``composed:program=own.stan,columns=y=rent+x=rooms,data=areas=12,levels=levels.json``; a
+    formula without predictors names the outcome alone."""
+    if not given.get("program"):
+        raise InvalidInput("--model composed needs program, e.g. composed:program=own.stan")
+    own: dict[str, Any] = {}
+    if "columns" in given:
+        pairs = (each.partition("=") for each in given.pop("columns").split("+"))
+        own["columns"] = {entry.strip(): column.strip() for entry, _, column in pairs}
+    if "data" in given:
+        numbers = _numbers_by_name(given.pop("data")) or {}
+        own["data"] = {k: int(v) if v.is_integer() else v for k, v in numbers.items()}
+    if "levels" in given:
+        own["levels"] = _json_of(given.pop("levels"), "levels")
+    taken = {"outcome", "formula", "columns", "data", "levels", "rows", "predictors"}
+    values = values_of("--model composed", ComposedModel, given, taken)
+    outcome, _, terms = formula.partition("~")
+    return ComposedModel(
+        values.pop("program"),
+        outcome=outcome.strip().strip("`"),
+        formula=None if terms.strip() == "1" else formula,
+        **own,
+        **values,
+    )
 
 
 def build_mechanism(
@@ -265,7 +294,8 @@ def _calibrated(
     options: dict[str, Any],
 ) -> PseudoPosteriorMechanism:
     model = None
-    if len(models) == len(formulas) == 1 and named(models[0] or "")[0] == OWN_PROGRAM:  # not stored
+    if len(models) == len(formulas) == 1 and named(models[0] or "")[0] in (COMPOSED, OWN_PROGRAM):
+        # a program is not stored
         model, models, formulas = build_model(models[0], formulas[0]), (), ()
     own = {"formula": formulas, "model": models, "mechanism": texts}
     given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]
@@ -288,16 +318,17 @@ def _model_free(
     return cls.for_formula(formula, **public, **values_of(f"--mechanism {name}", cls, given, taken))
 
 
-def _json_of(path: str) -> dict[str, Any]:
-    """Domains by column: levels in a list, or {"levels": ..., "bins": ..., "step": ...}."""
+def _json_of(path: str, what: str = "domain") -> dict[str, Any]:
+    """What a file says by column; of domains: levels in a list, or {"levels": ..., "bins": ...,
+    "step": ...}."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:
-        raise InvalidInput(f"domain must be in a readable file: {path} is none") from None
+        raise InvalidInput(f"{what} must be in a readable file: {path} is none") from None
     except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"domain: {path} must hold JSON: it does not") from None
+        raise InvalidInput(f"{what}: {path} must hold JSON: it does not") from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"domain: {path} must hold an object, the domain of each column by name")
+        raise InvalidInput(f"{what}: {path} must hold an object, the {what} of each column by name")
     return found
 
 

@@ -10,6 +10,7 @@ import typer
 from pyhybrid.models import MODELS
 
 __all__ = [
+    "COMPOSED",
     "MODEL_NAMES",
     "OWN_PROGRAM",
     "TWO_PART",
@@ -34,14 +35,15 @@ __all__ = [
     "Workers",
 ]
 
-TWO_PART, ZERO_INFLATED, OWN_PROGRAM = "two_part", "zero_inflated", "stan"
-MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, OWN_PROGRAM)
+TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
+MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
 """What --model can name."""
 
 _MODEL_HELP = (
     f"{', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g. "
     "beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with "
-    "missing=model, or stan:program=my.stan,predict=y"
+    "missing=model, or a Stan program of your own: composed:program=my.stan, or "
+    "stan:program=my.stan,predict=y, which has local charges alone"
 )
 _CHOSEN = (
     "\\[default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for "

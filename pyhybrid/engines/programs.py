@@ -17,8 +17,12 @@ __all__ = [
     "load_program",
     "parameter_names",
     "program_names",
+    "with_large_weights",
 ]
 
+_WEIGHTS = re.compile(
+    r"<\s*lower\s*=\s*0\s*,\s*upper\s*=\s*1\s*>(\s*\[[^\]]*\]\s*(?:pyhybrid_)?weights\w*)"
+)
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -97,3 +101,8 @@ def block_text(program: StanProgram, block: str) -> str:
         depth += {"{": 1, "}": -1}.get(text[end], 0)
         end += 1
     return text[start.end() : end - 1]
+
+
+def with_large_weights(program: StanProgram) -> StanProgram:
+    """The program with weights that may be above 1, as those of surveys are."""
+    return StanProgram(name=program.name, text=_WEIGHTS.sub(r"<lower=0>\1", program.text))

@@ -249,8 +249,8 @@ class Calibration:
         ----------
         folder : str or path
         model : Model, optional
-            The model it was made with, for models that are not built in, such as `StanModel`: a
-            program and Python functions are not stored.
+            The model it was made with, for models that are not built in: the program of a
+            `ComposedModel` is not stored.
 
         Raises
         ------
@@ -295,8 +295,8 @@ def calibrate(
     Parameters
     ----------
     model : Model
-        A model without data-dependent transforms: of a `StanModel`, the user says so
-        (``by_record``), and hands it to `Calibration.load` again.
+        A model without data-dependent transforms; a `ComposedModel` is handed to
+        `Calibration.load` again, a `StanModel` has none.
     reference_data : DataFrame
         Historical or public records, not those to be released: of those no release is strict.
         They are not protected by releases of the new database.
@@ -333,8 +333,8 @@ def calibrate(
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(
-            "center must be False for a user's program, which clips terms as they are: take a "
-            "built-in model for a center"
+            "center must be False for a whole program of your own, which clips terms as they "
+            "are: take a ph.ComposedModel or a built-in model for a center"
         )
     if epsilon is not None:
         # A term less its center has either sign, whatever the outcome.

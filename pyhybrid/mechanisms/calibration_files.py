@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ def save_fields(
         "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
         "provenance": draws.provenance and asdict(draws.provenance),
         "center": None if center is None else center.as_dict(),
+        "frozen_rows": center is not None and center.frozen is not None,
         "epsilon": calibration["epsilon"],
         "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
         "reference": None
@@ -109,7 +110,7 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "levels": {name: list(own) for name, own in content["levels"].items()},
             "columns": read_names(content, "columns"),
             "center": content.get("center"),
-            "frozen": _frozen(root / "frozen.csv", content.get("center"), content["columns"]),
+            "frozen": _frozen(root / "frozen.csv", content),
             "epsilon": _epsilon(content.get("epsilon")),
             "bought": _bought(content.get("bought")),
             "reference": _reference(root / "reference.csv", content.get("reference")),
@@ -117,13 +118,11 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
         }
 
 
-def _frozen(
-    path: Path, center: Mapping[str, Any] | None, columns: Sequence[str]
-) -> FrozenTerms | None:
-    """The frozen rows of a center, which one that was given has not."""
-    if center is None:
+def _frozen(path: Path, content: Mapping[str, Any]) -> FrozenTerms | None:
+    """The frozen rows of a center, which one that was given, or of a user's program, has not."""
+    if content.get("center") is None or not content.get("frozen_rows", True):
         return None
-    return read_frozen(pd.read_csv(path, dtype=str), columns)  # exact, unlike C parsing
+    return read_frozen(pd.read_csv(path, dtype=str), content["columns"])  # exact, unlike C parsing
 
 
 def _bought(fields: Mapping[str, Any] | None) -> PrivacyCharge | None:

@@ -349,8 +349,8 @@ class Censored(PseudoPosteriorMechanism):
         size = self.calibration.cap if self.calibration is not None else self.cap
         if center is not None and not bound.takes_center:
             raise InvalidInput(
-                "a center needs a built-in model: a user's program clips terms as they are; give "
-                "center=None"
+                "a center needs a built-in model or a ph.ComposedModel: a whole program of your "
+                "own clips terms as they are; give center=None"
             )
         if size is None:
             assert self.epsilon is not None

@@ -228,8 +228,8 @@ def with_frozen_rows(
 ) -> Center:
     """The center with the records of `bound`, under weights `alpha` (n,), as its frozen rows.
 
-    Of more than 10,000 records a random part. A user's program, which takes no center, takes
-    none of them.
+    Of more than 10,000 records a random part. A program of the user's own takes none of
+    them.
     """
     if not isinstance(bound, BoundRegression | BoundParts):
         return center

@@ -241,8 +241,8 @@ def _centered(fit: PosteriorFit) -> bool:
 
 def released_by_record(bound: BoundModel) -> bool:
     """True if coding of the predictors and form of the released values do not depend on which
-    records there are; without that no charge is strict."""
-    return bound.decimals_given and not bound.data_dependent
+    records there are, and a cap bounds each term; without that no charge is strict."""
+    return bound.decimals_given and not (bound.data_dependent or getattr(bound, "never_strict", ()))
 
 
 def made_charge(

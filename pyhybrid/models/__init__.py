@@ -10,6 +10,7 @@ from pyhybrid.models.beta import Beta
 from pyhybrid.models.beta_binomial import BetaBinomial
 from pyhybrid.models.beta_regression import BetaRegression
 from pyhybrid.models.categorical import Categorical
+from pyhybrid.models.composed_model import ComposedModel
 from pyhybrid.models.default import DefaultModel, default_name
 from pyhybrid.models.gamma import Gamma
 from pyhybrid.models.log_normal import LogNormal
@@ -31,6 +32,7 @@ __all__ = [
     "BetaRegression",
     "BoundModel",
     "Categorical",
+    "ComposedModel",
     "DefaultModel",
     "Gamma",
     "LogNormal",

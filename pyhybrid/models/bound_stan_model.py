@@ -14,18 +14,17 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.programs import declared_names
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.decimals import decimals_of, in_form_of
+from pyhybrid.engines.programs import declared_names, with_large_weights
+from pyhybrid.errors import InvalidInput
+from pyhybrid.models.bound_program import BoundProgram
 from pyhybrid.models.design import Design
 from pyhybrid.models.other_values import OtherValues, references
 from pyhybrid.models.own_program import OwnProgram
 from pyhybrid.models.replicates import Replicates, one_draw
-from pyhybrid.models.stan_checks import check_yielded, unchecked_facts
+from pyhybrid.models.stan_checks import check_acts_at, unchecked_facts
 from pyhybrid.models.stan_data import Replaced, data_block, kinds_of
 from pyhybrid.models.stan_reads import NotChecked, check_reads, one_split
 from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundStanModel"]
 
@@ -33,32 +32,20 @@ _BLOCK_ELEMENTS = 2_000_000
 _DRAWS_CHECKED = 6
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundStanModel:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundStanModel(BoundProgram):
     """A user's model joined to a table. Confidential.
 
-    `checked` if what the program does and reads was; `recoded` if its formula codes a record with
-    the values of others.
+    `checked` if what the program does and reads was.
     """
 
     model: OwnProgram
-    table: pd.DataFrame
-    design: Design | None = None
     checked: bool = True
-    recoded: bool = False
-    _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
     _seen: WeakKeyDictionary[Draws, bool] = field(default_factory=WeakKeyDictionary)
+    _tried: set[tuple[bytes, float | None]] = field(default_factory=set)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bound, (self.model, self.table, self.design, self.checked, self.recoded)
-
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.table)
+        return _bound, (self.model, self.table, self.design, self.checked)
 
     @property
     def program(self) -> StanProgram:
@@ -66,50 +53,12 @@ class BoundStanModel:
         return self.model.source
 
     @property
-    def synthesized(self) -> tuple[str, ...]:
-        """The outcome's column."""
-        return (self.model.outcome,)
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """Columns that the formula reads, and those that the user says the program reads."""
-        coded = () if self.design is None else self.design.predictors
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
-
-    @property
-    def outcome(self) -> FloatArray:
-        """Sensitive values, shape (n,)."""
-        return self.numbers_of(self.table[self.model.outcome])
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
-        return column.to_numpy(dtype=np.float64)
-
-    @property
-    def density_above_one(self) -> bool:
-        """What the user says, or the safe assumption."""
-        return self.model.density_above_one
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        """Columns of the formula's design, and those that the user says the program reads."""
-        coded = () if self.design is None else self.design.columns
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        """All parameters of the program."""
-        return declared_names(self.program, "parameters")
-
-    @property
     def data_dependent(self) -> tuple[str, ...]:
-        """What may look at all records: the program's data, unless the user says otherwise."""
+        """What may look at all records: the program's data, too."""
         found = () if self.design is None else self.design.data_dependent
-        if self.recoded:
-            found = (*found, "the formula, whose terms read other records")
         if not self.checked:
             found = (*found, "what the Stan program reads, which was not checked")
-        return found if self.model.by_record else (*found, "the data of the Stan program")
+        return (*found, "the data of the Stan program")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -117,31 +66,10 @@ class BoundStanModel:
         own = self.model
         return unchecked_facts(
             density_above_one=own.density_above_one,
-            by_record=own.by_record,
             checked=self.checked,
             public=own.public,
             in_python=callable(own.data) or callable(own.predict),
         )
-
-    @property
-    def decimals_given(self) -> bool:
-        """True if the user gave the number of decimals of released values."""
-        return self.model.decimals is not None
-
-    @property
-    def decimals(self) -> int | None:
-        """What the user gave, or what the outcomes have."""
-        return decimals_of(self.outcome) if self.model.decimals is None else self.model.decimals
-
-    @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Each record is a row of its own."""
-        return np.arange(self.n)
-
-    @property
-    def first_try(self) -> None:
-        """None: nothing is known of how its parameters lie."""
-        return None
 
     @property
     def takes_center(self) -> bool:
@@ -149,9 +77,13 @@ class BoundStanModel:
         return False
 
     @property
-    def grid_form(self) -> None:
-        """None: its parameters are not known to lie on a grid."""
-        return None
+    def weights_log_lik(self) -> bool:
+        """What the user says."""
+        return self.model.log_lik_weighted
+
+    def data_of_ones(self) -> dict[str, Any]:
+        """Data block with all weights 1, unchecked."""
+        return self.data_at(np.ones(self.n), None)
 
     @property
     def takes_cap(self) -> bool:
@@ -166,13 +98,15 @@ class BoundStanModel:
         Raises
         ------
         InvalidInput
-            If a cap is given that the program does not take, or one with a center or units.
+            If a cap is given that the program does not take, or one with a center or units; if the
+        program does at these weights and cap what it does at no others.
         """
         if isinstance(cap, Cap):
             if not cap.is_plain:
                 raise InvalidInput(
-                    "a user's program is censored at [-cap, cap], record by record: found a cap "
-                    "with a center, units or unequal ends; take a built-in model for those"
+                    "a whole program is censored at [-cap, cap], record by record: found one with "
+                    "a center, units or unequal ends; a composed program takes those "
+                    "(ph.ComposedModel)"
                 )
             cap = cap.above
         if cap is not None and not self.takes_cap:
@@ -182,7 +116,21 @@ class BoundStanModel:
                 "clip each weighted term with fmax(-cap, fmin(cap, ...)), or choose another "
                 "mechanism"
             )
-        return self._data_of(self.table, alpha, cap)
+        if self.checked and (alpha.tobytes(), cap) not in self._tried:
+            check_acts_at(
+                with_large_weights(self.program), self.data_at, self.others(), alpha, cap,
+                weighted=self.model.log_lik_weighted,
+            )  # fmt: skip
+            self._tried.add((alpha.tobytes(), cap))
+        return self.data_at(alpha, cap)
+
+    def data_at(
+        self, alpha: FloatArray, cap: float | None, other: OtherValues | None = None
+    ) -> dict[str, Any]:
+        """Data block at weights and a cap, unchecked, with other values in the place of
+        confidential ones if they are given."""
+        replaced = None if other is None else Replaced(other=other)
+        return self._data_of(self.table, alpha, cap, replaced)
 
     def data_with(
         self,
@@ -191,10 +139,9 @@ class BoundStanModel:
         weights: float = 1.0,
         records: npt.NDArray[np.bool_] | None = None,
         rest: bool = True,
-        rows: bool = False,
     ) -> dict[str, Any]:
         """Data block with other values in place of confidential ones; see `stan_reads.Readable`."""
-        how = Replaced(other=other, records=records, rest=rest, rows=rows)
+        how = Replaced(other=other, records=records, rest=rest)
         return self._data_of(self.table, np.full(self.n, weights), replaced=how)
 
     @property
@@ -225,40 +172,6 @@ class BoundStanModel:
             replaced=replaced,
         )  # fmt: skip
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood, one column per record."""
-        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.row_of)
-
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned.
-
-        Where that is weighted, or absent as in the frozen draws of a calibration, it is computed
-        at the draws, once per fit.
-        """
-        if "log_lik" not in draws.variables or self.model.log_lik_weighted:
-            if draws not in self._log_lik:
-                at = ProgramAtPoints(self.program, self._data_of(self.table, np.ones(self.n)))
-                self._log_lik[draws] = at.quantities(at.unconstrained(draws))["log_lik"]
-            flat = self._log_lik[draws]
-        else:
-            flat = draws.flat("log_lik")
-        above = self.model.density_above_one
-        check_yielded(self.program, flat, (draws.n_draws, self.n), density_above_one=above)
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.n, size):
-            yield flat[:, start : start + size]
-
-    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Parameters, or what the user named, and the sum of log_lik."""
-        names = self.model.monitored
-        if names is None:
-            names = tuple(name for name in self.likelihood_parameters if name in draws.variables)
-        unknown = [name for name in names if name not in draws.variables]
-        if unknown:
-            raise InvalidInput(f"monitored must be variables of the program: {unknown[0]!r} is not")
-        total = draws.variables["log_lik"].sum(axis=2)
-        return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
-
     def replicate(
         self,
         draws: Draws,
@@ -281,13 +194,7 @@ class BoundStanModel:
         table = self.table if given is None else given
         self._check_mapping(table)
         made = self.replicates.one(draws, draw, rng, table)
-        if not np.isfinite(made).all():
-            raise SamplingError(
-                f"a replicate is not finite: {self.replicates.said} of draw {draw + 1}"
-            )
-        like, decimals = self.table[self.model.outcome], self.decimals
-        rounded = made if decimals is None else np.round(made, decimals)
-        return in_form_of(rounded, like, self.model.decimals).to_frame()
+        return self.released(made, f"{self.replicates.said} of draw {draw + 1}")
 
     @property
     def replicates(self) -> Replicates:
@@ -315,7 +222,6 @@ class BoundStanModel:
                 at,
                 points,
                 predict=name if name in draws.variables else None,  # refused below, by its name
-                by_record=self.model.by_record,
                 weighted=self.model.log_lik_weighted,
                 n_references=1,
                 splits=one_split(self.n),
@@ -350,7 +256,7 @@ class BoundStanModel:
 
 
 def _bound(
-    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool, recoded: bool
+    model: OwnProgram, table: pd.DataFrame, design: Design | None, checked: bool
 ) -> BoundStanModel:
     """Another process's copy, without what was computed from draws."""
-    return BoundStanModel(model=model, table=table, design=design, checked=checked, recoded=recoded)
+    return BoundStanModel(model=model, table=table, design=design, checked=checked)

@@ -28,7 +28,7 @@ def described_model(settings: Mapping[str, Any]) -> Model:
     if settings["model"] not in classes:
         raise InvalidInput(
             f"the calibration's model must be built in or given (model=, or --formula and --model "
-            f"stan:...): {settings['model']!r} is not built in"
+            f"composed:... or stan:...): {settings['model']!r} is not built in"
         )
     make: Any = classes[settings["model"]]
     given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}

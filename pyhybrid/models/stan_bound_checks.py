@@ -13,7 +13,6 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.errors import InvalidInput, PyhybridError, SamplingError
 from pyhybrid.models.bound_stan_model import BoundStanModel
-from pyhybrid.models.design import Design
 from pyhybrid.models.python_parts import (
     check_follows_rows,
     check_holds_no_records,
@@ -21,10 +20,10 @@ from pyhybrid.models.python_parts import (
     is_copy,
 )
 from pyhybrid.models.stan_checks import check_weights_act, usable_points
-from pyhybrid.models.stan_data import Replaced, handed_over
+from pyhybrid.models.stan_data import handed_over
 from pyhybrid.models.stan_reads import NotChecked, all_pairs, check_reads
 
-__all__ = ["check_bound", "reads_other_rows"]
+__all__ = ["check_bound"]
 
 _SEEDS = (20220101, 20220102)
 _MANY, _PART = 500, 128
@@ -49,7 +48,7 @@ def check_bound(bound: BoundStanModel) -> None:
     check_compiles(bound.program)
     check_weights_act(
         bound.program,
-        lambda alpha, cap: bound.stan_data(alpha, cap=cap),
+        bound.data_at,
         bound.n,
         weighted=model.log_lik_weighted,
         capped=bound.takes_cap,
@@ -78,7 +77,6 @@ def _check_all_reads(
             some,
             *which,
             predict=generated,
-            by_record=model.by_record,
             weighted=model.log_lik_weighted,
             n_references=2 if thorough else 1,
             splits=all_pairs(some.n) if thorough else (),
@@ -98,21 +96,6 @@ def _check_all_reads(
             except (NotChecked, SamplingError):  # records that the part has not
                 pass
     check(bound, at, points, thorough=True)
-
-
-def reads_other_rows(design: Design, table: pd.DataFrame) -> bool:
-    """True if the coding of a record changes when the predictors of others do."""
-    n = len(table)
-    for mask in (np.arange(n) < n // 2, np.arange(n) >= n // 2):
-        places = Replaced(records=mask, rows=True).places(n)
-        moved = table.iloc[places].reset_index(drop=True)
-        try:
-            coded = design.matrix_of(moved)
-        except PyhybridError:
-            return True
-        if not np.allclose(coded[~mask], design.X[~mask], rtol=1e-9, atol=0):
-            return True
-    return False
 
 
 def _check_public(bound: BoundStanModel) -> None:

@@ -9,21 +9,24 @@ weight, weights a prior, or whose log_lik is not the term in its model fails it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pyhybrid.checks import FloatArray
-from pyhybrid.engines.base import StanProgram
+from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
-from pyhybrid.errors import InvalidInput
+from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.models.other_values import OtherValues
 
 __all__ = [
+    "check_acts_at",
     "check_declares",
     "check_weights_act",
     "check_yielded",
+    "monitored_of",
     "unchecked_facts",
     "usable_points",
 ]
@@ -31,8 +34,11 @@ __all__ = [
 _ROUNDING = 1e-9  # of the log of a probability of 1
 _TRIES, _POINTS = 60, 4
 _TOLERANCE = 1e-7
+_LARGEST = 1e12  # beyond, rounding hides what is looked for
 DataOf = Callable[[FloatArray, "float | None"], Mapping[str, Any]]
 """Data block under weights (n,) and a cap."""
+DataOfOther = Callable[[FloatArray, "float | None", "OtherValues | None"], Mapping[str, Any]]
+"""The same, with other values in the place of what is confidential."""
 
 
 def check_declares(program: StanProgram) -> None:
@@ -93,15 +99,73 @@ def check_weights_act(
     _compare(program, density_one - density_two, expected, np.abs(at_one), "weights")
     if capped:
         cap = float(np.median(np.abs(one * log_lik)))
-        clipped = np.clip(one * log_lik, -cap, cap).sum(axis=1) - log_lik @ one
+        clipped = _clipped(one, log_lik, cap) - log_lik @ one
         density = ProgramAtPoints(program, data_of(one, cap)).log_density(points)
         _compare(program, density - density_one, clipped, np.abs(at_one), "cap")
+
+
+def check_acts_at(
+    program: StanProgram,
+    data_of: DataOfOther,
+    others: Iterable[OtherValues],
+    alpha: FloatArray,
+    cap: float | None,
+    *,
+    weighted: bool,
+) -> None:
+    """Hold the log density at the very weights `alpha` (n,) and cap of a fit against log_lik, with
+    the data's outcome and with another, and what is left with weights of 0.
+
+    Raises
+    ------
+    InvalidInput
+        If the program does another thing there than at the weights tried when it was bound.
+    """
+    one, none = np.ones(alpha.size), np.zeros(alpha.size)
+    plain = ProgramAtPoints(program, data_of(one, None, None))
+    points, size = usable_points(plain, np.random.default_rng(20220102), program)
+    log_lik = plain.quantities(points)["log_lik"]
+    at = ProgramAtPoints(program, data_of(alpha, cap, None))
+    _check_said(program, at.quantities(points)["log_lik"], log_lik, alpha, weighted)
+    prior = ProgramAtPoints(program, data_of(none, cap, None)).log_density(points)
+    what, expected = "weights" if cap is None else "cap", _clipped(alpha, log_lik, cap)
+    _compare(program, at.log_density(points) - prior, expected, np.abs(size), what)
+    for other in others:
+        try:
+            there, bare, whole = (
+                ProgramAtPoints(program, data_of(*given, other))
+                for given in ((alpha, cap), (none, cap), (one, None))
+            )
+            log_lik = whole.quantities(points)["log_lik"]
+            left, found = bare.log_density(points), there.log_density(points)
+        except PyhybridError:
+            continue
+        usable = np.isfinite(left) & np.isfinite(found)
+        if usable.sum() < min(2, len(points)):
+            continue
+        left, found, before = left[usable], found[usable], prior[usable]
+        expected = _clipped(alpha, log_lik[usable], cap)
+        _compare(program, found - left, expected, np.abs(size[usable]), what)
+        if not np.allclose(left - before, (left - before)[0], rtol=0, atol=_TOLERANCE * (
+            1 + np.abs(left).max() + np.abs(before).max())):  # fmt: skip
+            raise InvalidInput(
+                f"the prior of program {program.name!r} must not read the confidential outcome: at "
+                "the weights and the cap of this fit the log density changes with it, all weights "
+                "taken away"
+            )
+        return
+
+
+def _clipped(alpha: FloatArray, log_lik: FloatArray, cap: float | None) -> FloatArray:
+    """Sum of the weighted terms (S, n), each clipped; those of weight 0 count nothing."""
+    terms = np.where(alpha > 0, alpha * log_lik, 0.0)
+    total: FloatArray = (terms if cap is None else np.clip(terms, -cap, cap)).sum(axis=1)
+    return total
 
 
 def unchecked_facts(
     *,
     density_above_one: bool,
-    by_record: bool,
     checked: bool,
     public: tuple[str, ...] = (),
     in_python: bool = False,
@@ -109,7 +173,10 @@ def unchecked_facts(
     """Sentences for a charge: what is only known from the user; see `pyhybrid.StanModel`."""
     said = [
         "The user's own program: replicates are made from a released draw and columns that are "
-        "released, not from the confidential outcome."
+        "released, not from the confidential outcome.",
+        "A whole program: what it does was tried at the weights and the cap of its fits, not known "
+        "for all of them, so that no charge of it is strict; a composed program can be "
+        "(ph.ComposedModel).",
     ]
     if in_python:
         said.append(
@@ -120,11 +187,6 @@ def unchecked_facts(
         said.append(f"The user states that these are public: {', '.join(public)}.")
     if not density_above_one:
         said.append("The user states that no density of the program exceeds 1.")
-    if by_record:
-        said.append(
-            "The user states that each record's log-likelihood, and all data that it reads, are "
-            "functions of that record alone."
-        )
     if not checked:
         said.append(
             "WHAT THE PROGRAM READS, AND ITS USE OF THE WEIGHTS, WERE NOT CHECKED: its epsilon may "
@@ -149,17 +211,32 @@ def check_yielded(
         )
 
 
+def monitored_of(
+    draws: Draws, names: tuple[str, ...] | None, parameters: tuple[str, ...]
+) -> dict[str, FloatArray]:
+    """What must have converged: the variables that the user named, or the parameters, and the sum
+    of log_lik."""
+    if names is None:
+        names = tuple(name for name in parameters if name in draws.variables)
+    unknown = [name for name in names if name not in draws.variables]
+    if unknown:
+        raise InvalidInput(f"monitored must be variables of the program: {unknown[0]!r} is not")
+    total = draws.variables["log_lik"].sum(axis=2)
+    return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
+
+
 def usable_points(
     program_at: ProgramAtPoints, rng: np.random.Generator, program: StanProgram
 ) -> tuple[FloatArray, FloatArray]:
     """A few points where the log density is finite, and that density."""
     points = rng.uniform(-1, 1, (_TRIES, program_at.n_unconstrained))
     values = program_at.log_density(points)
-    found = np.flatnonzero(np.isfinite(values))[:_POINTS]
+    found = np.flatnonzero(np.abs(values) < _LARGEST)[:_POINTS]  # not of NaN
     if not found.size:
         raise InvalidInput(
-            f"the log density of program {program.name!r} must be finite somewhere: it is not at "
-            f"{_TRIES} random points; see its constraints and its data"
+            f"the log density of program {program.name!r} must be finite somewhere, and below "
+            f"{_LARGEST:g} in size: it is not at {_TRIES} random points; see its constraints and "
+            "its data"
         )
     return points[found], values[found]
 

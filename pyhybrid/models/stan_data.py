@@ -41,8 +41,6 @@ class Replaced:
         Records whose values are replaced; all if omitted.
     rest : bool, default True
         Also entries of a data mapping that have not one value per record.
-    rows : bool, default False
-        Predictors of these records become those of other records.
     differ : bool, default True
         See `OtherValues.instead_of`; False for what is released.
     """
@@ -50,7 +48,6 @@ class Replaced:
     other: OtherValues | None = None
     records: npt.NDArray[np.bool_] | None = None
     rest: bool = True
-    rows: bool = False
     differ: bool = True
 
     def values(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -62,17 +59,6 @@ class Replaced:
             return made
         chosen = self.records.reshape(-1, *(1,) * (values.ndim - 1))
         return np.where(chosen, made, values)
-
-    def places(self, n: int) -> npt.NDArray[np.intp]:
-        """The record whose predictors each record gets, shape (n,)."""
-        places = np.arange(n)
-        if self.rows:
-            order = np.random.default_rng(20220101).permutation(n)
-            elsewhere = np.empty(n, dtype=np.intp)
-            elsewhere[order] = np.roll(order, 1)
-            records = np.ones(n, dtype=bool) if self.records is None else self.records
-            places[records] = elsewhere[records]
-        return places
 
 
 def handed_over(table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -120,8 +106,7 @@ def data_block(
     """
     how = Replaced() if replaced is None else replaced
     n, declared = len(table), declared_names(model.source, "data")
-    places = how.places(n)
-    shown = handed_over(table, (*predictors, model.outcome)).iloc[places].reset_index(drop=True)
+    shown = handed_over(table, (*predictors, model.outcome))
     if how.other is None:
         shown[model.outcome] = table[model.outcome].reset_index(drop=True)
     else:
@@ -132,7 +117,7 @@ def data_block(
     else:
         given = {name: _entry(model, name, v, how, n) for name, v in model.data.items()}
     if design is not None:
-        X = design.matrix_of(table)[places]
+        X = design.matrix_of(table)
         given = {name: v for name, v in (("K", X.shape[1]), ("X", X)) if name in declared} | given
     own = {
         "n": n,

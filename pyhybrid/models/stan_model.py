@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,8 +16,15 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
-from pyhybrid.models.own_program import DataOfTable, Predictor
-from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
+from pyhybrid.models.free_text import check_decides_nothing, composed_template
+from pyhybrid.models.own_program import (
+    DataOfTable,
+    Predictor,
+    check_columns,
+    checked_names,
+    program_text,
+)
+from pyhybrid.models.stan_bound_checks import check_bound
 from pyhybrid.models.stan_checks import check_declares
 from pyhybrid.models.stan_reads import NotChecked
 
@@ -27,7 +33,12 @@ __all__ = ["StanModel"]
 
 @dataclass(frozen=True, eq=False)
 class StanModel:
-    """A user's own Stan program as a synthesizer, under every mechanism.
+    """A user's own whole Stan program as a synthesizer: for local charges.
+
+    What a whole program does under every weight and cap cannot be known by trying some, so that no
+    charge of it is strict, whatever the mechanism: `pyhybrid.ComposedModel` is the form that can
+    be. Here the weights and the cap that are released are tried, with other outcomes too, and what
+    decides by weights or cap is refused.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities is the same
@@ -62,9 +73,8 @@ class StanModel:
         they cost half as much. A wrong False is an understatement of epsilon: a log_lik above 0 is
         then refused.
     by_record : bool, default False
-        True states that log_lik[i], and all data that it reads, are functions of record i alone. A
-        strict guarantee needs that. It is tried with other rows, for every pair of records; a
-        program that is found to read others is refused.
+        True, which asked for a strict charge in version 0.2, is refused: the error shows the
+        composed program to write.
     predictors : tuple of str
         Columns that the function `data` reads beside the outcome; those of a formula are known.
         The function is given these and the outcome, without row labels. In a sequence they come
@@ -128,8 +138,16 @@ class StanModel:
         check_decimals(self.decimals)
         check_choice(self.if_unchecked, "if_unchecked", ("refuse", "local"))
         for name in ("predictors", "public"):
-            object.__setattr__(self, name, _names(getattr(self, name), name))
+            object.__setattr__(self, name, checked_names(getattr(self, name), name))
         check_declares(self.source)
+        if self.by_record:
+            raise InvalidInput(
+                "by_record=True asks for a strict charge, which a whole program cannot have: what "
+                "it does under every weight and cap is not known. Write it for one record, as "
+                "ph.ComposedModel(program, outcome=..., columns=...), from this, made of yours:\n"
+                + composed_template(self.source)
+            )
+        check_decides_nothing(self.source)
 
     @property
     def name(self) -> str:
@@ -139,15 +157,8 @@ class StanModel:
     @cached_property
     def source(self) -> StanProgram:
         """The program; its text is read once."""
-        text = os.fspath(self.program)
-        if "{" in text:
-            return StanProgram(name="user_program", text=text)
-        path = Path(text)
-        try:
-            return StanProgram(name=path.stem, text=path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
+        name, text = program_text(self.program)
+        return StanProgram(name=name, text=text)
 
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""
@@ -161,7 +172,6 @@ class StanModel:
             "predict": how if isinstance(how, str) else getattr(how, "__qualname__", "a function"),
             "log_lik_weighted": self.log_lik_weighted,
             "density_above_one": self.density_above_one,
-            "by_record": self.by_record,
             "decimals": self.decimals,
             "public": list(self.public),
             "if_unchecked": self.if_unchecked,
@@ -191,14 +201,9 @@ class StanModel:
                 f"{self.formula!r}; hand the exposure over in data= and name its column in "
                 "predictors="
             )
-        unknown = [name for name in self.predictors if name not in df.columns]
-        if unknown:
-            raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")
-        if self.outcome in self.predictors:
-            raise InvalidInput(f"outcome {self.outcome!r} must not be among the predictors")
+        check_columns(self.predictors, self.outcome, df)
         coding = None if self.formula is None else design
-        recoded = coding is not None and reads_other_rows(coding, df)
-        bound = BoundStanModel(model=self, table=df, design=coding, recoded=recoded)
+        bound = BoundStanModel(model=self, table=df, design=coding)
         try:
             check_bound(bound)
         except (EngineUnavailable, NotChecked) as error:
@@ -210,9 +215,3 @@ class StanModel:
                 "is never strict and says so"
             ) from None
         return bound
-
-
-def _names(values: Any, name: str) -> tuple[str, ...]:
-    if isinstance(values, str) or not all(isinstance(each, str) for each in values):
-        raise InvalidInput(f"{name} must be a tuple of names: found {values!r}")
-    return tuple(values)

@@ -8,7 +8,7 @@ other_values`). At the same points theta, with the same random numbers:
 - with all weights 0, the log density may move by a constant in theta only: what is left of it is
   the prior;
 - the log_lik of a record must stay as it is when outcomes of other records are replaced, for every
-  pair of records; and, where the user says that it is by record, when their rows are.
+  pair of records.
 """
 
 from __future__ import annotations
@@ -65,11 +65,9 @@ class Readable(Protocol):
         weights: float = 1.0,
         records: Mask | None = None,
         rest: bool = True,
-        rows: bool = False,
     ) -> dict[str, Any]:
         """Data block with all weights `weights`, other values in the place of what is confidential:
-        of all `records` or those chosen (n,), and of `rest`, what has not one value per record;
-        with `rows`, public columns of these records are those of other records."""
+        of all `records` or those chosen (n,), and of `rest`, what has not one value per record."""
 
     def others(self) -> Iterator[OtherValues]:
         """References to draw other values from."""
@@ -97,7 +95,6 @@ def check_reads(
     points: FloatArray,
     *,
     predict: str | None,
-    by_record: bool,
     weighted: bool,
     n_references: int,
     splits: Iterable[Mask],
@@ -113,8 +110,6 @@ def check_reads(
         Unconstrained points where its log density is finite.
     predict : str, optional
         The generated quantity that is the replicate.
-    by_record : bool
-        Rows of other records must not be read either.
     weighted : bool
         The program's log_lik is weighted.
     n_references : int
@@ -148,7 +143,7 @@ def check_reads(
         _check_rest(checked, other)
     used = [other for other, _, _ in taken]
     for mask in splits:
-        _check_others(checked, used, mask, rows=by_record)
+        _check_others(checked, used, mask)
 
 
 def _taken(
@@ -250,59 +245,33 @@ def _check_rest(checked: _Checked, other: OtherValues) -> None:
         raise NotChecked("the program does not take other values of entries of data")
 
 
-def _check_others(
-    checked: _Checked, others: Sequence[OtherValues], mask: Mask, *, rows: bool
-) -> None:
-    """log_lik of the records outside `mask` when those inside have other outcomes, and rows."""
-    kept = _first(checked, others, mask, rows=rows)
-    if kept:
-        return
-    alone = _first(checked, others, mask, rows=False) if rows else kept
-    if alone and kept is False:
-        raise _not_by_record(checked, "it changes when rows of others do")
-    if alone is False:
+def _check_others(checked: _Checked, others: Sequence[OtherValues], mask: Mask) -> None:
+    """log_lik of the records outside `mask` when those inside have other outcomes, by the first
+    reference that the program takes."""
+    answers = (_kept(checked, other, mask) for other in others)
+    kept = next((own for own in answers if own is not None), None)
+    if kept is None:
+        raise NotChecked("the program does not take other values for some of the records")
+    if not kept:
         raise InvalidInput(
             f"log_lik of program {checked.name!r} must not read the outcome of other records: with "
             "other values there, a record's own log_lik changes, so that its weight does not bound "
             "what it adds; give centers, scales and counts as constants that are known beforehand"
         )
-    raise NotChecked("the program does not take other values for some of the records")
 
 
-def _first(
-    checked: _Checked, others: Sequence[OtherValues], mask: Mask, *, rows: bool
-) -> bool | None:
-    """Whether log_lik was kept, by the first reference that the program takes."""
-    answers = (_kept(checked, other, mask, rows=rows) for other in others)
-    return next((kept for kept in answers if kept is not None), None)
-
-
-def _kept(
-    checked: _Checked, other: OtherValues, mask: Mask, *, rest: bool = False, rows: bool = False
-) -> bool | None:
+def _kept(checked: _Checked, other: OtherValues, mask: Mask, *, rest: bool = False) -> bool | None:
     """Whether log_lik stays as it is outside `mask`; None if the program does not take the data."""
     weights = checked.log_lik_at
-    at = _at(checked, other, weights=weights, records=mask, rest=rest, rows=rows)
+    at = _at(checked, other, weights=weights, records=mask, rest=rest)
     if at is None or at.n_unconstrained != checked.points.shape[1]:
         return None
     there = _quantities(at, checked.points[:2])
     log_lik = None if there is None else there.get("log_lik")
     if log_lik is None or there is None or log_lik.shape[1:] != mask.shape:
         return None
-    if rows and _moved_by_rows(checked, other, mask, at):
-        raise _not_by_record(checked, "its prior reads their rows")
     before, after = checked.truth["log_lik"][:2, ~mask], there["log_lik"][:, ~mask]
     return bool(np.allclose(before, after, rtol=_SAME, atol=_SAME, equal_nan=True))
-
-
-def _moved_by_rows(
-    checked: _Checked, other: OtherValues, mask: Mask, at: ProgramAtPoints
-) -> bool | None:
-    """Whether what is left with all weights 0 reads the rows of records."""
-    if checked.log_lik_at:
-        without = _at(checked, other, weights=0, records=mask, rest=False, rows=True)
-        return None if without is None else _moved(checked, without)
-    return _moved(checked, at)
 
 
 def all_pairs(n: int) -> Iterator[Mask]:
@@ -337,12 +306,4 @@ def _reads(checked: _Checked, what: str, how: str) -> InvalidInput:
         f"{what} of program {checked.name!r} must not read the confidential outcome: {how} when "
         "other values stand in its place; declare bounds and sizes by constants (those of a data "
         "mapping are named in public=)"
-    )
-
-
-def _not_by_record(checked: _Checked, how: str) -> InvalidInput:
-    return InvalidInput(
-        f"log_lik of program {checked.name!r} must read its own record alone, as by_record=True "
-        f"says: {how}; compute what is shared with constants given beforehand, or leave by_record "
-        "out, for a charge that is local and asymptotic"
     )

@@ -8,7 +8,6 @@ risk and caps are of that product.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -19,6 +18,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
@@ -26,8 +26,6 @@ from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["SurveyWeighted", "weights_told"]
-
-_WEIGHTS = re.compile(r"<\s*lower\s*=\s*0\s*,\s*upper\s*=\s*1\s*>(\s*\[[^\]]*\]\s*weights\w*)")
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,7 @@ class _BoundSurvey:
     @property
     def program(self) -> StanProgram:
         """The model's program; weights may be above 1 in it."""
-        own = self.inner.program
-        return StanProgram(name=own.name, text=_WEIGHTS.sub(r"<lower=0>\1", own.text))
+        return with_large_weights(self.inner.program)
 
     @property
     def predictors(self) -> tuple[str, ...]:

@@ -41,8 +41,25 @@ generated quantities {
   }
 }
 """
+COMPOSED = """
+data { int<lower=1> K; }
+record { int<lower=0> y; row_vector[K] X; }
+parameters { vector[K] beta; }
+prior { beta ~ normal(0, 2); }
+log_lik { return poisson_log_lpmf(y | X * beta); }
+replicate { return poisson_log_rng(X * beta); }
+"""
+BY_AREA = """
+data { int<lower=1> n_regions; real<lower=0> spread; }
+record { int<lower=0> visits; int<lower=1, upper=n_regions> place; }
+parameters { vector[n_regions] level; }
+prior { level ~ normal(0, spread); }
+log_lik { return poisson_log_lpmf(visits | level[place]); }
+replicate { return poisson_log_rng(level[place]); }
+"""
 FORMULA = ["--formula", "visits ~ age + region"]
 OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
+STRICT = "composed:program=composed.stan,density_above_one=false,decimals=0"
 FAST = ["--engine", "embedded", "--seed", "1"]
 
 
@@ -62,6 +79,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table["visits"] = rng.poisson(np.exp(0.5 + 0.2 * table["age"]))
     table.to_csv("data.csv", index=False)
     Path("own.stan").write_text(PROGRAM)
+    Path("composed.stan").write_text(COMPOSED)
+    Path("by_area.stan").write_text(BY_AREA)
     return tmp_path
 
 
@@ -101,26 +120,51 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
 
 
 def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> None:
-    own = ["--model", f"{OWN},by_record=true,decimals=0", *FORMULA]
+    own = ["--model", STRICT, *FORMULA]
     table = pd.read_csv("data.csv", dtype={"id": str})
     ages = np.random.default_rng(2).permutation(table["age"])  # other records than those released
     table.assign(age=ages, visits=table["visits"].to_numpy()[::-1]).to_csv("last.csv", index=False)
     assert run(["calibrate", "last.csv", *own, *FAST, "--epsilon", "6", "--out", "reference"]) == 0
     frozen = ["synthesize", "data.csv", "--calibration", "reference", *FAST, "--out", "out"]
-    with pytest.raises(InvalidInput, match="--formula and --model stan"):
+    with pytest.raises(InvalidInput, match="--formula and --model composed"):
         run(frozen)
     assert run([*frozen, *own]) == 0
     charge = json.loads(Path("out/public/charge.json").read_text())
     assert (charge["kind"], charge["epsilon"], charge["cap"]) == ("strict", 6.0, 3.0)
-    with pytest.raises(InvalidInput, match="by_record was True, found False"):
+    with pytest.raises(InvalidInput, match="model was 'ComposedModel', found 'StanModel'"):
         run([*frozen[:-1], "other", "--model", OWN, *FORMULA])
+    with pytest.raises(InvalidInput, match="the data of the Stan program depends on all records"):
+        run(["calibrate", "last.csv", "--model", OWN, *FORMULA, "--epsilon", "6", "--out", "x"])
     with pytest.raises(InvalidInput, match="give no --formula"):
         run([*frozen[:-1], "other", "--model", "poisson", *FORMULA])
+
+
+def test_a_composed_program_is_strict(folder: Path) -> None:
+    """With the formula's design, and with columns, constants and declared levels instead."""
+    Path("levels.json").write_text(json.dumps({"region": ["a", "b", "c"]}))
+    by_area = (
+        "composed:program=by_area.stan,columns=place=region,data=n_regions=3+spread=2.5,"
+        "levels=levels.json,density_above_one=false,decimals=0"
+    )
+    for name, given in (
+        ("design", ["--model", STRICT, *FORMULA]),
+        ("area", ["--model", by_area, "--formula", "visits ~ 1"]),
+    ):
+        mechanism = ["--mechanism", "censored:epsilon=40,inner=unweighted,check_modes=false"]
+        assert run(["synthesize", "data.csv", *given, *mechanism, *FAST, "--out", name]) == 0
+        charge = json.loads(Path(f"{name}/public/charge.json").read_text())
+        assert (charge["kind"], charge["epsilon"]) == ("strict", 40.0)
+    assert ph.Release.load("area").predictors == ("region",)
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
+        ("composed", "--model composed needs program"),
+        ("composed:program=own.stan", "must hold the blocks functions, data, record"),
+        ("composed:program=by_area.stan", "'n_regions' is missing"),
+        ("composed:program=composed.stan,levels=none.json", "levels must be in a readable file"),
+        ("stan:program=own.stan,predict=y_rep,by_record=true", "log_lik {\n  return poisson_log_l"),
         ("stan", "--model stan needs program"),
         ("stan:program=own.stan", "--model stan needs predict"),
         ("stan:program=own.stan,predict=y_rep,data=x", "takes no --data"),
@@ -147,12 +191,21 @@ def test_formulas_that_do_not_fit_the_model_are_refused(folder: Path) -> None:
         "own.stan",
         outcome="visits",
         predict="y_rep",
-        by_record=True,
         formula="visits ~ poly(age, 2)",
     ).bind(table)
-    assert bound.data_dependent, "a polynomial is coded from all records, whatever the user says"
+    assert "poly(age, 2)" in bound.data_dependent
+    composed = {"outcome": "visits", "decimals": 0}
+    for formula, found in (("visits ~ poly(age, 2)", ("poly(age, 2)",)), ("visits ~ age", ())):
+        bound = ph.ComposedModel("composed.stan", formula=formula, **composed).bind(table)
+        assert bound.data_dependent == found
+    with pytest.raises(InvalidInput, match="predictors, age, which block 'record' must read"):
+        ph.ComposedModel(
+            "by_area.stan", formula="visits ~ age", columns={"place": "region"},
+            data={"n_regions": 3, "spread": 1}, levels={"region": ("a", "b", "c")}, **composed,
+        ).bind(table)  # fmt: skip
 
 
 def test_validate_refuses_what_r_cannot_follow(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="must be built in to be held against R"):
-        run(["validate", "data.csv", *FORMULA, "--model", OWN, "--quick"])
+    for model in (OWN, STRICT):
+        with pytest.raises(InvalidInput, match="must be built in to be held against R"):
+            run(["validate", "data.csv", *FORMULA, "--model", model, "--quick"])

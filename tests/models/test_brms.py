@@ -13,6 +13,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 
 STORED = Path(__file__).parents[1] / "stored" / "brms"
@@ -34,8 +35,21 @@ def table() -> pd.DataFrame:
     return frame
 
 
-def counts(**options: Any) -> ph.StanModel:
-    return ph.from_brms(STORED / "counts.stan", standata("counts"), outcome="visits", **options)
+def counts(**options: Any) -> ph.ComposedModel:
+    made = ph.from_brms(STORED / "counts.stan", standata("counts"), outcome="visits", **options)
+    assert isinstance(made, ph.ComposedModel)
+    return made
+
+
+def uncentered() -> str:
+    """What brms writes for ``bf(..., center = FALSE)``: X as it is, b with its intercept."""
+    text = (STORED / "counts.stan").read_text()
+    start, end = text.index("transformed data {"), text.index("parameters {\n")
+    text = text[:start] + "transformed data {\n}\n" + text[end:]
+    text = text.replace("vector[Kc] b;", "vector[K] b;").replace("Intercept + Xc * b", "X * b")
+    text = text.replace("  real Intercept;  // temporary intercept for centered predictors\n", "")
+    text = text.replace("  lprior += normal_lpdf(Intercept | 0, 10);\n", "")
+    return text[: text.index("  // actual population-level")] + "}\n"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -58,17 +72,63 @@ def test_log_lik_is_the_density_without_the_weight(table: pd.DataFrame) -> None:
     assert (release.synthetic[0]["visits"] >= 0).all()
 
 
+def test_the_program_is_taken_apart_and_says_the_same(table: pd.DataFrame) -> None:
+    """The whole program's log density, at weights that are not 1; the control: other weights."""
+    text = (STORED / "counts.stan").read_text()
+    given = {k: v for k, v in standata("counts").items() if k not in ("Y", "weights")}
+    whole = ph.StanModel(
+        str(ph.from_brms(text, standata("counts"), outcome="visits", predict="y_rep").program),
+        outcome="visits", predict="y_rep", data=given, public=tuple(given),
+        density_above_one=False,
+    ).bind(table)  # fmt: skip
+    composed = counts().bind(table)
+    alpha = np.linspace(0.2, 1, 60)
+    points = np.random.default_rng(1).uniform(-1, 1, (5, 4))
+    found = [
+        ProgramAtPoints(own.program, own.stan_data(weights)).log_density(points)
+        for own, weights in ((whole, alpha), (composed, alpha), (composed, alpha / 2))
+    ]
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+    assert np.abs(found[2] - found[0]).min() > 1
+
+
+def test_a_design_that_is_not_centered_can_be_strict(table: pd.DataFrame) -> None:
+    """By the user's word on it; centered by the means of all records it cannot be."""
+    own = ph.from_brms(uncentered(), standata("counts"), outcome="visits", by_record=True)
+    assert isinstance(own, ph.ComposedModel)
+    bound = own.bind(table)
+    assert (bound.never_strict, bound.data_dependent, bound.decimals_given) == ((), (), True)
+    assert counts().bind(table).data_dependent
+    with pytest.raises(InvalidInput, match="centers its columns by their means"):
+        counts(by_record=True)
+
+
+def test_what_cannot_be_taken_apart_stays_whole_and_says_why(table: pd.DataFrame) -> None:
+    text = (STORED / "counts.stan").read_text()
+    for change, why in (
+        (("mean(X[, i])", "max(X[, i])"), "other than the centering of X"),
+        (("lprior += gamma_lpdf", "lprior += N * 0 + gamma_lpdf"), "not in scope"),
+        (("    }\n  }\n  // priors", "    }\n    target += 0;\n  }\n  // priors"), "goes on after"),
+    ):
+        assert change[0] in text
+        with pytest.warns(UserWarning, match=f"stays whole, and its charges local: .*{why}"):
+            own = ph.from_brms(text.replace(*change), standata("counts"), outcome="visits")
+        assert isinstance(own, ph.StanModel)
+        assert own.bind(table).data_dependent
+
+
 def test_a_weight_acts_once(table: pd.DataFrame) -> None:
-    """A program whose terms are weighted once more is caught when it is bound: the control."""
-    counts().bind(table)
+    """A program whose terms are weighted once more is caught: the control."""
     text = (STORED / "counts.stan").read_text()
     twice = text.replace("target += weights[n] * (", "target += weights[n] * (weights[n] * ")
     with pytest.raises(InvalidInput, match="one term for each record"):
         ph.from_brms(twice, standata("counts"), outcome="visits")
-    model = counts()
+    model = ph.from_brms(text, standata("counts"), outcome="visits", predict="y_rep")
+    assert isinstance(model, ph.StanModel)
     program = str(model.program).replace(
         "target += weights[n] * (", "target += weights[n] * weights[n] * ("
     )
+    assert program != str(model.program)
     with pytest.raises(InvalidInput, match="weight"):
         ph.StanModel(
             program, outcome="visits", predict="y_rep", data=model.data, public=model.public,
@@ -77,10 +137,14 @@ def test_a_weight_acts_once(table: pd.DataFrame) -> None:
 
 
 def test_group_intercepts_and_old_arrays_are_taken(table: pd.DataFrame) -> None:
-    model = ph.from_brms(STORED / "groups.stan", standata("groups"), outcome="score", decimals=2)
-    assert "array[N] int<lower=1> J_1;" in str(model.program)
+    model = ph.from_brms(
+        STORED / "groups.stan", standata("groups"), outcome="score", decimals=2, predictors=("g",)
+    )
+    assert isinstance(model, ph.ComposedModel)
+    assert "array[pyhybrid_n] int<lower=1> pyhybrid_J_1;" in model.text.program().text
     assert model.density_above_one
     assert model.bind(table).n == 60
+    assert model.bind(table).predictors == ("g",)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Programs and functions of a user's that would publish the outcome under a strict epsilon.
+"""Whole programs and functions of a user's that would publish the outcome (`pyhybrid.StanModel`).
+
+Their charges are local; those of composed programs, which can be strict, have
+`tests/models/test_composed_attacks.py`.
 
 Each attack must be refused; beside it stands an honest program that must pass. What no check can
 see, a reading in rare draws, is held by how replicates are made: from data without the outcome.
@@ -16,11 +19,14 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
+from pyhybrid.models.free_text import check_decides_nothing
 
+POINTS = np.random.default_rng(1).uniform(-1, 1, (3, 3))
 SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
 REP = "exp(normal_rng(mu + slope * rooms[i], sigma))"
 PROGRAM = """
@@ -78,16 +84,16 @@ def replicate(expression: str) -> str:
 
 
 def model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
-    """A model that says it is by record, so that its charge would be strict."""
+    """A whole program with its data."""
     given: dict[str, Any] = {
         "outcome": "rent", "predict": "rent_rep", "data": of_table, "predictors": ("rooms",),
-        "by_record": True, "decimals": 1,
+        "decimals": 1,
     }  # fmt: skip
     return ph.StanModel(program, **{**given, **options})
 
 
-def strict(own: ph.StanModel, df: pd.DataFrame | None = None) -> ph.Release:
-    """A censored release, strict where the model lets it."""
+def released(own: ph.StanModel, df: pd.DataFrame | None = None) -> ph.Release:
+    """A censored release."""
     mechanism = ph.Censored(own, epsilon=4, inner=ph.Unweighted(own), check_modes=False)
     return mechanism.release(
         homes() if df is None else df, seed=1, engine="embedded", settings=SHORT
@@ -97,10 +103,29 @@ def strict(own: ph.StanModel, df: pd.DataFrame | None = None) -> ph.Release:
 # --- honest programs pass ----------------------------------------------------------------------
 
 
-def test_an_honest_program_is_strict() -> None:
-    release = strict(model())
-    assert release.charge.kind == "strict"
+def test_an_honest_program_has_a_local_charge_and_the_charge_says_why() -> None:
+    release = released(model())
+    assert release.charge.kind == "asymptotic local"
     assert release.charge.epsilon == 4
+    assert "no charge of it is strict" in " ".join(release.charge.assumes)
+    assert model().bind(homes()).data_dependent == ("the data of the Stan program",)
+
+
+def test_who_asks_for_a_strict_charge_is_shown_the_composed_program() -> None:
+    """What the error of 0.2's by_record=True shows is a composed program that binds."""
+    with pytest.raises(InvalidInput, match="by_record=True asks for a strict charge") as error:
+        model(by_record=True)
+    text = str(error.value).partition("made of yours:\n")[2]
+    table = homes().assign(log_rent=np.log(homes()["rent"])).drop(columns="rent")
+    composed = ph.ComposedModel(text, outcome="log_rent", decimals=1)
+    log_lik = [
+        ProgramAtPoints(bound.program, bound.stan_data(np.ones(40))).quantities(POINTS)["log_lik"]
+        for bound in (
+            composed.bind(table),
+            model().bind(homes().assign(rooms=homes()["rooms"] + 3)),
+        )
+    ]
+    np.testing.assert_allclose(*log_lik, rtol=1e-12)
 
 
 HONEST: dict[str, dict[str, Any]] = {
@@ -136,7 +161,6 @@ HONEST: dict[str, dict[str, Any]] = {
 def test_honest_programs_are_bound_and_checked(case: str) -> None:
     bound = model(**HONEST[case]).bind(homes())
     assert bound.checked
-    assert not bound.data_dependent
 
 
 # --- replicates that read the outcome ----------------------------------------------------------
@@ -164,7 +188,7 @@ def test_replicates_that_read_the_outcome_are_refused(case: str, data: Any) -> N
         program = program.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", "")
         data = {"y": data["y"]}
     with pytest.raises(InvalidInput, match="must not read the confidential outcome"):
-        strict(model(program, data=data, predictors=("rooms",) if callable(data) else ()))
+        released(model(program, data=data, predictors=("rooms",) if callable(data) else ()))
 
 
 def test_replicates_that_read_weights_are_refused() -> None:
@@ -196,12 +220,12 @@ def test_entries_computed_from_the_outcome_are_refused_in_replicates(case: str) 
     program = replicate(expression).replace("vector[n] y;", "vector[n] y; " + declared)
     said = r"must not read the confidential outcome|was not checked"
     with pytest.raises(InvalidInput, match=said):
-        strict(model(program, data=extra(value)))
+        released(model(program, data=extra(value)))
     if declared == "vector[n] s;" or "array" in declared or "matrix" in declared:
         given = {"y": MAPPING["y"], "s": np.asarray(value(homes()["rent"]))}
         program = program.replace("vector[n] rooms;", "").replace(" + slope * rooms[i]", "")
         with pytest.raises(InvalidInput, match=said):
-            strict(model(program, data=given, predictors=()))
+            released(model(program, data=given, predictors=()))
 
 
 def test_sizes_that_depend_on_the_outcome_are_refused() -> None:
@@ -230,10 +254,10 @@ def test_what_a_program_rejects_is_refused_and_not_called_checked() -> None:
     )
     program = replicate("exp(y[i])").replace("parameters {", only, 1)
     with pytest.raises(InvalidInput, match=r"was not checked.*if_unchecked"):
-        strict(model(program))
+        released(model(program))
     honest = PROGRAM.replace("parameters {", only, 1)
     own = model(honest, if_unchecked="local")
-    release = strict(own)
+    release = released(own)
     assert release.charge.kind == "asymptotic local"
     assert "NOT CHECKED" in " ".join(release.charge.assumes)
     with pytest.raises(InvalidInput, match="if_unchecked must be one of"):
@@ -252,14 +276,13 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize("by_record", [True, False])
 @pytest.mark.parametrize("case", PRIORS)
-def test_priors_that_read_the_outcome_are_refused(case: str, by_record: bool) -> None:
+def test_priors_that_read_the_outcome_are_refused(case: str) -> None:
     program = PROGRAM.replace("real mu;", "real mu; real secret;").replace(
         "mu ~ normal(6, 1);", "mu ~ normal(6, 1); " + PRIORS[case]
     )
     with pytest.raises(InvalidInput, match=r"prior of program .* must not read"):
-        strict(model(program, by_record=by_record))
+        released(model(program))
 
 
 def test_an_honest_prior_passes_beside_them() -> None:
@@ -277,31 +300,17 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("by_record", [True, False])
 @pytest.mark.parametrize("case", OTHERS)
-def test_likelihoods_that_read_other_outcomes_are_refused(case: str, by_record: bool) -> None:
+def test_likelihoods_that_read_other_outcomes_are_refused(case: str) -> None:
     program = PROGRAM.replace("lpdf(y[i] |", f"lpdf({OTHERS[case]} |")
     with pytest.raises(InvalidInput, match="must not read the outcome of other records"):
-        strict(model(program, by_record=by_record))
+        released(model(program))
 
 
 def test_data_that_center_the_outcome_are_refused() -> None:
     centered = lambda df: {**of_table(df), "y": np.log(df["rent"]) - np.log(df["rent"]).mean()}  # noqa: E731
     with pytest.raises(InvalidInput, match="must not read the outcome of other records"):
         model(data=centered).bind(homes())
-
-
-def test_rows_of_others_make_by_record_false() -> None:
-    program = PROGRAM.replace("slope * rooms[i]", "slope * (rooms[i] - mean(rooms))")
-    with pytest.raises(InvalidInput, match="by_record=True"):
-        model(program).bind(homes())
-    centered = lambda df: {**of_table(df), "rooms": df["rooms"] - df["rooms"].mean()}  # noqa: E731
-    with pytest.raises(InvalidInput, match="by_record=True"):
-        model(data=centered).bind(homes())
-    prior = PROGRAM.replace("slope ~ normal(0, 1);", "slope ~ normal(0, sd(rooms));")
-    with pytest.raises(InvalidInput, match="by_record=True"):
-        model(prior).bind(homes())
-    assert strict(model(program, by_record=False)).charge.kind == "asymptotic local"
 
 
 def test_mapping_entries_that_are_one_number_of_the_outcome_are_refused() -> None:
@@ -329,7 +338,6 @@ def many() -> pd.DataFrame:
         (replicate("i == 550 ? exp(y[i]) : " + REP), "rent_rep.* must not read the confidential"),
         (PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(n > 500 ? y[8] : 6, 1);"), "prior of"),
         (PROGRAM.replace("lpdf(y[i] |", "lpdf(y[i] + (i == 3 ? y[8] : 0) |"), "other records"),
-        (PROGRAM.replace("slope * rooms[i]", "slope * (rooms[i] - mean(rooms))"), "by_record=True"),
         (replicate(REP + " + weights[i]"), "must not read the weights"),
     ],
 )
@@ -348,7 +356,7 @@ def steps(second: ph.StanModel) -> ph.SequentialSynthesis:
     """Income after rent."""
     first = ph.StanModel(
         PROGRAM, outcome="rent", predict="rent_rep", data=of_table, predictors=("rooms",),
-        by_record=True, decimals=1,
+        decimals=1,
     )  # fmt: skip
     return ph.SequentialSynthesis(
         [
@@ -408,18 +416,6 @@ def test_columns_beside_those_of_a_formula_are_declared() -> None:
     assert bound.predictors == ("income", "rooms")
 
 
-@pytest.mark.parametrize("term", ["scale(income)", "poly(income, 2)"])
-def test_a_formula_that_reads_all_records_is_not_strict(term: str) -> None:
-    program = PROGRAM.replace("vector[n] rooms;", "int K; matrix[n, K] X;").replace(
-        "real slope;", "vector[K] beta;"
-    ).replace("slope ~ normal(0, 1);", "beta ~ std_normal();").replace(
-        "mu + slope * rooms[i]", "X[i] * beta"
-    )  # fmt: skip
-    lone = {"data": lambda df: {"y": np.log(df["rent"])}, "predictors": ()}
-    assert model(program, formula=f"rent ~ {term}", **lone).bind(homes()).data_dependent
-    assert not model(program, formula="rent ~ log(income)", **lone).bind(homes()).data_dependent
-
-
 # --- functions in Python -----------------------------------------------------------------------
 
 
@@ -475,8 +471,8 @@ def test_predictors_that_hold_the_table_are_refused(case: str) -> None:
         model(predict=_holding(homes())[case]).bind(homes())
 
 
-def test_an_honest_predictor_in_python_is_strict() -> None:
-    assert strict(model(predict=honest_predict)).charge.kind == "strict"
+def test_an_honest_predictor_in_python_is_released() -> None:
+    assert released(model(predict=honest_predict)).charge.epsilon == 4
 
 
 def test_predictors_get_parameters_that_were_computed_without_the_outcome() -> None:
@@ -573,4 +569,58 @@ def test_what_only_the_posterior_reaches_is_checked_at_its_draws() -> None:
     own = model(program)
     assert own.bind(homes()).checked, "random points do not see it"
     with pytest.raises(InvalidInput, match=r"prior of program .* must not read"):
-        strict(own)
+        released(own)
+
+
+# --- what a program does at some weights and caps alone ------------------------------------------
+
+READ_OFF = "target += -1e4 * square(mu - y[1] / 10);"
+DECIDING = {
+    "the cap's size": f"if (use_cap == 1 && cap < 0.6) {READ_OFF}",
+    "the smallest weight": f"if (min(weights) == 1) {READ_OFF}",
+    "a variable of weights": f"{{ real w = min(weights); real v = w; if (v == 1) {READ_OFF} }}",
+    "a ternary": "target += weights[2] == 1 ? -1e4 * square(mu - y[1] / 10) : 0;",
+    "a comparison": "target += (cap < 0.6) * -1e4 * square(mu - y[1] / 10);",
+    "a step": "target += step(0.6 - cap) * -1e4 * square(mu - y[1] / 10);",
+    "a steep curve": "target += inv_logit(1e9 * (0.6 - cap)) * -1e4 * square(mu - y[1] / 10);",
+    "a high power": "target += weights[1]^1000 * -1e4 * square(mu - y[1] / 10);",
+    "a maximum": "target += fmax(0, 0.6 - cap) * -1e6 * square(mu - y[1] / 10);",
+    "a loop": f"while (cap < 0.6) {{ {READ_OFF} break; }}",
+    "the flag and a parameter": f"if (use_cap == 1 && mu > 0) {READ_OFF}",
+    "a function": f"if (tells(cap)) {READ_OFF}",
+}
+
+
+def deciding(case: str) -> str:
+    """The honest program with one statement more."""
+    text = PROGRAM.replace("mu ~ normal(6, 1);", "mu ~ normal(6, 1); " + DECIDING[case])
+    return "functions { int tells(real m) { return m < 0.6; } }" + text
+
+
+@pytest.mark.parametrize("case", DECIDING)
+def test_what_decides_by_weights_or_cap_is_refused(case: str) -> None:
+    with pytest.raises(InvalidInput, match="must do the same at all weights and caps"):
+        model(deciding(case))
+    check_decides_nothing(StanProgram(name="honest", text=PROGRAM))
+
+
+@pytest.mark.parametrize(
+    ("case", "make"),
+    [
+        ("the cap's size", lambda own: ph.Censored(own, epsilon=1, inner=ph.Unweighted(own))),
+        ("the smallest weight", ph.Unweighted),
+    ],
+)
+def test_the_weights_and_the_cap_of_a_fit_are_tried(
+    case: str, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were the text not read, and random weights and caps tried alone, as in 0.2: the very ones of
+    the release are tried, too. The control: the same programs pass when they are bound."""
+    import pyhybrid.models.stan_model as module
+
+    monkeypatch.setattr(module, "check_decides_nothing", lambda _: None)
+    own = model(deciding(case))
+    bound = own.bind(homes())
+    bound.stan_data(np.full(40, 0.5), cap=5.0)
+    with pytest.raises(InvalidInput, match=r"must not read the confidential outcome|must multiply"):
+        make(own).release(homes(), seed=1, engine="embedded", settings=SHORT)

@@ -104,7 +104,7 @@ def test_halved_weights_in_the_program_are_seen() -> None:
     text = (
         (HERE / "negative_binomial.stan")
         .read_text()
-        .replace("target += weights[i] *", "target += square(weights[i]) *")
+        .replace("target += weights[i] *", "target += weights[i] * weights[i] *")
     )
     twice = ph.StanModel(
         program=text, outcome="y", data={}, formula="y ~ z", predict="y_rep", log_lik_weighted=True,

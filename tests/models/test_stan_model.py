@@ -69,6 +69,20 @@ def _table() -> pd.DataFrame:
     return pd.DataFrame({"y": y, "group": np.arange(60) % 3}, index=[f"r{i}" for i in range(60)])
 
 
+COMPOSED = """
+record { int<lower=0> y; }
+parameters { real<lower=0> rate; }
+prior { rate ~ gamma(2, 1); }
+log_lik { return poisson_lpmf(y | rate); }
+replicate { return poisson_rng(rate); }
+"""
+
+
+def _composed(program: str = COMPOSED, **options: Any) -> ph.ComposedModel:
+    given: dict[str, Any] = {"outcome": "y", "density_above_one": False}
+    return ph.ComposedModel(program, **{**given, **options})
+
+
 def _model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
     given: dict[str, Any] = {"outcome": "y", "predict": "y_rep", "density_above_one": False}
     return ph.StanModel(program, **{**given, **options})
@@ -173,14 +187,15 @@ def test_sets_from_one_draw_differ() -> None:
     assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
 
 
-def test_strict_only_where_the_user_says_so() -> None:
+def test_only_a_composed_program_with_decimals_given_is_strict() -> None:
+    models = (_model(decimals=0), _composed(), _composed(decimals=0))
     kinds = [
         ph.Censored(model, epsilon=5, inner=ph.Unweighted(model), check_modes=False)
         .release(_table(), seed=1, engine="embedded", settings=SHORT)
         .charge.kind
-        for model in (_model(decimals=0), _model(by_record=True, decimals=0))
+        for model in models
     ]
-    assert kinds == ["asymptotic local", "strict"]
+    assert kinds == ["asymptotic local", "asymptotic local", "strict"]
 
 
 def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
@@ -196,6 +211,14 @@ def test_a_weighted_log_lik_is_unweighted_also_at_weight_0() -> None:
     assert (found[1][:, 0] != 0).all()
 
 
+def test_survey_weights_above_one_are_tried_as_others_are() -> None:
+    table = _table().assign(w=np.linspace(1, 4, 60).round(1))
+    text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
+    design = ph.SurveyDesign(weights="w", population=60.0)
+    bound = ph.SurveyWeighted(_model(text), design).bind(table)
+    assert max(bound.stan_data(np.ones(60), cap=3.0)["weights"]) > 1
+
+
 def test_blocks_are_views_of_the_engines_output() -> None:
     bound = _model().bind(_table())
     draws = EmbeddedEngine().sample(
@@ -205,7 +228,7 @@ def test_blocks_are_views_of_the_engines_output() -> None:
 
 
 def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
-    model = _model(by_record=True)
+    model = _composed()
     made = ph.calibrate(
         model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
     )
@@ -214,16 +237,18 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
     with pytest.raises(InvalidInput, match="coded record by record"):
         ph.calibrate(_model(), _table(), epsilon=4, engine="embedded", settings=SHORT)
     made.save(tmp_path / "calibration")
-    read = ph.Calibration.load(tmp_path / "calibration", model=_model(by_record=True))
+    read = ph.Calibration.load(tmp_path / "calibration", model=_composed())
     np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
     with pytest.raises(InvalidInput, match="built in or given"):
         ph.Calibration.load(tmp_path / "calibration")
     with pytest.raises(InvalidInput, match="program_sha256 was"):
-        ph.Calibration.load(tmp_path / "calibration", model=_model(UNCAPPED, by_record=True))
+        ph.Calibration.load(
+            tmp_path / "calibration", model=_composed(COMPOSED.replace("2, 1", "2, 2"))
+        )
 
 
 def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _model(by_record=True)
+    model = _composed()
     made = ph.calibrate(
         model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
     )
@@ -261,6 +286,7 @@ def test_files_and_texts_are_the_same_program(tmp_path: Path) -> None:
 def test_bound_models_travel_between_processes() -> None:
     bound = pickle.loads(pickle.dumps(_model().bind(_table())))
     assert bound.n == 60
+    assert repr(bound) == "<StanModel 'user_program' bound to 60 records>"
 
 
 def test_predictors_from_python_get_one_draw() -> None:
@@ -302,11 +328,11 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     for fact in ("not from the confidential outcome", "no density of the program exceeds 1",
                  "the data of the Stan program"):  # fmt: skip
         assert fact in said
-    model = _model(by_record=True, density_above_one=True, decimals=0)
+    model = _composed(density_above_one=True, decimals=0)
     strict = ph.Censored(model, epsilon=8.0, inner=ph.Unweighted(model)).release(_table(), **short)
     assert strict.charge.kind == "strict"
     said = " ".join(strict.charge.assumes)
-    assert "user states that each record's log-likelihood" in said
+    assert "the outcome is not in scope in its prior" in said
     assert "exceeds 1" not in said
 
 
@@ -324,8 +350,8 @@ def test_programs_that_refuse_other_values_are_refused_or_said_to_be_unchecked()
     table = _table().sort_values("y", key=lambda y: abs(y - 4), kind="stable")
     with pytest.raises(InvalidInput, match="was not checked: the program takes no other values"):
         _model(ordered).bind(table)
-    bound = _model(ordered, by_record=True, if_unchecked="local").bind(table)
-    assert bound.data_dependent == ("what the Stan program reads, which was not checked",)
+    bound = _model(ordered, if_unchecked="local").bind(table)
+    assert bound.data_dependent[0] == "what the Stan program reads, which was not checked"
     assert "WERE NOT CHECKED" in " ".join(bound.assumptions)
 
 
@@ -347,12 +373,15 @@ def test_densities_above_one_contradict_the_flag() -> None:
         (("vector[n] log_lik;", "vector[n + 1] log_lik; log_lik[n + 1] = 0;"), "per record, 60"),
         (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 11(.|\n)*\^"),
         (("weights[i] * poisson", "poisson"), "weights do not act at all"),
-        (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "they act otherwise"),
+        (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "the same at all weights"),
+        (("weights[i] * poisson", "weights[i] * weights[i] * poisson"), "they act otherwise"),
         (("rate ~ gamma(2, 1);", "target += weights[1] * gamma_lpdf(rate | 2, 1);"),
          "they act otherwise"),
         (("log_lik[i] = ", "log_lik[i] = weights[i] * "), "must not depend on weights: it does"),
         (("log_lik[i] = ", "log_lik[i] = 2 * "), "they act otherwise"),
-        (("fmax(-cap, fmin(cap, weights", "fmax(-2 * cap, fmin(cap, weights"), "must clip each"),
+        (("fmax(-cap, fmin(cap, weights", "fmax(-2 * cap, fmin(cap, weights"), "the same at all"),
+        (("fmax(-cap, fmin(cap, weights", "fmax(-cap, fmin(cap, 2 * weights"), "act otherwise"),
+        (("fmax(-cap, fmin(cap, weights[i]", "fmin(cap, fmax(cap, weights[i]"), "below 1e"),
         (("real cap;", "real cap; real other;"), "does not take the data"),
         (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
     ],
