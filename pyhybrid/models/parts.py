@@ -18,6 +18,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws
+from pyhybrid.models.columns import with_columns
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.regression import (
     BoundRegression,
@@ -146,7 +147,7 @@ def decision(
     """The part that says which of the records at `at` (k,) are `yes` (k,), by a Bernoulli model."""
     told = np.zeros(len(df), dtype=bool)
     told[at] = yes
-    return Part(name=name, bound=model.bind(df.assign(**{outcome: told}), at), at=at)
+    return Part(name=name, bound=model.bind(with_columns(df, {outcome: told}), at), at=at)
 
 
 def of_part(draws: Draws, name: str) -> Draws:

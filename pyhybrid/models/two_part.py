@@ -12,6 +12,7 @@ from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.columns import with_columns
 from pyhybrid.models.design import check_formulas
 from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.parts import (
@@ -147,7 +148,7 @@ class TwoPart(PartsModel):
             return positive
         assert self.sign is not None
         numbers = df[self._outcome].to_numpy(dtype=np.float64, na_value=np.nan)
-        mirrored = df.assign(**{self._outcome: -numbers})
+        mirrored = with_columns(df, {self._outcome: -numbers})
         return Step(
             part=decision(df, self._outcome, "sign", self.sign, at, below),
             yes=Amount(

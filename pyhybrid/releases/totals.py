@@ -13,6 +13,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.survey import design_weights
+from pyhybrid.models.columns import with_columns
 from pyhybrid.releases.households import summed_anew
 from pyhybrid.releases.processed import (
     changed_release,
@@ -89,7 +90,7 @@ def with_totals(
             own = None if weight is None else weight[rows]
             values[rows] = _scaled(values[rows], own, total, where, form)
         filled = pd.Series(values, index=table.index)
-        scaled = table.assign(**{column: filled.astype(table[column].dtype)})
+        scaled = with_columns(table, {column: filled.astype(table[column].dtype)})
         return summed_anew(scaled, release.settings, column)
 
     named = {str(level): total for level, total in wanted.items()}
