@@ -6,6 +6,7 @@ import numpy as np
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.models.decimals import of_steps
 from pyhybrid.models.kinds import Kind, Leveled, Number, Ordered, Real, SemiContinuous
 
 __all__ = ["MOST_BINS", "domain_of"]
@@ -56,6 +57,6 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         center, unit = kind.typical
         far = unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
-    inner = np.append(np.round(inner / step) * step, [0.0] if zero else [])
+    inner = np.append(of_steps(np.round(inner / step), step), [0.0] if zero else [])
     inside = np.unique(inner[(inner > low) & (inner < high)])
     return tuple(float(edge) for edge in (low, *inside, high))
