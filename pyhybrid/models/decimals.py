@@ -47,7 +47,7 @@ def decimals_of(values: FloatArray) -> int | None:
 
 
 def of_steps(whole: FloatArray, step: float) -> FloatArray:
-    """So many steps as the float that is nearest to their decimals: 10.1, not 10.100000000000001."""
+    """So many steps as the float nearest to their decimals: 10.1, not 10.100000000000001."""
     decimals = decimals_of(np.array([step]))
     own = np.asarray(whole, dtype=np.float64) * step
     return own if decimals is None else np.round(own, decimals)

@@ -30,7 +30,9 @@ def in_steps(values: FloatArray, step: float) -> FloatArray:
     """
     found = np.asarray(values, dtype=np.float64) / step
     near = np.rint(found)
-    close = np.abs(found - near) <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
+    with np.errstate(invalid="ignore"):  # infinite ones stay
+        apart = np.abs(found - near)
+    close = apart <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
     return np.where(close, near, found) + 0.0  # no negative zero
 
 
