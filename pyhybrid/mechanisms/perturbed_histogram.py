@@ -417,8 +417,6 @@ class PerturbedHistogram:
     @property
     def _form_sentence(self) -> str:
         if self.levels is not None:
-            return (
-                "Released values are the declared levels, in a type that is no function of data."
-            )
+            return "Released values are the declared levels, in a type that is no function of data."
         shown = "real" if self.form_decimals is None else f"of {self.form_decimals} decimals"
         return f"Released values are numbers, {shown}: declared, and not read from the column."

@@ -75,8 +75,10 @@ def build_model(
     *,
     missing: bool = False,
     fill: Mapping[str, float] | None = None,
+    complete: bool | None = None,
 ) -> Model:
-    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well.
+    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well,
+    of predictors alone if the outcome is `complete`.
 
     Raises
     ------
@@ -92,5 +94,5 @@ def build_model(
         ) from None
     if not missing and not fill:
         return model
-    made: Model = WithMissing(model, fill=fill)  # type: ignore[arg-type]
+    made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
     return made

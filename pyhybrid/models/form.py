@@ -7,6 +7,7 @@ releases has the form that was declared, and its models read the column in that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyhybrid.models.columns import with_columns
 from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.levels import level_places, outcome_levels
 
-__all__ = ["Form", "in_their_forms", "read_in_forms"]
+__all__ = ["Form", "form_of_levels", "forms_of", "in_their_forms", "read_in_forms"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,8 @@ class Form:
         What cannot be read so is left as it is, for the model to refuse.
         """
         dtype = self.dtype
+        if not self.missing and bool(column.isna().any()):
+            return column
         try:
             if self.levels is not None:
                 return self._of_levels(column).astype(dtype)
@@ -119,12 +122,45 @@ def _as_numbers(column: pd.Series) -> pd.Series:
     return pd.Series(values, index=column.index, name=column.name)
 
 
-def read_in_forms(table: pd.DataFrame, forms: dict[str, Form]) -> pd.DataFrame:
+def form_of_levels(
+    column: pd.Series,
+    given: tuple[Any, ...] | None,
+    *,
+    numbers: tuple[Any, ...] | None = None,
+    ordered: bool = False,
+) -> Form | None:
+    """Form of an outcome with levels; None if they would be read from the records.
+
+    Parameters are those of `pyhybrid.models.levels.outcome_levels`.
+    """
+    if given is not None:
+        return Form(levels=given, ordered=ordered)
+    try:
+        found = outcome_levels(column.dropna(), str(column.name), None, numbers)
+    except (InvalidInput, TypeError):
+        return None
+    return None if found.read else Form(levels=found.values, ordered=ordered)
+
+
+def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
+    """Form of the column that a model synthesizes, by its name; none if it is not declared.
+
+    `table` tells logicals, numbers and categories apart, and nothing else: a neighboring table in
+    which they are others is refused.
+    """
+    own = getattr(model, "forms", None)
+    found: dict[str, Form] = {} if own is None else own(table)
+    return {name: form for name, form in found.items() if name in table}
+
+
+def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
     """`table` with the columns named as their forms read them; it is not changed."""
-    changed = {name: own.read(table[name]) for name, own in forms.items() if name in table}
+    changed = {name: own.read(table[name]) for name, own in forms.items()}
+    if all(values.dtype == table[name].dtype for name, values in changed.items()):
+        return table
     return with_columns(table, changed)
 
 
-def in_their_forms(table: pd.DataFrame, forms: dict[str, Form]) -> pd.DataFrame:
+def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
     """`table` with released columns cast."""
     return with_columns(table, {name: own.cast(table[name]) for name, own in forms.items()})

@@ -19,6 +19,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import check_decimals, decimals_of
+from pyhybrid.models.form import Form
 from pyhybrid.models.levels import check_levels_given
 from pyhybrid.models.support import FEW
 
@@ -62,6 +63,11 @@ class Kind:
         """Name of the kind."""
         return type(self).__name__
 
+    @property
+    def form(self) -> Form:
+        """What released values look like."""
+        raise NotImplementedError
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -87,6 +93,11 @@ class Leveled(Kind):
         if size < 2:
             raise InvalidInput("levels must be a tuple of two values or more")
         object.__setattr__(self, "levels", check_levels_given(self.levels, size))
+
+    @property
+    def form(self) -> Form:
+        """The levels."""
+        return Form(levels=self.levels, ordered=isinstance(self, Ordered), missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +138,11 @@ class Number(Kind):
             check_positive(self.unit, "unit")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise InvalidInput(f"upper must be above lower: found {self.upper:g}, {self.lower:g}")
+
+    @property
+    def form(self) -> Form:
+        """Whole numbers, or those of the decimals."""
+        return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
 
     @property
     def typical(self) -> tuple[float, float] | None:

@@ -19,6 +19,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.columns import with_columns
+from pyhybrid.models.form import Form
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.regression import (
     BoundRegression,
@@ -125,6 +126,10 @@ class PartsModel(ABC):
     def name(self) -> str:
         """Name of the model."""
         return type(self).__name__
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column in a strict release: that of its values."""
+        return self.main.forms(df)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all parts."""

@@ -24,6 +24,7 @@ from pyhybrid.models.cap_data import cap_data, frozen_log_lik, frozen_rows, with
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.form import Form
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
@@ -119,6 +120,16 @@ class RegressionModel(ABC):
     def given_decimals(self) -> int | None:
         """Number of decimals of released values; None if it is taken from the data."""
         return 0
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column in a strict release, by its name, if it is declared."""
+        name = self.formula.partition("~")[0].strip().strip("`")
+        own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
+        return {} if own is None else {name: own}
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """Numbers of the decimals given, for `column`; None if none are."""
+        return None if self.given_decimals is None else Form(decimals=self.given_decimals)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
         """Replicates on the scale of the table, rounded to `decimals`."""

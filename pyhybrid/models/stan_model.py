@@ -17,6 +17,7 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
+from pyhybrid.models.form import Form
 from pyhybrid.models.own_program import DataOfTable, Predictor
 from pyhybrid.models.stan_bound_checks import check_bound, reads_other_rows
 from pyhybrid.models.stan_checks import check_declares
@@ -148,6 +149,10 @@ class StanModel:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Numbers of the decimals given, of the outcome's column, if they are."""
+        return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
 
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""

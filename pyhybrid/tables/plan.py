@@ -87,8 +87,9 @@ class PlannedColumn:
         }
         missing = any(kinds[name].missing for name in (self.name, *self.predictors))
         return build_model(
-            self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None
-        )
+            self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None,
+            complete=not kinds[self.name].missing,
+        )  # fmt: skip
 
     def histogram(self, epsilon: float, relation: str) -> Step:
         """The perturbed histogram at an epsilon."""

@@ -183,7 +183,7 @@ def synthesize_table(
     ]  # fmt: skip
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=_mixed(steps))
     release = sequence.release(working, n_draws_released=drawn, **said, **fits)
-    whole = _of_table(release, plan, exposed, bought)
+    whole = _of_table(release, plan, exposed, bought, declared=mechanism == "censored")
     return whole.with_decisions(decisions) if decided else whole
 
 
@@ -282,13 +282,24 @@ def _check_declared(plan: Plan) -> None:
 
 
 def _of_table(
-    release: Release, plan: Plan, exposed: Mapping[str, str], bought: MarginalsOfPlan | None
+    release: Release,
+    plan: Plan,
+    exposed: Mapping[str, str],
+    bought: MarginalsOfPlan | None,
+    *,
+    declared: bool,
 ) -> Release:
-    """The release of the working table with the columns, order and dtypes of the data's."""
+    """The release of the working table with the columns and order of the data's, and their dtypes;
+    what is strict has the form that was declared."""
     df = plan.table.df
     tables = []
     for made in release.synthetic:
-        own = {name: in_form_of_data(made[name], df[name]) for name in release.synthesized}
+        own = {
+            name: plan.kinds[name].form.cast(made[name])
+            if declared
+            else in_form_of_data(made[name], df[name])
+            for name in release.synthesized
+        }
         tables.append(joined(df, pd.DataFrame(own, index=df.index)))
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(
