@@ -126,7 +126,8 @@ class _GridBins:
         # bin b holds the steps from first[b] to first[b + 1] - 1
         edges = [start - (-b * (end - start + 1) // n_bins) for b in range(n_bins + 1)]
         self.first = np.array(edges, dtype=np.int64)
-        place = np.searchsorted(self.first, in_steps(y, self.step), side="right") - 1
+        steps = np.rint(in_steps(y, self.step))  # what is between two is rounded
+        place = np.searchsorted(self.first, steps, side="right") - 1
         self.place = np.minimum(place, n_bins - 1)
 
     def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.Series:

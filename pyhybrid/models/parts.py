@@ -80,6 +80,14 @@ class Amount:
     sign: float = 1.0
     within: tuple[float, float] = (-np.inf, np.inf)
 
+    @property
+    def released_ends(self) -> tuple[float, float]:
+        """Smallest and largest value that may be released, 0 for one next to it."""
+        low, high = self.part.bound.model.declared_support or (-np.inf, np.inf)
+        low, high = max(low, self.within[0]), min(high, self.within[1])
+        low = 0.0 if 0 < low < np.finfo(np.float64).tiny else low
+        return (low, high) if self.sign > 0 else (-high, -low)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:

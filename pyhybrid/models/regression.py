@@ -28,7 +28,7 @@ from pyhybrid.models.form import Form
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
-from pyhybrid.models.support import draw_within, limits_of_dtype
+from pyhybrid.models.support import draw_within, limits_of_dtype, support_said
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -139,6 +139,11 @@ class RegressionModel(ABC):
         """Smallest and largest value that may be released for a column of this dtype."""
         return limits_of_dtype(dtype)
 
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """Ends that the user declared and that replicates are drawn within, if there are any."""
+        return None
+
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data block as the model's program takes it."""
         return data
@@ -239,8 +244,8 @@ class BoundRegression:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """None beyond those of every charge."""
-        return ()
+        """That released values keep to the declared support, if there is one."""
+        return support_said(self.design.outcome, self.model.declared_support)
 
     @property
     def density_above_one(self) -> bool:

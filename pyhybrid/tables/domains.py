@@ -7,7 +7,7 @@ import numpy as np
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.decimals import of_steps
-from pyhybrid.models.kinds import Kind, Leveled, Number, Ordered, Real, SemiContinuous
+from pyhybrid.models.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
 
 __all__ = ["MOST_BINS", "domain_of"]
 
@@ -38,7 +38,13 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
             "type"
         )
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
-    step = 10.0**-kind.decimals if isinstance(kind, Real) else 1.0
+    decimals = kind.form.decimals
+    if decimals is None:
+        raise InvalidInput(
+            f"column {name!r} must have decimals for noisy marginals: give decimals= in its type, "
+            "0 for whole numbers"
+        )
+    step = 10.0**-decimals
     return ColumnDomain(
         levels=(0,) if zero else (),
         bins=_edges(kind, zero=zero, step=step),
@@ -49,6 +55,8 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
 
 def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
+    if isinstance(kind, Amounts) and low <= 0:
+        low = step / 1000  # 0 is none of them, and what rounds to it is
     if kind.whole and high - low < _FEW:  # the last bin is closed: it must not hold two numbers
         return (*np.arange(low, high + 1).tolist(), high + 0.5)
     if kind.typical is None:

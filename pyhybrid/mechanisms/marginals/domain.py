@@ -48,7 +48,8 @@ class ColumnDomain:
     step : float, optional
         Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds.
         If omitted, they are whole where all edges and levels are whole numbers, and real numbers
-        otherwise. The dtype of the data does not count: it is a function of the records.
+        otherwise. Values between two steps are rounded before they are counted. The dtype of the
+        data does not count: it is a function of the records.
     missing : bool, default False
         Missing values are a cell of their own. Otherwise they are refused.
     ordered : bool, default False
@@ -171,9 +172,13 @@ class ColumnDomain:
             own if self._step is None else snapped(own, self._step)
             for own in (present.to_numpy(dtype=np.float64), np.array(self.bins), np.array(known))
         )
+        inside = (y >= edges[0]) & (y <= edges[-1])
+        if self._step is not None:  # what is between two steps is rounded, as released values are
+            nearest = of_steps(np.rint(in_steps(y, self._step)), self._step)
+            y = np.where(inside, np.clip(nearest, edges[0], edges[-1]), y)
         place = np.searchsorted(edges, y, side="right") - 1
         place = np.where(y == edges[-1], edges.size - 2, place)
-        place = np.where((y >= edges[0]) & (y <= edges[-1]), place + levels.size, -1)
+        place = np.where(inside, place + levels.size, -1)
         for cell, level in enumerate(levels):
             place[y == level] = cell
         return place.astype(np.int64)

@@ -59,7 +59,7 @@ def test_values_come_back_in_their_cell_and_declared_form(
 
 
 def test_cells_by_brute_force() -> None:
-    domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), missing=True)
+    domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), step=0.1, missing=True)
     expected = {-3: 2, -1: 2, 0: 0, 1: 3, 4.9: 3, 5: 4, 7: 1, 11: 4, np.nan: 5}
     values = pd.Series(list(expected), name="y")
     assert domain.places(values).tolist() == list(expected.values())
