@@ -240,8 +240,10 @@ class Release(ReleaseRecord):
         unknown = sorted({*marks, *whole} - {*self.synthesized})
         if unknown:
             raise InvalidInput(f"marks are for synthesized columns: {unknown[0]!r} is none")
-        tables = [marked(table, marks, whole) for table in self.synthetic]
-        return replace(self, synthetic=tables).sealed()
+        tables, origin = [marked(table, marks, whole) for table in self.synthetic], self.origin
+        if origin is not None and origin.compared is None:  # a report takes numbers
+            origin = replace(origin, compared=tuple(self.synthetic))
+        return replace(self, synthetic=tables, origin=origin).sealed()
 
     def with_decisions(self, decisions: Decisions) -> Release:
         """The release with columns left out, or replaced by numbers, as `decisions` say.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.models.decimals import of_steps
 from pyhybrid.models.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
+from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["MOST_BINS", "domain_of"]
 
@@ -65,6 +66,8 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         center, unit = kind.typical
         far = unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
-    inner = np.append(of_steps(np.round(inner / step), step), [0.0] if zero else [])
-    inside = np.unique(inner[(inner > low) & (inner < high)])
-    return tuple(float(edge) for edge in (low, *inside, high))
+    whole = np.append(np.round(inner / step), [0.0] if zero else [])
+    start, end = in_steps(np.array([low, high]), step)
+    inside = np.unique(whole[(whole > start) & (whole < end)])
+    kept = with_steps(np.array([start, *inside, end]), np.array([0.0] if zero else []))
+    return (low, *of_steps(kept[1:-1], step).tolist(), high)

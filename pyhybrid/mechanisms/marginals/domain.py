@@ -24,7 +24,7 @@ from pyhybrid.models.levels import check_levels_given, outcome_levels
 from pyhybrid.models.tables import row_label
 from pyhybrid.privacy.histogram import in_steps
 
-__all__ = ["ColumnDomain", "read_domain", "reference_domain"]
+__all__ = ["ColumnDomain", "read_domain", "reference_domain", "with_steps"]
 
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
@@ -366,18 +366,22 @@ def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
         step, edges = None, np.unique(cuts)
     else:
         whole = np.unique(np.floor(in_steps(cuts, step)))
-        edges = of_steps(_with_steps(whole, in_steps(masses, step)), step)
+        edges = of_steps(with_steps(whole, in_steps(masses, step)), step)
     return ColumnDomain(
         levels=tuple(masses.tolist()), bins=tuple(edges.tolist()), step=step, missing=absent
     )
 
 
-def _with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
-    """Edges, in steps, without those of bins that hold nothing but levels."""
-    kept = [edges[0]]
-    for edge in edges[1:-1]:
-        if edge - kept[-1] > np.sum((kept[-1] <= levels) & (levels < edge)):
-            kept.append(edge)
-    while len(kept) > 1 and edges[-1] - kept[-1] + 1 <= np.sum(levels >= kept[-1]):
+def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
+    """Edges, in steps, without those of bins that hold no multiple of the step but levels."""
+    first, kept = np.ceil(edges), [0]
+    for place in range(1, edges.size - 1):
+        held = first[place] - first[kept[-1]]
+        if held > np.sum((first[kept[-1]] <= levels) & (levels < first[place])):
+            kept.append(place)
+    while len(kept) > 1:
+        held = np.floor(edges[-1]) - first[kept[-1]] + 1
+        if held > np.sum((first[kept[-1]] <= levels) & (levels <= edges[-1])):
+            break
         kept.pop()
-    return np.array([*kept, edges[-1]])
+    return np.asarray(edges[[*kept, -1]])
