@@ -95,11 +95,13 @@ class Form:
             made: pd.Series = pd.Series(values, index=column.index, name=column.name)
             return made
         if pd.api.types.is_integer_dtype(column.dtype) or dtype.kind == "b":
-            return column.astype(dtype)
+            whole: pd.Series = column.astype(dtype)
+            return whole
         numbers = _as_numbers(column)
         if self.levels is None and self.decimals is not None:
             numbers = numbers.round(self.decimals) + 0.0  # no negative zero
-        return numbers.astype(dtype)
+        shown: pd.Series = numbers.astype(dtype)
+        return shown
 
     def _of_levels(self, column: pd.Series) -> pd.Series:
         """Each value as the level that it is."""

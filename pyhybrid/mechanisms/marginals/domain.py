@@ -231,7 +231,8 @@ class ColumnDomain:
         else:
             known = np.empty(len(self.levels), dtype=object)
             known[:] = self.levels
-            values = np.where(absent, None, known[held])
+            values = known[held]
+            values[absent] = None
         return self.form.cast(pd.Series(values, index=like.index, name=like.name))
 
     def check_values(self, name: str) -> None:
