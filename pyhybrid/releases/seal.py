@@ -106,7 +106,7 @@ def _value_bytes(column: pd.Series) -> bytes:
     plain = column.astype(object).where(~gone, None)
     if pd.api.types.infer_dtype(plain, skipna=True) in _NUMBERS or gone.all():
         values = plain.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
-        return values.tobytes()
+        return bytes(values.tobytes())
     texts = ("-" if absent else f"{len(str(v))}:{v}" for v, absent in zip(plain, gone, strict=True))
     return " ".join(texts).encode()
 
