@@ -63,8 +63,8 @@ def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
         )
     if np.abs(ends).max() > _LARGEST_WHOLE:
         raise InvalidInput(
-            f"lower and upper must be at most {_LARGEST_WHOLE} steps of {decimals} decimals in "
-            f"size: found {low:g} and {high:g}"
+            f"lower and upper must be at most {_LARGEST_WHOLE} in size, in steps of {decimals} "
+            f"decimals: found {low:g} and {high:g}"
         )
     if n_bins > ends[1] - ends[0] + 1:
         raise InvalidInput(

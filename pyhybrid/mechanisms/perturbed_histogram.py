@@ -190,8 +190,7 @@ class PerturbedHistogram:
             return self.decimals
         whole = self.lower % 1 == 0 and self.upper % 1 == 0
         between = self.upper - self.lower
-        fits = 1 < between <= 2**53 and max(abs(self.lower), abs(self.upper)) <= 2**53
-        return 0 if whole and fits and between + 1 >= self.n_bins else None
+        return 0 if whole and between > 1 and between + 1 >= self.n_bins else None
 
     @classmethod
     def for_formula(cls, formula: str, **options: Any) -> PerturbedHistogram:

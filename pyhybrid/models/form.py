@@ -116,12 +116,14 @@ class Form:
             whole[there] = own[places.astype(np.intp)]
         if self._of_numbers:
             whole = np.where(there, whole, np.nan).astype(np.float64)
-        return pd.Series(whole, index=column.index, name=column.name)
+        made: pd.Series = pd.Series(whole, index=column.index, name=column.name)
+        return made
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return pd.Series(values, index=column.index, name=column.name)
+    made: pd.Series = pd.Series(values, index=column.index, name=column.name)
+    return made
 
 
 def form_of_levels(
