@@ -196,3 +196,40 @@ def test_a_missing_amount_that_is_not_declared_is_said_to_be_missing() -> None:
     for mechanism in ("censored", "unweighted", "marginals"):
         with pytest.raises(InvalidInput, match=r"must not be missing.*: row 4 is"):
             released(plan_of("wage", data=data), mechanism)
+
+
+# --- Levels that are numbers, and marks ---------------------------------------------------------
+
+
+def test_levels_that_are_numbers_stay_levels_for_later_columns() -> None:
+    """Released as whole numbers; the next model codes them as the levels that were declared."""
+    data = DATA[["age", "visits"]].assign(region=np.arange(N) % 3 + 1)
+    types = {"region": ph.Nominal(levels=(1, 2, 3)), "visits": TYPES["visits"]}
+    table = ph.Table(data, sensitive=["region", "visits"], types=types, order=["region", "visits"])
+    release = released(table.plan(), "censored")
+    assert release.synthetic[0]["region"].dtype == np.int64
+    assert "region" in table.plan()["visits"].predictors
+    (made,) = {tuple(sorted(each["region"].unique())) for each in release.synthetic}
+    assert set(made) <= {1, 2, 3}
+
+
+def test_missing_values_marked_by_a_text_have_a_report() -> None:
+    """In version 0.2 the report of a column of numbers with NA in its file failed."""
+    y = pd.Series(DATA["visits"].astype(float)).where(np.arange(N) % 7 > 0)
+    model = ph.WithMissing(ph.Poisson("y ~ 1"))
+    release = ph.Unweighted(model).release(pd.DataFrame({"y": y, "x": DATA["age"]}), seed=3,
+                                           **SHORT)  # fmt: skip
+    marked = release.with_marks({"y": "NA"}, ["y"])
+    assert set(marked.synthetic[0]["y"].map(type)) == {int, str}
+    assert ph.release_pages(marked)
+
+
+def test_an_outcome_that_is_declared_complete_has_no_missing_values() -> None:
+    data = DATA[["age", "visits"]].assign(age=DATA["age"].where(np.arange(N) != 3))
+    model = ph.WithMissing(ph.Poisson("visits ~ age"), fill={"age": 0.5}, complete=True)
+    assert [part.name for part in model.bind(data).parts] == ["value"]
+    gone = data.assign(visits=data["visits"].where(np.arange(N) != 4))
+    with pytest.raises(
+        InvalidInput, match=r"must not be missing, as complete=True declares: row 4"
+    ):
+        model.bind(gone)
