@@ -31,7 +31,9 @@ histogram_counts <- function(y, lower, upper, n_bins) {
   if (length(outside) > 0) {
     invalid_input("y must lie in [lower, upper]: record ", outside[1], " does not")
   }
-  bin <- floor((y - lower) / (upper - lower) * n_bins) + 1
+  bin <- (y - lower) / ((upper - lower) / n_bins)
+  near <- round(bin)
+  bin <- floor(ifelse(abs(bin - near) <= 1e-9 + 1e-15 * near, near, bin)) + 1 # 0.29 is 29 hundredths
   tabulate(pmin(bin, n_bins), n_bins)
 }
 

@@ -65,13 +65,24 @@ def _type_of(cls: type, name: str) -> Any:
     return typing.get_origin(hint) or hint
 
 
+def _levels(texts: list[str]) -> tuple[Any, ...]:
+    """Numbers if all of them are, as they would be written; "01" is a text."""
+    for kind in (int, float):
+        try:
+            if [str(kind(text)) for text in texts] == texts:
+                return tuple(map(kind, texts))
+        except ValueError:
+            pass
+    return tuple(texts)
+
+
 def converted(value: Any, kind: Any, key: str) -> Any:
     if not isinstance(value, str) or kind is str:
         return value
     if kind is bool:
         return _TRUTH.get(value.lower(), value)
     if kind is tuple:
-        return tuple(value.split("+"))
+        return _levels(value.split("+")) if key == "levels" else tuple(value.split("+"))
     if kind not in (float, int):
         raise InvalidInput(f"{key} cannot be given on the command line")
     try:

@@ -54,26 +54,31 @@ __all__ = [
 ]
 
 
+_MISSING = ("refuse", "model", "predictors")
+
+
 def build_model(text: str | None, formula: str) -> Model:
     """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
 
     Without a name the outcome's column decides, or refuses; see `pyhybrid.models.DefaultModel`.
 
     E.g. ``"beta:lower=0,upper=100"``, ``"two_part:positive=lognormal,decimals=0"``, either with
-    ``missing=model`` (and ``fill=age=40+size=2``) for `pyhybrid.WithMissing`, or
-    ``"composed:program=own.stan"`` or ``"stan:program=own.stan,predict=y_rep"`` for a program of
-    the user's own, which gets the formula's design matrix; errors as in `build_mechanism`.
+    ``missing=model``, or ``missing=predictors`` if the outcome has none (and
+    ``fill=age=40+size=2``), for `pyhybrid.WithMissing`, or ``"composed:program=own.stan"`` or
+    ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
+    formula's design matrix; errors as in `build_mechanism`.
     """
     if text is None:
         return DefaultModel(formula)
     name, given = named(text)
-    missing = check_choice(given.pop("missing", "refuse"), "missing", ("refuse", "model"))
+    missing = check_choice(given.pop("missing", "refuse"), "missing", _MISSING)
     fill = _numbers_by_name(given.pop("fill", ""))
     model = _single_model(name, given, formula)
-    if missing == "model":
-        return WithMissing(model, fill=fill)  # type: ignore[arg-type]
+    if missing != "refuse":
+        complete = True if missing == "predictors" else None
+        return WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
     if fill is not None:
-        raise InvalidInput("fill goes with missing=model")
+        raise InvalidInput("fill goes with missing=model or missing=predictors")
     return model
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease
+from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.release import Release
 
 __all__ = ["SourceTable", "read_table"]
@@ -47,8 +48,12 @@ class SourceTable:
         return release if self.text is None else release.with_unsynthesized(self.text)
 
     def marked(self, release: Release) -> Release:
-        """The release with missing values of its synthesized columns as they stand in the file."""
-        if self.text is None:
+        """The release with missing values of its synthesized columns as they stand in the file.
+
+        Of a strict one they are empty cells: how they are marked, and that there are any, are
+        functions of the records.
+        """
+        if self.text is None or release.charge.kind == STRICT:
             return release
         marks, whole = {}, []
         for name in release.synthesized:

@@ -18,6 +18,7 @@ import pandas as pd
 from pyhybrid.engines import Draws
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.columns import with_columns
 from pyhybrid.models.row_rules import RowRule, meeting
 from pyhybrid.randomness import Streams
 
@@ -117,7 +118,7 @@ def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     What is not replaced is shared with `table` where pandas copies on write (from 3.0): m sets
     take the memory of one table and m times the columns.
     """
-    whole: pd.DataFrame = table.assign(**{str(name): columns[name] for name in columns})
+    whole = with_columns(table, columns)
     whole.attrs = {}  # notes on the confidential table would be published with it
     return whole
 
@@ -133,7 +134,7 @@ def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list
         kinds = {table[name].dtype for table in made}
         if len(kinds) > 1:
             common = _common(kinds)
-            made = [table.assign(**{name: table[name].astype(common)}) for table in made]
+            made = [with_columns(table, {name: table[name].astype(common)}) for table in made]
     return made
 
 
@@ -151,5 +152,4 @@ def marked(table: pd.DataFrame, marks: Mapping[str, str], whole: Sequence[str]) 
         if name in whole and bool((values.dropna() % 1 == 0).all()):
             values = values.astype("Int64")
         made[name] = values.astype(object).where(values.notna(), mark) if mark else values
-    own: pd.DataFrame = table.assign(**made)
-    return own
+    return with_columns(table, made)

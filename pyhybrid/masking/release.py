@@ -17,6 +17,7 @@ from pyhybrid.engines import Diagnostics
 from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
 from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
+from pyhybrid.models.columns import with_columns
 from pyhybrid.randomness import Streams, new_identifier
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.running.files import whole_only
@@ -119,7 +120,7 @@ class MaskedRelease:
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
         keys = list(self.keys)
-        restored = [table.copy().assign(**{k: s[k] for k in keys}) for s in self.synthetic]
+        restored = [with_columns(table, {k: s[k] for k in keys}) for s in self.synthetic]
         return replace(self, synthetic=restored)
 
     def save(

@@ -39,6 +39,7 @@ from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_fro
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.form import forms_of, read_in_forms
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -168,7 +169,8 @@ class Calibration:
             )
         levels = categorical_levels(bound)
         for column, own in self.levels.items():
-            if levels.get(column) != own:
+            declared = column in bound.synthesized and column not in levels
+            if not declared and levels.get(column) != own:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(own)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
@@ -329,7 +331,7 @@ def calibrate(
     _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
-    bound = model.bind(reference_data)
+    bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(
@@ -388,9 +390,11 @@ def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
 
 
 def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
-    """Levels of each non-numeric column that the model reads, in coding order."""
+    """Levels of each non-numeric column that the model reads, in coding order; of the outcome,
+    unless they are declared."""
     levels = {}
-    for column in (*bound.predictors, *bound.synthesized):
+    given = getattr(getattr(bound, "model", None), "levels", None) is not None
+    for column in (*bound.predictors, *(() if given else bound.synthesized)):
         values = bound.table[column]
         if isinstance(values.dtype, pd.CategoricalDtype):
             levels[column] = values.cat.categories.tolist()

@@ -18,8 +18,10 @@ from pyhybrid.mechanisms.center import Center, given_center
 from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit, with_bought
 from pyhybrid.mechanisms.charge_of_fit import released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.form import Form, forms_of, in_their_forms, read_in_forms
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -208,9 +210,26 @@ class Censored(PseudoPosteriorMechanism):
             return self.calibration.weights(session.bound)
         return self._inner().final_weights(session)
 
+    def make_from(self, session: FitSession, **options: Any) -> Made:
+        """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
+        the dtype of the data is a function of the records."""
+        own = self._in_form(session)
+        forms, made = self._forms(own), super().make_from(own, **options)
+        return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
+
+    def _in_form(self, session: FitSession) -> FitSession:
+        """The session over records whose outcome is read in its declared form."""
+        table = session.bound.table
+        read = read_in_forms(table, self._forms(session))
+        return session if read is table else replace(session, bound=self.model.bind(read))
+
+    def _forms(self, session: FitSession) -> dict[str, Form]:
+        """Declared form of the outcome; where weights read all records, dtypes are the data's."""
+        return forms_of(self.model, session.bound.table) if self.record_indexed else {}
+
     def fit(self, session: FitSession) -> Reweighted:
         """The censored fit."""
-        session = session.by_unit(self.unit)
+        session = self._in_form(session).by_unit(self.unit)
         cap, alpha = self._cap(session.bound), self.weights(session)
         found = self._grid(session.bound)
         if found is not None:

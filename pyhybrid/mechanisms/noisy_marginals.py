@@ -354,7 +354,7 @@ class NoisyMarginals:
         check_columns(df, self.synthesizes, self.given, self.delta)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
-            self.domain[name].check_values(df[name])
+            self.domain[name].check_values(name)
         measuring, private = self._measuring(df), self.select == "private"
         found = chosen_tables(measuring, df, random) if private else measuring.of(df)
         return measuring.chain(found, len(df), random), found

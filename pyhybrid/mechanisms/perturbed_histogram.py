@@ -25,10 +25,11 @@ from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.cells import Cells, bins_of, levels_of
+from pyhybrid.mechanisms.cells import Cells, bins_of, check_grid, levels_of
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
+from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.levels import check_levels_given
 from pyhybrid.models.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
@@ -96,8 +97,8 @@ class PerturbedHistogram:
     another, a sensitivity of 2; under ``remove`` it is 1, and the noise half as large. Each column
     is drawn by itself: its associations with other columns are lost.
 
-    Outcomes of an integer dtype come from bins of whole numbers, and counts stay whole numbers
-    with noise, so that it is the discrete Laplace distribution of the same scale.
+    Counts stay whole numbers with noise, so that it is the discrete Laplace distribution of the
+    same scale. Type and decimals of what is released are declared, not read from the column.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class PerturbedHistogram:
     lower, upper : float
         Public range of the column, both ends included: from a codebook, never from the data.
     n_bins : int
-        Number of bins B >= 2, public; for an integer column at most the whole numbers in range.
+        Number of bins B >= 2, public; at most the numbers of so many `decimals` in range.
     epsilon : float
         Of one noisy histogram, above 0, nats.
     unit : str, optional
@@ -118,6 +119,10 @@ class PerturbedHistogram:
         In place of `lower`, `upper` and `n_bins`: the public levels of a column of texts, logicals,
         categories or codes, two or more.
     relation : {"replace", "remove"}
+    decimals : int, optional
+        Of released values, 0 to 15: 0 for whole numbers. If omitted, values are whole where `lower`
+        and `upper` are whole numbers more than 1 apart, and no fewer than `n_bins` of them; real
+        numbers otherwise.
 
     Raises
     ------
@@ -144,6 +149,7 @@ class PerturbedHistogram:
     rows_per_unit: int | None = None
     levels: tuple[Any, ...] | None = None
     relation: str = "replace"
+    decimals: int | None = None
     delta_of_charge: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -156,8 +162,11 @@ class PerturbedHistogram:
 
     def _check_cells(self) -> None:
         if self.levels is not None:
-            if any(own is not None for own in (self.lower, self.upper, self.n_bins)):
-                raise InvalidInput("levels must be given in place of lower, upper and n_bins")
+            ranged = (self.lower, self.upper, self.n_bins, self.decimals)
+            if any(own is not None for own in ranged):
+                raise InvalidInput(
+                    "levels must be given in place of lower, upper, n_bins and decimals"
+                )
             if isinstance(self.levels, str) or len(self.levels) < 2:
                 raise InvalidInput("levels must be a tuple of two values or more")
             object.__setattr__(self, "levels", check_levels_given(self.levels, len(self.levels)))
@@ -169,6 +178,19 @@ class PerturbedHistogram:
                 "data: give it, it is part of the guarantee"
             )
         check_count(self.n_bins, "n_bins", at_least=2)
+        check_decimals(self.decimals)
+        if self.form_decimals is not None:
+            check_grid(self.lower, self.upper, self.n_bins, self.form_decimals)
+
+    @property
+    def form_decimals(self) -> int | None:
+        """Decimals of released numbers, given or declared by the ends of the range; None of
+        reals."""
+        if self.decimals is not None:
+            return self.decimals
+        whole = self.lower % 1 == 0 and self.upper % 1 == 0
+        between = self.upper - self.lower
+        return 0 if whole and between > 1 and between + 1 >= self.n_bins else None
 
     @classmethod
     def for_formula(cls, formula: str, **options: Any) -> PerturbedHistogram:
@@ -203,8 +225,9 @@ class PerturbedHistogram:
             del own["levels"]
         else:
             own["levels"] = list(self.levels)
-        if self.relation == "replace":
-            del own["relation"]
+        for name, usual in (("relation", "replace"), ("decimals", None)):
+            if own[name] == usual:
+                del own[name]
         return {"mechanism": self.name, **own}
 
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -321,7 +344,7 @@ class PerturbedHistogram:
         if self.levels is not None:
             cells = levels_of(own, self.levels)
         else:
-            cells = bins_of(own, self.lower, self.upper, self.n_bins)
+            cells = bins_of(own, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
         return BoundHistogram(table=df, cells=cells, column=self.column)
 
@@ -347,8 +370,8 @@ class PerturbedHistogram:
             unit=self.unit,
             assumes=(
                 self._fixed_sentence,
-                "The number of records is public, and so are the type of the column and whether "
-                "it holds whole numbers: the same for every possible record.",
+                "The number of records is public.",
+                self._form_sentence,
             ),
             not_covered=(
                 unsynthesized_sentence((self.column,)),
@@ -389,3 +412,10 @@ class PerturbedHistogram:
         if self.levels is not None:
             return "The levels were fixed without looking at the data."
         return "The range and the number of bins were fixed without looking at the data."
+
+    @property
+    def _form_sentence(self) -> str:
+        if self.levels is not None:
+            return "Released values are the declared levels, in a type that is no function of data."
+        shown = "real" if self.form_decimals is None else f"of {self.form_decimals} decimals"
+        return f"Released values are numbers, {shown}: declared, and not read from the column."

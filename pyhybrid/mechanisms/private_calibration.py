@@ -207,10 +207,11 @@ def _from_histogram(
     lower, upper, n_bins = histogram
     (column,) = bound.synthesized
     spent = _HISTOGRAM_SHARE * epsilon
+    decimals = None if bound.density_above_one else 0
     PerturbedHistogram(
-        column=column, lower=lower, upper=upper, n_bins=n_bins, epsilon=spent
+        column=column, lower=lower, upper=upper, n_bins=n_bins, epsilon=spent, decimals=decimals
     )  # checks
-    cells = bins_of(bound.table[column], lower, upper, n_bins)
+    cells = bins_of(bound.table[column], lower, upper, n_bins, decimals)
     noisy = laplace_counts(cells.place, n_categories=n_bins, epsilon=spent, relation=relation)
     # Counts that noise alone explains are 0: kept, they would be a long tail of n_bins * noise.
     floor = noisy.scale * np.log(n_bins)

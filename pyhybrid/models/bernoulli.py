@@ -13,6 +13,7 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coefficients import LinearModel, quadratic
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.form import Form, form_of_levels
 from pyhybrid.models.grid import BernoulliForm
 from pyhybrid.models.level_outcome import BoundLevels
 from pyhybrid.models.levels import (
@@ -93,6 +94,10 @@ class Bernoulli(LinearModel):
                 "declare the two with levels= if it has no others, or take another model"
             )
         return levels
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """The levels given, or those of logicals, categories and 0/1 columns."""
+        return form_of_levels(column, self.levels, numbers=(0, 1))
 
     def _places(self, values: pd.Series, name: str) -> FloatArray:
         return level_places(values, name, self._levels_of(values, name))

@@ -38,6 +38,7 @@ from pyhybrid.models.parts import (
     with_missing,
 )  # fmt: skip
 from pyhybrid.models.regression import Parameters, Positions
+from pyhybrid.models.support import support_said
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -159,8 +160,15 @@ class BoundParts:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the parts assume, and what is said of missing values."""
+        ends = [amount.released_ends for amount in self.amounts]
+        whole = (min(low for low, _ in ends), max(high for _, high in ends))
+        single = {
+            text for amount in self.amounts
+            for text in support_said(self.column, amount.part.bound.model.declared_support)
+        }  # fmt: skip
         own = (text for part in self.parts for text in part.bound.assumptions)
-        return tuple(dict.fromkeys((*self.said, *own)))
+        others = (text for text in own if text not in single)
+        return tuple(dict.fromkeys((*self.said, *others, *support_said(self.column, whole))))
 
     @property
     def density_above_one(self) -> bool:

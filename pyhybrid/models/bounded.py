@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_finite, check_positive
+from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import Design, row_label
 from pyhybrid.models.regression import RegressionModel
 
 __all__ = ["BoundedModel"]
+
+TRUNCATED = ("likelihood", "draws")
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,23 @@ class BoundedModel(RegressionModel):
         Released values are multiples of it, e.g. 0.5 or 100: the nearest one within the bounds.
         That is done to the replicates alone, after they were drawn, and costs nothing; the
         likelihood knows of no steps. It stands for `decimals`.
+    truncated : {"likelihood", "draws"}
+        What the bounds act on. "draws": replicates alone are drawn from the model given that they
+        lie within; it is fitted as if there were none. Data outside are refused in either case.
     """
 
     _: KW_ONLY
     lower: float | None = None
     upper: float | None = None
     step: float | None = None
+    truncated: str = "likelihood"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lower", "upper"):
             if getattr(self, name) is not None:
                 check_finite(getattr(self, name), name)
+        check_choice(self.truncated, "truncated", TRUNCATED)
         low, high = self.ends
         if not low < high:
             raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
@@ -70,7 +77,17 @@ class BoundedModel(RegressionModel):
     @property
     def bounded(self) -> bool:
         """True if the likelihood is truncated."""
+        return self.truncated == "likelihood" and self.draws_bounded
+
+    @property
+    def draws_bounded(self) -> bool:
+        """True if replicates are drawn from the model given that they lie within ends."""
         return any(math.isfinite(end) for end in self.model_ends)
+
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """The ends, if there is one."""
+        return self.ends if self.draws_bounded else None
 
     @property
     def model_ends(self) -> tuple[float, float]:
@@ -79,7 +96,8 @@ class BoundedModel(RegressionModel):
 
     def describe(self) -> dict[str, Any]:
         """Public settings; bounds and step where they are given."""
-        own = {"lower": self.lower, "upper": self.upper, "step": self.step}
+        draws = None if self.truncated == "likelihood" else self.truncated
+        own = {"lower": self.lower, "upper": self.upper, "step": self.step, "truncated": draws}
         return {**super().describe(), **{k: v for k, v in own.items() if v is not None}}
 
     @property
@@ -120,7 +138,7 @@ class BoundedModel(RegressionModel):
 
     def interval(self) -> dict[str, Any]:
         """The ends as the programs take them."""
-        low, high = self.model_ends
+        low, high = self.model_ends if self.bounded else (-math.inf, math.inf)
         return {
             "has_lower": int(math.isfinite(low)),
             "lower_end": low if math.isfinite(low) else 0.0,

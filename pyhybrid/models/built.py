@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,16 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.bernoulli import Bernoulli
+from pyhybrid.models.bounded import BoundedModel
+from pyhybrid.models.counts import CountModel
+from pyhybrid.models.gamma import Gamma
 from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.negative_binomial import NegativeBinomial
 from pyhybrid.models.two_part import TwoPart
 from pyhybrid.models.with_missing import WithMissing
 from pyhybrid.models.zero_inflated import ZeroInflated
 
-__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model"]
+__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model", "within"]
 
 _LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
 """Of the logs of amounts below 0, with predictors and without: where these fit the few that there
@@ -68,6 +72,47 @@ GROUPED = frozenset(
 """Names of those that read ``(1 | g)``: regressions, and what is made of them."""
 
 
+def within(model: Any, lower: float | None, upper: float | None) -> Any:
+    """The model, none of whose replicates leave the declared range: they are truncated, and the
+    likelihood is what it was. Ends that it has already are kept where they are narrower.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that cannot keep to a range.
+    """
+    if lower is None and upper is None:
+        return model
+    if isinstance(model, WithMissing):
+        return replace(model, value=within(model.value, lower, upper))
+    if isinstance(model, ZeroInflated):
+        return replace(model, count=within(model.count, lower, upper))
+    if isinstance(model, TwoPart):
+        below = model.negative
+        if below is not None and lower is not None and lower < 0:
+            below = within(below, None, -lower)
+        return replace(model, positive=within(model.positive, lower, upper), negative=below)
+    low, high = (getattr(model, name, None) for name in ("lower", "upper"))
+    positive = isinstance(model, Gamma) or getattr(model, "transform", "") == "log"
+    if positive and lower is not None and lower <= 0:
+        lower = None
+    own: dict[str, Any] = {
+        "lower": max((end for end in (low, lower) if end is not None), default=None),
+        "upper": min((end for end in (high, upper) if end is not None), default=None),
+    }
+    if isinstance(model, CountModel):
+        own["lower"] = math.ceil(own["lower"] or 0)
+        own["upper"] = None if own["upper"] is None else math.floor(own["upper"])
+    elif isinstance(model, BoundedModel):
+        own["truncated"] = "draws" if (low, high) == (None, None) else model.truncated
+    elif (low, high) != (own["lower"], own["upper"]):
+        raise InvalidInput(
+            f"{model.name} must keep to the declared range of its column: it takes no ends that "
+            "replicates are drawn within; take another model, or declare no lower and upper"
+        )
+    return replace(model, **own)
+
+
 def build_model(
     name: str,
     formula: str,
@@ -75,8 +120,10 @@ def build_model(
     *,
     missing: bool = False,
     fill: Mapping[str, float] | None = None,
+    complete: bool | None = None,
 ) -> Model:
-    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well.
+    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well,
+    of predictors alone if the outcome is `complete`.
 
     Raises
     ------
@@ -92,5 +139,5 @@ def build_model(
         ) from None
     if not missing and not fill:
         return model
-    made: Model = WithMissing(model, fill=fill)  # type: ignore[arg-type]
+    made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
     return made

@@ -143,7 +143,7 @@ def _basis(factor: Factor, node: ast.Call, df: pd.DataFrame, state: State) -> Fl
 
 def _column(factor: Factor, values: pd.Series, state: State) -> Coded:
     """A bare column: numbers as they are, anything else as levels."""
-    if kind_of(values) == "numbers":
+    if f"{factor.text}: levels" not in state and kind_of(values) == "numbers":
         return Numbers(values=numbers_of(values)[:, None])
     return _levels(factor, values, {}, state)
 

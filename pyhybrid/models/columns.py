@@ -1,8 +1,9 @@
-"""Columns of a table as predictors: numbers, levels, or neither."""
+"""Columns of a table: put in place of others; as predictors: numbers, levels, or neither."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["check_levels", "kind_of", "levels_of", "numbers_of"]
+__all__ = ["check_levels", "kind_of", "levels_of", "numbers_of", "with_columns"]
 
 _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier
@@ -19,6 +20,17 @@ _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _DATE_TEXT = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _LOOKED_AT = 50  # texts that must all be dates for a column to hold dates
+
+
+def with_columns(table: pd.DataFrame, columns: Mapping[Any, Any] | pd.DataFrame) -> pd.DataFrame:
+    """`table` with `columns` in the place of its own of the same names, or behind them.
+
+    Names are values here, not keywords: a column may be called "self".
+    """
+    made: pd.DataFrame = table.copy(deep=False)
+    for name, values in columns.items():
+        made[name] = values
+    return made
 
 
 def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:

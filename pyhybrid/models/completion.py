@@ -16,7 +16,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
-from pyhybrid.models.columns import kind_of, levels_of, numbers_of
+from pyhybrid.models.columns import kind_of, levels_of, numbers_of, with_columns
 
 __all__ = ["Completion", "completion_of"]
 
@@ -57,8 +57,7 @@ class Completion:
             values = numbers_of(table[name])
             whole = np.where(np.isnan(values), number, values)
             made[name] = pd.Series(whole, index=table.index, name=name)
-        complete: pd.DataFrame = table.assign(**made)
-        return complete
+        return with_columns(table, made)
 
     def formula(self, text: str, reads: Sequence[str]) -> str:
         """The formula with the indicators of the predictors that it reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -49,6 +50,13 @@ class CountModel(LinearModel):
         """Public settings; the support where it is not that of all counts."""
         given = {"lower": self.lower, "upper": self.upper}
         return {**super().describe(), **(given if given != {"lower": 0, "upper": None} else {})}
+
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """Lower and upper end, if they are not those of all counts."""
+        if self.upper is None and self.lower == 0:
+            return None
+        return self.lower, math.inf if self.upper is None else self.upper
 
     def support(self, dtype: Any) -> tuple[float, float]:
         """Smallest and largest value that may be released."""

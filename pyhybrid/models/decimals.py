@@ -14,6 +14,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_count
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.support import plain_dtype
+from pyhybrid.privacy.histogram import in_steps
 
 __all__ = [
     "check_decimals",
@@ -22,7 +23,9 @@ __all__ = [
     "in_decimals",
     "in_dtype_of",
     "in_form_of",
+    "of_steps",
     "on_grid",
+    "snapped",
 ]
 
 _MOST_READ = 8
@@ -41,6 +44,19 @@ def decimals_of(values: FloatArray) -> int | None:
         if np.array_equal(np.round(values, decimals), values):
             return decimals
     return None
+
+
+def of_steps(whole: FloatArray, step: float) -> FloatArray:
+    """So many steps as the float nearest to their decimals: 10.1, not 10.100000000000001."""
+    decimals = decimals_of(np.array([step]))
+    own = np.asarray(whole, dtype=np.float64) * step
+    return own if decimals is None else np.round(own, decimals)
+
+
+def snapped(values: FloatArray, step: float) -> FloatArray:
+    """`values`, of which those that are multiples of `step` but for rounding are exactly so."""
+    steps = in_steps(values, step)
+    return np.where(steps == np.rint(steps), of_steps(steps, step), values)
 
 
 def on_grid(

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.models.columns import kind_of
+from pyhybrid.models.decimals import grid_ends
 from pyhybrid.models.design import Design
 from pyhybrid.models.formula import parse_formula
 from pyhybrid.models.kinds import (
@@ -97,11 +98,14 @@ def _levels(kind: Leveled) -> dict[str, Any]:
 
 
 def _range(kind: Number) -> dict[str, Any]:
-    assert kind.lower is not None
+    assert kind.least is not None
     assert kind.upper is not None
-    own = kind.upper - kind.lower + 1
-    bins = int(min(_BINS, own)) if kind.whole else _BINS
-    return {"lower": kind.lower, "upper": kind.upper, "n_bins": bins}
+    low, high, decimals = kind.least, kind.upper, kind.form.decimals
+    if decimals is None:
+        return {"lower": low, "upper": high, "n_bins": _BINS}
+    low, high = grid_ends(decimals, low, high)
+    bins = int(min(_BINS, round((high - low) * 10**decimals) + 1))
+    return {"lower": low, "upper": high, "n_bins": bins, "decimals": decimals}
 
 
 def _counts(kind: Counts) -> dict[str, Any]:

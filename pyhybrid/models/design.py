@@ -226,7 +226,10 @@ def _numbers_as_text(values: pd.Series) -> bool:
     objects = values.astype(object)
     if objects.map(lambda value: isinstance(value, (bool, np.bool_, complex))).any():
         return False
-    return bool(pd.to_numeric(objects, errors="coerce").notna().all())
+    try:
+        return bool(pd.to_numeric(objects, errors="coerce").notna().all())
+    except OverflowError:  # whole numbers that no float holds
+        return False
 
 
 def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> None:

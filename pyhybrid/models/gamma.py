@@ -124,7 +124,7 @@ class Gamma(LinearModel, BoundedModel):
         """One replicate of y / unit, shape (n,)."""
         shape = float(parameters["shape"])
         scale = np.exp(X @ parameters["beta"] + offset) / shape
-        if self.bounded:
+        if self.draws_bounded:
             return gamma_within(shape, 1 / scale, self.model_ends, rng)
         return np.asarray(rng.gamma(shape, scale))
 

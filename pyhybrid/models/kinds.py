@@ -19,6 +19,7 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.decimals import check_decimals, decimals_of
+from pyhybrid.models.form import Form
 from pyhybrid.models.levels import check_levels_given
 from pyhybrid.models.support import FEW
 
@@ -62,6 +63,11 @@ class Kind:
         """Name of the kind."""
         return type(self).__name__
 
+    @property
+    def form(self) -> Form:
+        """What released values look like."""
+        raise NotImplementedError
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -87,6 +93,11 @@ class Leveled(Kind):
         if size < 2:
             raise InvalidInput("levels must be a tuple of two values or more")
         object.__setattr__(self, "levels", check_levels_given(self.levels, size))
+
+    @property
+    def form(self) -> Form:
+        """The levels."""
+        return Form(levels=self.levels, ordered=isinstance(self, Ordered), missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +140,16 @@ class Number(Kind):
             raise InvalidInput(f"upper must be above lower: found {self.upper:g}, {self.lower:g}")
 
     @property
+    def form(self) -> Form:
+        """Whole numbers, or those of the decimals."""
+        return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
+
+    @property
+    def least(self) -> float | None:
+        """Smallest value that can occur, of the decimals declared."""
+        return self.lower
+
+    @property
     def typical(self) -> tuple[float, float] | None:
         """A typical value and a typical difference; None if they are not known."""
         if self.unit is not None:
@@ -168,11 +189,12 @@ class Real(Number):
 
     Parameters
     ----------
-    decimals : int, default 0
-        Of released values, 0 to 15.
+    decimals : int, optional
+        Of released values, 0 to 15: 2 for cents, 0 for whole units. A strict charge needs it, here
+        or from a reference; without it others read it from the data, and say so.
     """
 
-    decimals: int = 0
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,6 +206,13 @@ class Amounts(Real):
     """Numbers above 0: prices, weights, times; see `Real`."""
 
     lower: float | None = 0
+
+    @property
+    def least(self) -> float | None:
+        """0 is none of them: from `lower` 0 on, the smallest number of the decimals."""
+        if self.lower is None or self.lower > 0 or self.decimals is None:
+            return self.lower
+        return 10.0**-self.decimals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +310,9 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
         if levels.size <= FEW and levels[0] == 1:  # seldom as spread as counts without an end
             return Counts(lower=1, upper=int(2 * values.max()), **given)
         return Counts(lower=0, **given)
-    given["decimals"] = decimals_of(values) or 0
+    decimals = decimals_of(values)
+    largest = math.ceil(math.log10(np.abs(values).max()))  # of which a float holds 15 digits
+    given["decimals"] = max(0, min(8, 15 - largest)) if decimals is None else decimals
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.coefficients import prior_scales
 from pyhybrid.models.collapse import Rows, distinct_rows
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.form import Form, form_of_levels
 from pyhybrid.models.levels import (
     OutcomeLevels,
     check_levels_given,
@@ -53,6 +54,7 @@ class LevelModel(RegressionModel):
     levels: tuple[Any, ...] | None = None
     prior_scale: float = 2.5
     prior_scale_intercept: float = 10.0
+    ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,6 +95,10 @@ class LevelModel(RegressionModel):
         levels = outcome_levels(values, name, self.levels, numbers=None)
         check_levels_given(levels.values)
         return levels
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """The levels given, or those of logicals and categories."""
+        return form_of_levels(column, self.levels, ordered=self.ordered)
 
     def _places(self, values: pd.Series, name: str) -> FloatArray:
         return level_places(values, name, self.levels_of(values, name))

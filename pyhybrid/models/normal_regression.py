@@ -77,7 +77,7 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         offset: Offset = 0.0,
     ) -> FloatArray:
         """One replicate of t(y), shape (n,)."""
-        if self.bounded:
+        if self.draws_bounded:
             mean, sd = X @ parameters["beta"] + offset, float(parameters["sigma"])
             return normal_within(mean, sd, self.model_ends, rng)
         noise = rng.standard_normal(X.shape[0])

@@ -53,6 +53,7 @@ class Ordinal(LevelModel):
 
     program_name: ClassVar[str] = "ordinal"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "threshold")
+    ordered: ClassVar[bool] = True
 
     def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundOrdinal:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""

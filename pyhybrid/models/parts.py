@@ -18,6 +18,8 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.engines.base import Draws
+from pyhybrid.models.columns import with_columns
+from pyhybrid.models.form import Form
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.regression import (
     BoundRegression,
@@ -78,6 +80,14 @@ class Amount:
     sign: float = 1.0
     within: tuple[float, float] = (-np.inf, np.inf)
 
+    @property
+    def released_ends(self) -> tuple[float, float]:
+        """Smallest and largest value that may be released, 0 for one next to it."""
+        low, high = self.part.bound.model.declared_support or (-np.inf, np.inf)
+        low, high = max(low, self.within[0]), min(high, self.within[1])
+        low = 0.0 if 0 < low < np.finfo(np.float64).tiny else low
+        return (low, high) if self.sign > 0 else (-high, -low)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
@@ -125,6 +135,10 @@ class PartsModel(ABC):
         """Name of the model."""
         return type(self).__name__
 
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column in a strict release: that of its values."""
+        return self.main.forms(df)
+
     def describe(self) -> dict[str, Any]:
         """Public settings of all parts."""
         return {
@@ -146,7 +160,7 @@ def decision(
     """The part that says which of the records at `at` (k,) are `yes` (k,), by a Bernoulli model."""
     told = np.zeros(len(df), dtype=bool)
     told[at] = yes
-    return Part(name=name, bound=model.bind(df.assign(**{outcome: told}), at), at=at)
+    return Part(name=name, bound=model.bind(with_columns(df, {outcome: told}), at), at=at)
 
 
 def of_part(draws: Draws, name: str) -> Draws:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns import kind_of
+from pyhybrid.models.columns import kind_of, with_columns
 from pyhybrid.models.regression import BoundRegression
 
 __all__ = [
@@ -153,8 +153,7 @@ def crossed(
     """Every row of predictors with every value of the outcome, the outcome's changing fastest."""
     made = rows.loc[rows.index.repeat(len(values))].reset_index(drop=True)
     column = pd.Series(list(values) * len(rows), name=outcome)
-    with_outcome: pd.DataFrame = made.assign(**{outcome: _like(column, like)})
-    return with_outcome
+    return with_columns(made, {outcome: _like(column, like)})
 
 
 def of_records(bound: BoundRegression, table: pd.DataFrame) -> BoundRegression:

@@ -24,10 +24,11 @@ from pyhybrid.models.cap_data import cap_data, frozen_log_lik, frozen_rows, with
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.decimals import decimals_of, in_form_of
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.form import Form
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.matrix import Matrix
 from pyhybrid.models.rough_fit import dispersed, rough_fits_of
-from pyhybrid.models.support import draw_within, limits_of_dtype
+from pyhybrid.models.support import draw_within, limits_of_dtype, support_said
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
@@ -120,6 +121,16 @@ class RegressionModel(ABC):
         """Number of decimals of released values; None if it is taken from the data."""
         return 0
 
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column in a strict release, by its name, if it is declared."""
+        name = self.formula.partition("~")[0].strip().strip("`")
+        own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
+        return {} if own is None else {name: own}
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """Numbers of the decimals given, for `column`; None if none are."""
+        return None if self.given_decimals is None else Form(decimals=self.given_decimals)
+
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
         """Replicates on the scale of the table, rounded to `decimals`."""
         return values
@@ -127,6 +138,11 @@ class RegressionModel(ABC):
     def support(self, dtype: Any) -> tuple[float, float]:
         """Smallest and largest value that may be released for a column of this dtype."""
         return limits_of_dtype(dtype)
+
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """Ends that the user declared and that replicates are drawn within, if there are any."""
+        return None
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data block as the model's program takes it."""
@@ -228,8 +244,8 @@ class BoundRegression:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """None beyond those of every charge."""
-        return ()
+        """That released values keep to the declared support, if there is one."""
+        return support_said(self.design.outcome, self.model.declared_support)
 
     @property
     def density_above_one(self) -> bool:

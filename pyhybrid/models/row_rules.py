@@ -22,6 +22,7 @@ import pandas as pd
 
 from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.models.columns import with_columns
 
 __all__ = ["RowRule", "meeting", "read_rules", "rules_met_by"]
 
@@ -140,7 +141,7 @@ def meeting(
             return made
         other = _fixed(rules, draw(), known)
         made = pd.DataFrame({c: made[c].where(~broken, other[c]) for c in made}, index=made.index)
-    whole = known.assign(**{str(c): made[c] for c in made})
+    whole = with_columns(known, made)
     worst = next(rule for rule in rules if not rule.holds(whole).all())
     raise SamplingError(
         f"rule {worst.text!r} cannot be met: the model of {', '.join(map(str, made))} has next to "
@@ -150,7 +151,7 @@ def meeting(
 
 
 def _broken(rules: Sequence[RowRule], made: pd.DataFrame, known: pd.DataFrame) -> BoolArray:
-    whole = known.assign(**{str(c): made[c] for c in made})
+    whole = with_columns(known, made)
     met = np.ones(len(made), dtype=bool)
     for rule in rules:
         met &= rule.holds(whole)
@@ -163,10 +164,9 @@ def _fixed(rules: Sequence[RowRule], made: pd.DataFrame, known: pd.DataFrame) ->
         if rule.fixes is not None and rule.fixes[0] in made:
             column, value = rule.fixes
             own = made[column]
-            whole = known.assign(
-                **{str(c): made[c] for c in made}
-            )  # its condition is of drawn ones
-            made = made.assign(**{column: own.mask(rule.where(whole), value).astype(own.dtype)})
+            whole = with_columns(known, made)  # its condition is of drawn ones
+            fixed = own.mask(rule.where(whole), value).astype(own.dtype)
+            made = with_columns(made, {column: fixed})
     return made
 
 

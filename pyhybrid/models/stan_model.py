@@ -16,6 +16,7 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import read_design
+from pyhybrid.models.form import Form
 from pyhybrid.models.free_text import check_decides_nothing, composed_template
 from pyhybrid.models.own_program import (
     DataOfTable,
@@ -159,6 +160,10 @@ class StanModel:
         """The program; its text is read once."""
         name, text = program_text(self.program)
         return StanProgram(name=name, text=text)
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Numbers of the decimals given, of the outcome's column, if they are."""
+        return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
 
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""

@@ -13,7 +13,13 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput, SamplingError
 from pyhybrid.models.tables import row_label
 
-__all__ = ["check_many_counts", "draw_within", "limits_of_dtype", "plain_dtype"]
+__all__ = [
+    "check_many_counts",
+    "draw_within",
+    "limits_of_dtype",
+    "plain_dtype",
+    "support_said",
+]
 
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
@@ -70,6 +76,20 @@ def limits_of_dtype(dtype: Any) -> tuple[float, float]:
     if highest > limits.max:  # rounded up: 2^63
         highest = float(np.nextafter(highest, 0))
     return float(limits.min), highest
+
+
+def support_said(outcome: str, ends: tuple[float, float] | None) -> tuple[str, ...]:
+    """What a charge states of a declared support (inclusive ends, infinite for none)."""
+    low, high = (-np.inf, np.inf) if ends is None else ends
+    if np.isinf(low) and np.isinf(high):
+        return ()
+    least = "" if np.isinf(low) else f" at least {low:.15g}"
+    most = "" if np.isinf(high) else f" at most {high:.15g}"
+    return (
+        f"Released values of {' '.join(outcome.split())} are{least}{' and' * bool(least and most)}"
+        f"{most}, as declared: replicates are drawn from the model given that they are "
+        "(truncated), which reads no record and costs nothing.",
+    )
 
 
 def draw_within(

@@ -22,6 +22,7 @@ from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.form import Form, forms_of
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -58,6 +59,10 @@ class SurveyWeighted:
     def describe(self) -> dict[str, Any]:
         """Public settings of the model and the design."""
         return {**self.model.describe(), "design": self.design.describe()}
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Those of the model."""
+        return forms_of(self.model, df)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """Check `df` and join model and design to it."""

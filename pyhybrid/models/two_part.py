@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.columns import with_columns
+from pyhybrid.models.decimals import decimals_of
 from pyhybrid.models.design import check_formulas
+from pyhybrid.models.form import Form
 from pyhybrid.models.log_normal import LogNormal
 from pyhybrid.models.parts import (
     Amount,
@@ -108,6 +111,16 @@ class TwoPart(PartsModel):
         """The model of the amounts above 0."""
         return self.positive
 
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Numbers of the decimals of both sides and of the point."""
+        own = {**self.positive.forms(df)}
+        others = [self.positive.given_decimals, decimals_of(np.array([self.point]))]
+        if self.negative is not None:
+            others.append(self.negative.given_decimals)
+        known = [each for each in others if each is not None]
+        most = max(known) if len(known) == len(others) else None
+        return {name: replace(form, decimals=most) for name, form in own.items()}
+
     def describe(self) -> dict[str, Any]:
         """Public settings of all parts, and the point."""
         return {**super().describe(), "point": self.point}
@@ -147,7 +160,7 @@ class TwoPart(PartsModel):
             return positive
         assert self.sign is not None
         numbers = df[self._outcome].to_numpy(dtype=np.float64, na_value=np.nan)
-        mirrored = df.assign(**{self._outcome: -numbers})
+        mirrored = with_columns(df, {self._outcome: -numbers})
         return Step(
             part=decision(df, self._outcome, "sign", self.sign, at, below),
             yes=Amount(

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_finite
+from pyhybrid.checks import check_finite, check_flag
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bernoulli import Bernoulli
 from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.completion import Completion, completion_of
 from pyhybrid.models.design import check_formulas
+from pyhybrid.models.form import Form
 from pyhybrid.models.formula import parse_formula
 from pyhybrid.models.parts import (
     Amount,
@@ -27,6 +28,7 @@ from pyhybrid.models.parts import (
     outcome_of,
 )
 from pyhybrid.models.regression import Positions, RegressionModel
+from pyhybrid.models.tables import row_label
 
 __all__ = ["WithMissing"]
 
@@ -52,12 +54,17 @@ class WithMissing:
         What stands in the place of missing numbers, by predictor, e.g. ``{"age": 45}``: public,
         such as medians of a reference (``reference.median(numeric_only=True)``). Without it the
         median is read from the data, and no charge is strict.
+    complete : bool, optional
+        True if the outcome itself is declared never to be missing: predictors alone are. If
+        omitted, it may be where the column's dtype holds missing values, and in any case under a
+        strict charge, which the dtype must not shape.
     """
 
     value: RegressionModel | PartsModel
     _: KW_ONLY
     missing: Bernoulli | None = None
     fill: Mapping[str, float] | None = field(default=None, hash=False)
+    complete: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, RegressionModel | PartsModel):
@@ -73,6 +80,8 @@ class WithMissing:
                     f"missing must have the outcome {self._outcome!r}: found "
                     f"{outcome_of(self.missing)!r}"
                 )
+        if self.complete is not None:
+            check_flag(self.complete, "complete")
         for name, number in dict(self.fill or {}).items():
             check_finite(number, f"fill of {name!r}")
 
@@ -103,7 +112,13 @@ class WithMissing:
             "value": self.value.describe(),
             "missing": self.missing_model.describe(),
             "fill": None if self.fill is None else {k: float(v) for k, v in self.fill.items()},
+            **({} if self.complete is None else {"complete": self.complete}),
         }
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """That of the values, with a place for missing ones."""
+        missing = not self.complete
+        return {name: replace(own, missing=missing) for name, own in self.value.forms(df).items()}
 
     def bind(self, df: pd.DataFrame) -> BoundParts:
         """Check `df` and join the model to it; see `RegressionModel.bind`."""
@@ -134,8 +149,14 @@ class WithMissing:
         there, every = np.flatnonzero(~gone), np.arange(len(df))
         if not there.size:
             raise InvalidInput(f"outcome {self._outcome!r} must have a value: all are missing")
+        if self.complete and gone.any():
+            raise InvalidInput(
+                f"outcome {self._outcome!r} must not be missing, as complete=True declares: "
+                f"{row_label(df.index, int(np.flatnonzero(gone)[0]))} is"
+            )
         values = self._values(df, models, there)
-        if not _can_be_missing(df[self._outcome].dtype):
+        never = not _can_be_missing(df[self._outcome].dtype)
+        if never if self.complete is None else self.complete:
             return values
         return Step(
             part=decision(df, self._outcome, "missing", models["missing"], every, gone),
@@ -151,6 +172,8 @@ class WithMissing:
         return Amount(part=Part(name="value", bound=models["value"].bind(df, at), at=at))
 
     def _said(self, completion: Completion) -> tuple[str, ...]:
+        if self.complete:
+            return completion.said
         return (
             f"Whether a value of {self._outcome} is missing was modeled, too, and is covered by "
             "the charge.",

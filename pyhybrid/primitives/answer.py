@@ -78,6 +78,10 @@ class PrivateAnswer(ABC):
         digest.update(value.tobytes() if plain else repr(value.tolist()).encode())
         return digest.hexdigest()
 
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its `content_digest`."""
+        return hmac.compare_digest(digest, self.content_digest())
+
     def _digest(self) -> str:
         """Of all fields: the value and the charge by content, the others as they are written."""
         others = {

@@ -17,7 +17,23 @@ import numpy.typing as npt
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
 from pyhybrid.errors import InvalidInput
 
-__all__ = ["histogram_counts", "perturbed_probabilities"]
+__all__ = ["histogram_counts", "in_steps", "perturbed_probabilities"]
+
+_ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative to it
+
+
+def in_steps(values: FloatArray, step: float) -> FloatArray:
+    """`values` in steps: whole where they are multiples of `step` but for rounding.
+
+    6.6 is 65.99999999999999 or 66 times 0.1, by how it was computed; edges of bins and values must
+    not be told apart by that.
+    """
+    found = np.asarray(values, dtype=np.float64) / step
+    near = np.rint(found)
+    with np.errstate(invalid="ignore"):  # infinite ones stay
+        apart = np.abs(found - near)
+    close = apart <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
+    return np.where(close, near, found) + 0.0  # no negative zero
 
 
 def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.NDArray[np.int64]:
@@ -47,7 +63,7 @@ def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.
     outside = np.flatnonzero(~((values >= low) & (values <= high)))
     if outside.size:
         raise InvalidInput(f"y must lie in [lower, upper]: record {outside[0]} does not")
-    place = np.floor((values - low) / (high - low) * bins).astype(np.int64)
+    place = np.floor(in_steps(values - low, (high - low) / bins)).astype(np.int64)
     return np.bincount(np.minimum(place, bins - 1), minlength=bins)
 
 

@@ -29,6 +29,9 @@ class Charged(Protocol):
     def content_digest(self) -> str:
         """SHA-256 of what was released and of its charge."""
 
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its content's, by this version or an earlier one."""
+
 
 @runtime_checkable
 class ChargedTables(Charged, Protocol):

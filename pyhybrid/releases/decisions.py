@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.checks import did_you_mean
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.columns import with_columns
 from pyhybrid.randomness import streams
 
 __all__ = ["Decisions", "check_decided", "decided_tables"]
@@ -125,13 +126,13 @@ def decided_tables(
     drop = [name for name in table.columns if str(name) in decisions.drop]
     gone = [level for level, name in enumerate(index) if name in decisions.drop]
     codes = {
-        str(name): _numbered(table[name], entropy)
+        name: _numbered(table[name], entropy)
         for name in table.columns
         if str(name) in decisions.ids
     }
     made = []
     for each in tables:
-        own: pd.DataFrame = each.drop(columns=drop).assign(**codes)
+        own = with_columns(each.drop(columns=drop), codes)
         made.append(own.reset_index(level=gone, drop=True) if gone else own)
     return made
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.columns import with_columns
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.randomness import streams
 from pyhybrid.releases.afterwards import afterwards_of
@@ -92,7 +93,8 @@ def with_households(
         for column in rules.same:
             table = _taken(table, column, first.to_numpy(dtype=np.intp))
         for column, part in rules.sums.items():
-            table = table.assign(**{column: _summed(table, part, codes, table[column].dtype)})
+            summed = _summed(table, part, codes, table[column].dtype)
+            table = with_columns(table, {column: summed})
         return table
 
     own = {"unit": unit, **rules.described(), "eligible": eligible}
@@ -213,8 +215,7 @@ def _has(values: pd.Series, value: Any) -> BoolArray:
 def _taken(table: pd.DataFrame, column: str, rows: IntArray) -> pd.DataFrame:
     """The table with the column's values of other rows."""
     values = table[column].iloc[rows].set_axis(table.index)
-    changed: pd.DataFrame = table.assign(**{column: values})
-    return changed
+    return with_columns(table, {column: values})
 
 
 def summed_anew(table: pd.DataFrame, settings: Mapping[str, Any], part: str) -> pd.DataFrame:
@@ -222,7 +223,7 @@ def summed_anew(table: pd.DataFrame, settings: Mapping[str, Any], part: str) -> 
     for own in (done["households"] for done in afterwards_of(settings) if "households" in done):
         for whole in (name for name, summed in own.get("sums", {}).items() if summed == part):
             values = _summed(table, part, unit_codes(table, own["unit"]), table[whole].dtype)
-            table = table.assign(**{whole: values})
+            table = with_columns(table, {whole: values})
     return table
 
 

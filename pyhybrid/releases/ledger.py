@@ -219,7 +219,7 @@ class Ledger:
             entries = entries_of(lines)
             for entry in entries:
                 if entry.identifier == release.identifier:
-                    return _same(entry, content, self.path)
+                    return _same(entry, release, self.path)
             self._check(charge, entries)
             line = file.append(
                 {
@@ -353,8 +353,8 @@ def _terms(first: Line, path: Path) -> dict[str, Any]:
     return terms if delta is None else {**terms, "delta": delta}
 
 
-def _same(entry: LedgerEntry, content: str, path: Path) -> LedgerEntry:
-    if entry.content_sha256 != content:
+def _same(entry: LedgerEntry, release: Charged, path: Path) -> LedgerEntry:
+    if not release.is_known_as(entry.content_sha256):
         raise InvalidInput(
             f"the release must be as it was when entry {entry.number} of ledger {path} was made: "
             "its values, settings or charge have changed; release anew"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.models.columns import with_columns
+
 __all__ = ["published"]
 
 
@@ -24,12 +26,12 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
         Synthesized columns: all their levels are kept, as they were declared and are not those of
         certain records.
     """
-    changed: dict[str, Any] = {}
+    changed: dict[Any, Any] = {}
     for name in table.columns:
         column = table[name]
         if str(name) not in declared and _says_more(column.dtype):
-            changed[str(name)] = _in_use(column)
-    whole: pd.DataFrame = table.assign(**changed)
+            changed[name] = _in_use(column)
+    whole = with_columns(table, changed)
     whole.attrs = {}
     whole.columns.names = [None] * whole.columns.nlevels
     index = whole.index

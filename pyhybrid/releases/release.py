@@ -23,7 +23,12 @@ from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.origin import Origin
 from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.seal import content_digest, record_digests, tables_digest
+from pyhybrid.releases.seal import (
+    content_digest,
+    earlier_content_digest,
+    record_digests,
+    tables_digest,
+)
 from pyhybrid.releases.statement import privacy_statement
 
 __all__ = ["Confidential", "Release"]
@@ -193,6 +198,11 @@ class Release(ReleaseRecord):
         """SHA-256 of charge, settings and synthesized values, hexadecimal."""
         return content_digest(self.charge, self.settings, self.synthetic, self.synthesized)
 
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its `content_digest`, or that of an earlier version."""
+        own = (self.charge, self.settings, self.synthetic, self.synthesized)
+        return digest in (content_digest(*own), earlier_content_digest(*own))
+
     def _digests(self) -> dict[str, str]:
         of_parts = [sorted(record_digests(part).items()) for part in self.parts]
         return {
@@ -230,8 +240,10 @@ class Release(ReleaseRecord):
         unknown = sorted({*marks, *whole} - {*self.synthesized})
         if unknown:
             raise InvalidInput(f"marks are for synthesized columns: {unknown[0]!r} is none")
-        tables = [marked(table, marks, whole) for table in self.synthetic]
-        return replace(self, synthetic=tables).sealed()
+        tables, origin = [marked(table, marks, whole) for table in self.synthetic], self.origin
+        if origin is not None and origin.compared is None:  # a report takes numbers
+            origin = replace(origin, compared=tuple(self.synthetic))
+        return replace(self, synthetic=tables, origin=origin).sealed()
 
     def with_decisions(self, decisions: Decisions) -> Release:
         """The release with columns left out, or replaced by numbers, as `decisions` say.
@@ -350,7 +362,7 @@ class Release(ReleaseRecord):
         loaded = Release.of(
             stored.record, stored.tables, parts=stored.parts, identifier=stored.identifier
         )
-        if stored.content_sha256 not in (None, loaded.content_digest()):
+        if stored.content_sha256 is not None and not loaded.is_known_as(stored.content_sha256):
             raise InvalidInput(
                 f"{os.fspath(folder)} must hold a release as it was saved: its charge, settings or "
                 "synthesized values have changed since"

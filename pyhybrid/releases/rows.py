@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import check_count
 from pyhybrid.errors import InvalidInput
+from pyhybrid.models.columns import with_columns
 from pyhybrid.randomness import streams
 from pyhybrid.releases.afterwards import afterwards_of, read_afterwards
 from pyhybrid.releases.decisions import Decisions
@@ -79,7 +80,7 @@ def with_rows(
 
     def drawn(own: pd.DataFrame) -> pd.DataFrame:
         new: pd.DataFrame = own[kept].iloc[taken].reset_index(drop=True)
-        return new if unit is None else new.assign(**{unit: of})
+        return new if unit is None else with_columns(new, {unit: of})
 
     own = {
         "rows": len(taken), "of": len(table), "again": np.unique(taken).size < len(taken),

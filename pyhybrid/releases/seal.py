@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,9 @@ import pandas as pd
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 
-__all__ = ["content_digest", "record_digests", "tables_digest"]
+__all__ = ["content_digest", "earlier_content_digest", "record_digests", "tables_digest"]
+
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 
 def record_digests(record: ReleaseRecord) -> dict[str, str]:
@@ -61,17 +63,52 @@ def content_digest(
 ) -> str:
     """SHA-256 of charge, settings and synthesized values: the same after a release was saved.
 
-    Columns that were not synthesized are left out: their text may come back from a file in
-    another form, and no charge covers them.
+    Of values, and not of dtypes: whole numbers are the same as floats, texts as categories, and
+    whichever pandas reads them. Columns that were not synthesized are left out: their text may come
+    back from a file in another form, and no charge covers them.
     """
+    return _content_digest(charge, settings, tables, columns, _value_bytes)
+
+
+def earlier_content_digest(
+    charge: PrivacyCharge,
+    settings: Mapping[str, Any],
+    tables: Iterable[pd.DataFrame],
+    columns: Iterable[str],
+) -> str:
+    """`content_digest` of versions up to 0.2, which named dtypes: stored ones have it."""
+    return _content_digest(charge, settings, tables, columns, _pandas_bytes)
+
+
+def _content_digest(
+    charge: PrivacyCharge,
+    settings: Mapping[str, Any],
+    tables: Iterable[pd.DataFrame],
+    columns: Iterable[str],
+    bytes_of: Callable[[pd.Series], bytes],
+) -> str:
     digest, names = hashlib.sha256(), list(columns)
     for content in (charge.as_dict(), dict(settings)):
         digest.update(json.dumps(content, sort_keys=True, default=str).encode())
     for table in tables:
         for column in names:
-            hashed = pd.util.hash_pandas_object(table[column], index=False)
-            digest.update(column.encode() + hashed.to_numpy().tobytes())
+            digest.update(column.encode() + bytes_of(table[column]))
     return digest.hexdigest()
+
+
+def _pandas_bytes(column: pd.Series) -> bytes:
+    return pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes()
+
+
+def _value_bytes(column: pd.Series) -> bytes:
+    """Numbers and logicals as floats, other values by their texts; missing ones alike."""
+    gone = column.isna().to_numpy(dtype=bool)
+    plain = column.astype(object).where(~gone, None)
+    if pd.api.types.infer_dtype(plain, skipna=True) in _NUMBERS or gone.all():
+        values = plain.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
+        return bytes(values.tobytes())
+    texts = ("-" if absent else f"{len(str(v))}:{v}" for v, absent in zip(plain, gone, strict=True))
+    return " ".join(texts).encode()
 
 
 def _kept(kept: Confidential) -> list[Any]:

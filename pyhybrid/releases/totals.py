@@ -13,6 +13,8 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_finite
 from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.survey import design_weights
+from pyhybrid.models.columns import with_columns
+from pyhybrid.models.decimals import decimals_of
 from pyhybrid.releases.households import summed_anew
 from pyhybrid.releases.processed import (
     changed_release,
@@ -89,7 +91,7 @@ def with_totals(
             own = None if weight is None else weight[rows]
             values[rows] = _scaled(values[rows], own, total, where, form)
         filled = pd.Series(values, index=table.index)
-        scaled = table.assign(**{column: filled.astype(table[column].dtype)})
+        scaled = with_columns(table, {column: filled.astype(table[column].dtype)})
         return summed_anew(scaled, release.settings, column)
 
     named = {str(level): total for level, total in wanted.items()}
@@ -134,6 +136,7 @@ class _Form:
         """From the column's dtype and the public settings of the step that replaced it."""
         numbers = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
         declared = {**settings.get("positive", {}), **settings}  # amounts of a two-part model
+        declared |= _of_domain(settings.get("domain", {}).get(column, {}))
         has_levels = "levels" in declared and "n_bins" not in declared
         if not numbers or has_levels:
             raise InvalidInput(f"{column!r} must hold amounts, for a total: it has levels")
@@ -148,6 +151,15 @@ class _Form:
             decimals=decimals if isinstance(decimals, int) else None,
             upper=float(upper) if isinstance(upper, (int, float)) else math.inf,
         )
+
+
+def _of_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
+    """Decimals and upper end of the numbers of a domain of noisy marginals."""
+    if "bins" not in domain:
+        return {}
+    step = domain.get("step")
+    known = None if step is None else decimals_of(np.array([step, *domain.get("levels", ())]))
+    return {"decimals": known, "upper": domain["bins"][-1]}
 
 
 def _scaled(

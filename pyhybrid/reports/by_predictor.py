@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from pyhybrid.checks import FloatArray
+from pyhybrid.models.columns import with_columns
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.groups import plot_grouped_means
 from pyhybrid.reports.judged import LIMITS, is_number, word_of
@@ -105,7 +106,7 @@ def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str,
             level = _shown_level(data[outcome])
             label = f"share of {outcome} = {level}"
             tables = [
-                table.assign(**{outcome: (table[outcome].astype(str) == level).astype(float)})
+                with_columns(table, {outcome: (table[outcome].astype(str) == level).astype(float)})
                 for table in tables
             ]
         own, *sets = tables

@@ -12,7 +12,7 @@ import pandas as pd
 from pyhybrid.checks import check_choice, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import row_label
-from pyhybrid.models.kinds import Kind, Leveled, kind_from_dict, kind_of
+from pyhybrid.models.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 
 __all__ = ["SOURCES", "DescribedTable", "KnownKind", "check_levels"]
@@ -105,7 +105,7 @@ class DescribedTable:
         column = self.df[name]
         if name in self.types:
             check_levels(column, self.types[name])
-            return KnownKind(kind=self.types[name], source="declared")
+            return KnownKind(kind=self._with_decimals(name), source="declared")
         if self.reference is not None and name in self.reference.columns:
             own = kind_of(self.reference[name])
             check_levels(column, own, whose="the reference's")
@@ -115,6 +115,16 @@ class DescribedTable:
             logical = pd.api.types.is_bool_dtype(column)
             return KnownKind(kind=own, source="dtype" if logical else "categories")
         return KnownKind(kind=kind_of(column), source="data")
+
+    def _with_decimals(self, name: str) -> Kind:
+        """The declared kind, with the decimals of the reference where it says none."""
+        own = self.types[name]
+        known = self.reference is not None and name in self.reference.columns
+        if not known or not isinstance(own, Real) or own.decimals is not None:
+            return own
+        assert self.reference is not None
+        found = kind_of(self.reference[name])
+        return replace(own, decimals=found.form.decimals if isinstance(found, Number) else 0)
 
     def _kept_kind(self, name: str) -> KnownKind | None:
         """None for a column that cannot be a predictor: constant, without values, or of no kind."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.models.kinds import Kind, Leveled, Number, Ordered, Real, SemiContinuous
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
+from pyhybrid.models.decimals import of_steps
+from pyhybrid.models.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
+from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["MOST_BINS", "domain_of"]
 
@@ -37,7 +39,13 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
             "type"
         )
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
-    step = 10.0**-kind.decimals if isinstance(kind, Real) else 1.0
+    decimals = kind.form.decimals
+    if decimals is None:
+        raise InvalidInput(
+            f"column {name!r} must have decimals for noisy marginals: give decimals= in its type, "
+            "0 for whole numbers"
+        )
+    step = 10.0**-decimals
     return ColumnDomain(
         levels=(0,) if zero else (),
         bins=_edges(kind, zero=zero, step=step),
@@ -48,6 +56,8 @@ def domain_of(name: str, kind: Kind) -> ColumnDomain:
 
 def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
+    if isinstance(kind, Amounts) and low <= 0:
+        low = step / 1000  # 0 is none of them, and what rounds to it is
     if kind.whole and high - low < _FEW:  # the last bin is closed: it must not hold two numbers
         return (*np.arange(low, high + 1).tolist(), high + 0.5)
     if kind.typical is None:
@@ -56,6 +66,8 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         center, unit = kind.typical
         far = unit * np.expm1(_FAR)
         inner = np.concatenate([center - far, [center], center + far])
-    inner = np.append(np.round(inner / step) * step, [0.0] if zero else [])
-    inside = np.unique(inner[(inner > low) & (inner < high)])
-    return tuple(float(edge) for edge in (low, *inside, high))
+    whole = np.append(np.round(inner / step), [0.0] if zero else [])
+    start, end = in_steps(np.array([low, high]), step)
+    inside = np.unique(whole[(whole > start) & (whole < end)])
+    kept = with_steps(np.array([start, *inside, end]), np.array([0.0] if zero else []))
+    return (low, *of_steps(kept[1:-1], step).tolist(), high)

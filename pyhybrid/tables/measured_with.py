@@ -105,6 +105,6 @@ def _cells(name: str, kind: Kind) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
     assert isinstance(kind, Number)
-    if kind.lower is None or kind.upper is None:
+    if None in (kind.lower, kind.upper, kind.form.decimals):
         return MOST_BINS + kind.missing
     return most_cells(domain_of(name, kind), MOST_BINS)

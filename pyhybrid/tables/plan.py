@@ -14,7 +14,7 @@ from pyhybrid.checks import check_choice, check_count, check_positive, did_you_m
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.built import BUILT, GROUPED, build_model
+from pyhybrid.models.built import BUILT, GROUPED, build_model, within
 from pyhybrid.models.default import HISTOGRAM, rule_for
 from pyhybrid.models.kinds import Kind, Number, kind_from_dict
 from pyhybrid.models.predictor_terms import (
@@ -86,9 +86,13 @@ class PlannedColumn:
             if isinstance(own := kinds[name], Number) and own.missing
         }
         missing = any(kinds[name].missing for name in (self.name, *self.predictors))
-        return build_model(
-            self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None
-        )
+        own = kinds[self.name]
+        ends = (own.lower, own.upper) if isinstance(own, Number) else (None, None)
+        model = build_model(
+            self.model, self.formula(kinds), self.options, missing=missing, fill=fill or None,
+            complete=not own.missing,
+        )  # fmt: skip
+        return within(model, *ends)
 
     def histogram(self, epsilon: float, relation: str) -> Step:
         """The perturbed histogram at an epsilon."""

@@ -26,7 +26,8 @@ from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unw
 from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.kinds import Kind
+from pyhybrid.models.built import within
+from pyhybrid.models.kinds import Kind, Number
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.decisions import check_decided
 from pyhybrid.releases.origin import Origin
@@ -183,7 +184,7 @@ def synthesize_table(
     ]  # fmt: skip
     sequence = SequentialSynthesis(steps, rules=table.rules, allow_unlike=_mixed(steps))
     release = sequence.release(working, n_draws_released=drawn, **said, **fits)
-    whole = _of_table(release, plan, exposed, bought)
+    whole = _of_table(release, plan, exposed, bought, declared=mechanism == "censored")
     return whole.with_decisions(decisions) if decided else whole
 
 
@@ -221,6 +222,15 @@ def _step(
                 f"calibration of {column.name!r} must be for its share of epsilon: calibrate the "
                 "table for this epsilon and number of draws"
             )
+        own = kinds[column.name]
+        if isinstance(own, Number):
+            ends = (own.lower, own.upper)
+            if within(calibration.model, *ends) != calibration.model:
+                raise InvalidInput(
+                    f"calibration of {column.name!r} must be of a model that keeps to the declared "
+                    "range: it was made by an earlier version, or for another plan; calibrate the "
+                    "table again"
+                )
         return Censored(calibration=calibration, relation=relation, check_modes=check_modes)
     options = {"target_epsilon": epsilon} if mechanism == "scalar" else {}
     made: Step = _LOCAL[mechanism](model, relation=relation, **options)
@@ -277,18 +287,37 @@ def _check_declared(plan: Plan) -> None:
             "a strict charge needs types of sensitive columns that are declared, or read from a "
             f"reference: those of {', '.join(plan.not_declared)} come from the confidential data, "
             "or from categories, which astype('category') makes of them; give ph.Table(..., "
-            "types={...}) or reference="
+            "types={...}) or reference= (pyhybrid plan --types FILE, or --reference FILE)"
+        )
+    bare = [c.name for c in plan.columns if isinstance(c.kind.kind, Number)]
+    bare = [name for name in bare if plan.kinds[name].form.decimals is None]
+    if bare:
+        raise InvalidInput(
+            f"a strict charge needs the decimals of released numbers: {', '.join(bare)} must have "
+            'decimals= in its type, 2 for cents ("decimals": 2 in the file of pyhybrid plan '
+            "--types), or a reference that has the column"
         )
 
 
 def _of_table(
-    release: Release, plan: Plan, exposed: Mapping[str, str], bought: MarginalsOfPlan | None
+    release: Release,
+    plan: Plan,
+    exposed: Mapping[str, str],
+    bought: MarginalsOfPlan | None,
+    *,
+    declared: bool,
 ) -> Release:
-    """The release of the working table with the columns, order and dtypes of the data's."""
+    """The release of the working table with the columns and order of the data's, and their dtypes;
+    what is strict has the form that was declared."""
     df = plan.table.df
     tables = []
     for made in release.synthetic:
-        own = {name: in_form_of_data(made[name], df[name]) for name in release.synthesized}
+        own = {
+            name: plan.kinds[name].form.cast(made[name])
+            if declared
+            else in_form_of_data(made[name], df[name])
+            for name in release.synthesized
+        }
         tables.append(joined(df, pd.DataFrame(own, index=df.index)))
     kept = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
     record = replace(

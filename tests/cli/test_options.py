@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from pyhybrid.cli.app import run
-from pyhybrid.cli.options import reweighting_of
+from pyhybrid.cli.options import build_model, reweighting_of
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 
@@ -47,3 +48,11 @@ def test_help_of_80_columns_shows_defaults_and_cuts_no_text(
     words = " ".join(shown.replace("│", " ").split())
     assert f"[default: {default}" in words
     assert "…" not in re.sub(r"--\S*…", "", shown)  # names of two long flags share a column
+
+
+def test_levels_that_are_numbers_are_numbers() -> None:
+    """What is released has the type of the declared levels; 01 is a text."""
+    for text, levels in (("1+2+3", (1, 2, 3)), ("0.5+1.5", (0.5, 1.5)), ("01+02", ("01", "02")),
+                         ("a+1", ("a", "1"))):  # fmt: skip
+        model: Any = build_model(f"ordinal:levels={text}", "y ~ 1")
+        assert model.levels == levels

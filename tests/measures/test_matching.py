@@ -281,3 +281,15 @@ def test_replicated_uniques_by_hand() -> None:
     assert (found.n_replicated, found.share, found.by_set.tolist()) == (1, 0.25, [1])
     assert ph.replicated_uniques(data, [data, sets], keys=["b"]).by_set.tolist() == [1, 0]
     assert ph.replicated_uniques(data, data).n_replicated == 2
+
+
+def test_a_ball_is_closed_for_decimals() -> None:
+    """0.8 lies within 0.1 of 0.7, though the difference of the floats is above it."""
+    k = np.arange(1, 400)
+    real = pd.DataFrame({"x": k / 10, "key": k})
+    other = pd.DataFrame({"x": (k + 1) / 10, "key": k})
+    risk = ph.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.1})
+    np.testing.assert_array_equal(risk.by_record, 1.0)
+    assert (np.abs(other["x"] - real["x"]) > 0.1).any()  # the control
+    none = ph.matching_risk(real, other, keys=["x", "key"], radius={"x": 0.0999})
+    np.testing.assert_array_equal(none.by_record, 0.0)

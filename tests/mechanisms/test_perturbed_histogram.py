@@ -64,8 +64,8 @@ def mechanism(column: str = "age", **changes: Any) -> ph.PerturbedHistogram:
 def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: int) -> None:
     """By brute force: equal cuts of [low, high + 1), every integer in one bin, sizes within 1."""
     every = np.arange(low, high + 1)
-    many = bins_of(pd.Series(np.tile(every, 300)), low, high, n_bins)
-    bins = bins_of(pd.Series(every), low, high, n_bins)
+    many = bins_of(pd.Series(np.tile(every, 300)), low, high, n_bins, 0)
+    bins = bins_of(pd.Series(every), low, high, n_bins, 0)
     np.testing.assert_array_equal(bins.place, [(v - low) * n_bins // every.size for v in every])
     sizes = np.bincount(bins.place, minlength=n_bins)
     assert sizes.min() >= 1
@@ -77,12 +77,29 @@ def test_bins_of_whole_numbers_share_out_the_range(low: int, high: int, n_bins: 
 
 def test_bins_of_real_numbers_are_those_of_the_array_function() -> None:
     y = np.array([0.0, 0.1, 0.2499, 0.25, 0.5, 0.99, 1.0])
-    bins = bins_of(pd.Series(y), 0.0, 1.0, 4)
+    bins = bins_of(pd.Series(y), 0.0, 1.0, 4, None)
     counts = ph.histogram_counts(y, lower=0, upper=1, n_bins=4)
     np.testing.assert_array_equal(np.bincount(bins.place, minlength=4), counts)
-    many = bins_of(pd.Series(np.tile(y, 600)), 0.0, 1.0, 4)
+    many = bins_of(pd.Series(np.tile(y, 600)), 0.0, 1.0, 4, None)
     drawn = many.draw(np.array([0, 0, 1, 0.0]), np.random.default_rng(1))
     assert stats.kstest(drawn, "uniform", (0.5, 0.25)).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, 4])
+def test_bins_of_decimals_are_counted_in_whole_steps(decimals: int) -> None:
+    """By integers: as floats, 6.6 * 10 and 0.29 * 100 fall into the bin to the left."""
+    k = np.arange(-300, 701)
+    for y in (k / 10**decimals, k * 10.0**-decimals):
+        low, high = (round(end / 10**decimals, decimals) for end in (-300, 700))
+        bins = bins_of(pd.Series(y), low, high, 77, decimals)
+        np.testing.assert_array_equal(bins.place, (k + 300) * 77 // 1001)
+        drawn = bins.draw(np.full(77, 1 / 77), np.random.default_rng(1))
+        assert set(drawn) <= set(k / 10**decimals)
+    hundredths = np.arange(101) / 100
+    counts = ph.histogram_counts(hundredths, lower=0, upper=1, n_bins=100)
+    np.testing.assert_array_equal(counts, [1] * 99 + [2])
+    control = np.minimum(np.floor(hundredths * 100), 99).astype(int)
+    assert (np.bincount(control, minlength=100) != counts).any()
 
 
 # --- Values -------------------------------------------------------------------------------------
@@ -106,7 +123,7 @@ def test_everything_else_comes_back(table: pd.DataFrame) -> None:
                 synthetic.drop(columns=column), table.drop(columns=column)
             )
             assert list(synthetic.columns) == list(table.columns)
-            assert synthetic[column].dtype == table[column].dtype
+            assert synthetic[column].dtype == "int64"
             assert synthetic[column].between(0, 100).all()
     pd.testing.assert_frame_equal(table, before)
 
@@ -269,10 +286,12 @@ def test_an_outcome_outside_is_named_by_its_row_and_not_its_value(table: pd.Data
 
 
 def test_whole_numbers_need_whole_bins(table: pd.DataFrame) -> None:
-    with pytest.raises(InvalidInput, match="lower and upper must be whole numbers for 'age'"):
-        mechanism(upper=100.5).release(table)
-    with pytest.raises(InvalidInput, match="n_bins must be at most the number of whole numbers"):
-        mechanism(n_bins=102).release(table)
+    with pytest.raises(InvalidInput, match="lower and upper must be whole numbers for decimals=0"):
+        mechanism(upper=100.5, decimals=0)
+    with pytest.raises(InvalidInput, match="n_bins must be at most the number of values"):
+        mechanism(n_bins=102, decimals=0)
+    with pytest.raises(InvalidInput, match="decimals must be at most 15"):
+        mechanism(decimals=16)
     assert mechanism(n_bins=101).release(table).charge.epsilon == 1
 
 
@@ -332,7 +351,7 @@ def test_on_the_command_line(
         (["--mechanism", PH, "--draws", "500"], "fits no model"),
         (
             ["--mechanism", PH, "--scale", "0.5"],
-            "takes no --scale; its options are epsilon, levels, lower",
+            "takes no --scale; its options are decimals, epsilon, levels, lower",
         ),
         (["--mechanism", PH.replace("lower=0", "lower=auto")], "part of the guarantee"),
         (["--mechanism", PH.replace("n_bins=20", "n_bins=2.5")], "n_bins must be a whole number"),
@@ -395,12 +414,13 @@ def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
         pd.Series([2, 1, 3, 1] * 50),
     ],
 )
-def test_levels_come_back_in_their_shares_and_dtype(values: pd.Series) -> None:
+def test_levels_come_back_in_their_shares_and_declared_form(values: pd.Series) -> None:
     levels = (1, 2, 3) if values.dtype == "int64" else ("a", "b", "c")
     own = ph.PerturbedHistogram(column="v", levels=levels, epsilon=1e4)
     release = own.release(pd.DataFrame({"v": values}), n_synthetic=20)
     pooled = pd.concat([each["v"] for each in release.synthetic])
-    assert release.synthetic[0]["v"].dtype == values.dtype
+    form = "int64" if values.dtype == "int64" else pd.CategoricalDtype(["a", "b", "c"])
+    assert release.synthetic[0]["v"].dtype == form
     found = pooled.value_counts(normalize=True)[list(levels)].to_numpy()
     assert np.abs(found - [0.5, 0.25, 0.25]).max() < 5 * 0.5 / np.sqrt(4000)
     assert "levels were fixed" in release.statement

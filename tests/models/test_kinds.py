@@ -39,7 +39,7 @@ CASES: dict[str, tuple[Any, Kind]] = {
     "counts": (list(range(101)), ph.Counts(lower=0, center=45, unit=30)),
     "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(center=25, unit=20, decimals=1)),
     "zeros": ([0] * 10 + list(range(900, 2900, 20)), ph.SemiContinuous(
-        lower=0, center=2000, unit=700)),
+        lower=0, center=2000, unit=700, decimals=0)),
     "reals": ([k / 4 - 10 for k in range(80)], ph.Real(center=0, unit=6, decimals=2)),
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.data_mark import data_mark
 from pyhybrid.releases.decisions import Decisions
 from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.seal import tables_digest
+from pyhybrid.releases.seal import content_digest, earlier_content_digest, tables_digest
 
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
@@ -254,6 +254,52 @@ def test_a_saved_release_that_was_edited_is_not_read(release: ph.Release, tmp_pa
     table.write_text("".join([rows[0], "7777" + rows[1][rows[1].index(",") :], *rows[2:]]))
     with pytest.raises(InvalidInput, match="as it was saved"):
         ph.Release.load(tmp_path / "out")
+
+
+_WHOLE, _GAPS, _TEXTS = [3, 1, 2] * 4, [3, None, 2] * 4, ["a", None, "b"] * 4
+_SAME_VALUES = {
+    "whole": [pd.Series(_WHOLE, dtype=own) for own in ("int64", "int8", "float64", "Int64", object)]
+    + [pd.Series(_WHOLE).astype("category")],
+    "gaps": [pd.Series(_GAPS, dtype=own) for own in ("float64", "Int64", object)],
+    "texts": [pd.Series(_TEXTS, dtype=own) for own in (None, object, "string", "category")]
+    + [pd.Series(["a", np.nan, "b"] * 4, dtype=object)],
+    "logicals": [pd.Series([True, None] * 6, dtype=own) for own in (object, "boolean")],
+}
+
+
+@pytest.mark.parametrize("which", _SAME_VALUES)
+def test_digests_name_values_and_not_dtypes(release: ph.Release, which: str) -> None:
+    """Of the ledger's entry and of its data; the control: the digest of version 0.2 named them."""
+
+    def digest(how: Any, values: pd.Series) -> str:
+        return str(how(release.charge, {}, [pd.DataFrame({"y": values})], ["y"]))
+
+    same = _SAME_VALUES[which]
+    assert len({digest(content_digest, each) for each in same}) == 1
+    assert len({data_mark(pd.DataFrame({"y": each})).columns["y"] for each in same}) == 1
+    other = same[0].astype(object).where(np.arange(12) > 0, same[0].iloc[1])
+    assert digest(content_digest, other) != digest(content_digest, same[0])
+    if which in ("whole", "gaps"):
+        assert len({digest(earlier_content_digest, each) for each in same}) > 1
+
+
+def test_a_release_that_version_0_2_saved_is_known(release: ph.Release, tmp_path: Path) -> None:
+    """Its digests, in its folder and in a ledger, named dtypes."""
+    earlier = earlier_content_digest(
+        release.charge, release.settings, release.synthetic, release.synthesized
+    )
+    assert earlier != release.content_digest()
+    ledger = ph.Ledger(
+        tmp_path / "l", budget=1e6, kind=release.charge.kind, relation=release.charge.relation
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyhybrid.releases.release.content_digest", earlier_content_digest)
+        release.save(tmp_path / "out", report=False, ledger=ledger)
+    run = json.loads((tmp_path / "out/confidential/run.json").read_text())
+    assert run["content_sha256"] == ledger.entries[0].content_sha256 == earlier
+    again = ph.Release.load(tmp_path / "out")
+    assert ledger.add(again).number == 1
+    assert len(ledger.entries) == 1
 
 
 def test_releases_cross_processes_with_their_seals(release: ph.Release) -> None:

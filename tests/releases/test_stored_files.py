@@ -79,7 +79,7 @@ def test_the_stored_ledger_is_read_and_goes_on(stored: Path) -> None:
     assert (ledger.budget, first.epsilon, second.epsilon) == (500, release.charge.epsilon, 0.5)
     if TEXT == "str":
         assert ledger.add(release).number == first.number  # known, and charged once
-    else:  # digests name dtypes: what another pandas reads is not what was charged
+    else:  # digests of version 0.2 name dtypes: another pandas reads others
         with pytest.raises(InvalidInput, match="must be as it was when entry 1"):
             ledger.add(release)
     run = json.loads((stored / "release/confidential/run.json").read_text())

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 Radius = float | Mapping[str, float] | None
+_ULPS = 4 * float(np.finfo(np.float64).eps)
 _KINDS = ("absolute", "relative")
 
 
@@ -332,8 +333,10 @@ def _balls(
     reach = np.zeros((len(tables.real), width))
     for place, column in enumerate(columns):
         if column in radii:
-            values = tables.real[column].fillna(0.0).abs() if kinds[column] == "relative" else 1.0
-            reach[:, place] = radii[column] * values
+            size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
+            own = radii[column] * (size if kinds[column] == "relative" else np.ones_like(size))
+            # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
+            reach[:, place] = np.where(own > 0, own + _ULPS * (size + own), 0.0)
     return reach
 
 

@@ -18,15 +18,16 @@ import pandas as pd
 from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.spread import spread
-from pyhybrid.models.decimals import decimals_of, in_form_of
+from pyhybrid.models.decimals import decimals_of, of_steps, snapped
+from pyhybrid.models.form import Form
 from pyhybrid.models.levels import check_levels_given, outcome_levels
 from pyhybrid.models.tables import row_label
+from pyhybrid.privacy.histogram import in_steps
 
-__all__ = ["ColumnDomain", "read_domain", "reference_domain"]
+__all__ = ["ColumnDomain", "read_domain", "reference_domain", "with_steps"]
 
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
-_ROUNDING = 1e-9  # of an edge given in steps
 _FEW = 10  # numbers of a reference with at most so many values are levels
 
 
@@ -45,8 +46,10 @@ class ColumnDomain:
         Ascending edges of bins, at least two. Bins are closed on the left and open on the right,
         the last one closed on both sides.
     step : float, optional
-        Numbers drawn within a bin are multiples of it: 1 for whole numbers (also the default for a
-        column of an integer dtype), 100 for amounts given in hundreds.
+        Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds.
+        If omitted, they are whole where all edges and levels are whole numbers, and real numbers
+        otherwise. Values between two steps are rounded before they are counted. The dtype of the
+        data does not count: it is a function of the records.
     missing : bool, default False
         Missing values are a cell of their own. Otherwise they are refused.
     ordered : bool, default False
@@ -161,12 +164,23 @@ class ColumnDomain:
 
     def _places_of_numbers(self, present: pd.Series) -> IntArray:
         _check_numeric(present)
-        y = present.to_numpy(dtype=np.float64)
-        place = np.searchsorted(np.array(self.bins), y, side="right") - 1
-        place = np.where(y == self.bins[-1], len(self.bins) - 2, place)
-        place = np.where((y >= self.bins[0]) & (y <= self.bins[-1]), place + len(self.levels), -1)
-        for cell, level in enumerate(self.levels):
-            place[y == check_finite(level, f"a level of {present.name!r}, which has bins,")] = cell
+        known = [
+            check_finite(level, f"a level of {present.name!r}, which has bins,")
+            for level in self.levels
+        ]
+        y, edges, levels = (
+            own if self._step is None else snapped(own, self._step)
+            for own in (present.to_numpy(dtype=np.float64), np.array(self.bins), np.array(known))
+        )
+        inside = (y >= edges[0]) & (y <= edges[-1])
+        if self._step is not None:  # what is between two steps is rounded, as released values are
+            nearest = of_steps(np.rint(in_steps(y, self._step)), self._step)
+            y = np.where(inside, np.clip(nearest, edges[0], edges[-1]), y)
+        place = np.searchsorted(edges, y, side="right") - 1
+        place = np.where(y == edges[-1], edges.size - 2, place)
+        place = np.where(inside, place + levels.size, -1)
+        for cell, level in enumerate(levels):
+            place[y == level] = cell
         return place.astype(np.int64)
 
     def _places_of_levels(self, present: pd.Series) -> IntArray:
@@ -180,6 +194,15 @@ class ColumnDomain:
             own, index = pd.Index(present.astype(object)), pd.Index(known, dtype=object)
         return np.asarray(index.get_indexer(own), dtype=np.int64)
 
+    @property
+    def form(self) -> Form:
+        """What released values look like: decimals of the step, or the type of the levels."""
+        if not self.bins:
+            return Form(levels=self.levels, missing=self.missing, ordered=self.ordered)
+        step, own = self._step, [check_finite(level, "a level") for level in self.levels]
+        decimals = None if step is None else decimals_of(np.array([step, *own]))
+        return Form(decimals=decimals, missing=self.missing)
+
     def values(
         self,
         places: IntArray,
@@ -188,57 +211,51 @@ class ColumnDomain:
         *,
         even: bool = False,
     ) -> pd.Series:
-        """A column in the dtype of `like`: levels, numbers drawn uniformly within bins, missing.
+        """A column in the declared form: levels, numbers drawn uniformly within bins, missing.
 
         Parameters
         ----------
         places : ndarray of int, shape (n,)
             Cells.
         like : Series, length n
-            For index, name, dtype and the marker of missing values.
+            For index and name. Nothing else is read: its dtype is a function of the records.
         even : bool, default False
             Spread the numbers of each bin over it, in place of one by one.
         """
         absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
+        held = np.where(absent, 0, places)
+        values: Any
         if self.bins:
             at = spread(places, rng) if even else rng.random(places.size)
-            numbers = self._numbers(np.where(absent, 0, places), at, like)
-            if not absent.any():
-                return in_form_of(numbers, like, self._decimals)
-            numbers_or_none = pd.Series(numbers, index=like.index, name=like.name)
-            return _with_missing(numbers_or_none, absent, like)
-        present, known = like[like.notna()], self.levels
-        if len(present):
-            known = outcome_levels(present, str(like.name), self.levels).values
-        column = np.empty(len(known), dtype=object)
-        column[:] = known
-        drawn: pd.Series = pd.Series(
-            column[np.where(absent, 0, places)], index=like.index, name=like.name
-        )
-        return _with_missing(drawn, absent, like) if absent.any() else drawn.astype(like.dtype)
+            values = np.where(absent, np.nan, self._numbers(held, at, str(like.name)))
+        else:
+            known = np.empty(len(self.levels), dtype=object)
+            known[:] = self.levels
+            values = known[held]
+            values[absent] = None
+        return self.form.cast(pd.Series(values, index=like.index, name=like.name))
 
-    def check_values(self, like: pd.Series) -> None:
-        """Raise `InvalidInput` unless each bin holds numbers of the form of `like`."""
+    def check_values(self, name: str) -> None:
+        """Raise `InvalidInput` unless each bin holds numbers of the declared form."""
         if self.bins:
-            self._numbers(np.zeros(0, dtype=np.int64), np.zeros(0), like)
+            self._numbers(np.zeros(0, dtype=np.int64), np.zeros(0), name)
 
     @property
-    def _decimals(self) -> int | None:
-        """Of released numbers where the step says it: the form that they then have is public, and
-        not that of the data, which a file of text has a whole number or a decimal in."""
-        return None if self.step is None else decimals_of(np.array([self.step, *self.levels]))
+    def _step(self) -> float | None:
+        """The step, or the one that whole edges and levels declare."""
+        known = (*self.bins, *self.levels)
+        whole = all(isinstance(own, int | float) and own % 1 == 0 for own in known)
+        return self.step if self.step is not None else 1.0 if whole else None
 
-    def _numbers(self, places: IntArray, at: FloatArray, like: pd.Series) -> FloatArray:
+    def _numbers(self, places: IntArray, at: FloatArray, name: str) -> FloatArray:
         edges: FloatArray = np.array(self.bins, dtype=np.float64)
         n_levels = len(self.levels)
-        numbers: FloatArray
         bins = np.clip(places - n_levels, 0, edges.size - 2)
-        step = self.step or (1.0 if pd.api.types.is_integer_dtype(like.dtype) else None)
-        if step is None:
+        if self._step is None:
             numbers = edges[bins] + at * (edges[bins + 1] - edges[bins])
         else:
-            whole = self._multiples(bins, at, step, str(like.name))
-            numbers = np.asarray(whole * step, dtype=np.float64)
+            whole = self._multiples(bins, at, self._step, name)
+            numbers = of_steps(whole.astype(np.float64), self._step)
         if n_levels:
             points = np.array(self.levels, dtype=np.float64)
             numbers = np.where(places < n_levels, points[np.minimum(places, n_levels - 1)], numbers)
@@ -246,16 +263,16 @@ class ColumnDomain:
 
     def _multiples(self, bins: IntArray, at: FloatArray, step: float, name: str) -> IntArray:
         """Multiples of `step`, at shares `at` of bins [a, b), the last [a, b], but for levels."""
-        edges = np.array(self.bins) / step
+        edges = in_steps(np.array(self.bins), step)
         if np.abs(edges).max() > _LARGEST_WHOLE:
             raise InvalidInput(
                 f"bins of {name!r} must lie within {_LARGEST_WHOLE} steps of {step:g} from 0"
             )
-        first = np.ceil(edges - _ROUNDING).astype(np.int64)
+        first = np.ceil(edges).astype(np.int64)
         past = first[1:].copy()
-        past[-1] = np.floor(edges[-1] + _ROUNDING) + 1
-        points = np.array(self.levels, dtype=np.float64) / step
-        points = np.sort(points[np.abs(points - np.rint(points)) < _ROUNDING])
+        past[-1] = np.floor(edges[-1]) + 1
+        points = in_steps(np.array(self.levels, dtype=np.float64), step)
+        points = np.sort(points[points == np.rint(points)])
         held = np.array(
             [np.sum((a <= points) & (points < b)) for a, b in zip(first[:-1], past, strict=True)]
         )
@@ -263,11 +280,11 @@ class ColumnDomain:
         if empty.size:
             raise InvalidInput(
                 f"each bin of {name!r} must hold a multiple of its step {step:g} that is no level: "
-                f"bin {empty[0] + 1} holds none"
+                f"bin {empty[0] + 1} holds none; whole edges declare whole numbers, step= others"
             )
         many = (past - held - first[:-1])[bins]
         drawn: IntArray = first[bins] + np.minimum((at * many).astype(np.int64), many - 1)
-        for point in np.rint(points).astype(np.int64):  # ascending: each level is stepped over
+        for point in points.astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn
 
@@ -277,26 +294,6 @@ def _check_numeric(present: pd.Series) -> None:
     number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
     if not number or pd.api.types.is_complex_dtype(dtype):
         raise InvalidInput(f"column {present.name!r} must be numeric to have bins: found {dtype}")
-
-
-def _with_missing(drawn: pd.Series, absent: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
-    """`drawn` with missing values as `like` marks them, in its dtype, or where that has none as
-    floats or objects: noise draws missing values where no record has one."""
-    marker = like[like.isna()].iloc[0] if like.dtype == object and like.isna().any() else None
-    whole: pd.Series = drawn.astype(object)
-    whole[absent] = marker
-    dtype = like.dtype.subtype if isinstance(like.dtype, pd.SparseDtype) else like.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "b":
-        return whole
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return whole.astype(np.float64)
-    plain = not pd.api.types.is_extension_array_dtype(like.dtype)
-    if plain and pd.api.types.is_numeric_dtype(like.dtype):
-        whole = whole.astype(np.float64)
-    try:
-        return whole.astype(like.dtype)
-    except OverflowError:  # whole numbers that the data's dtype is too narrow for
-        return whole.astype("Int64")
 
 
 def read_domain(domain: Any) -> dict[str, ColumnDomain]:
@@ -363,12 +360,29 @@ def _domain_of(values: pd.Series, n_bins: int) -> ColumnDomain:
     y = present.to_numpy(dtype=np.float64)
     held, times = np.unique(y, return_counts=True)
     masses = held[times * n_bins >= y.size]
-    whole = bool((y % 1 == 0).all())
     cuts = np.quantile(y[~np.isin(y, masses)], np.linspace(0, 1, n_bins + 1))
-    edges = np.unique(np.floor(cuts) if whole else cuts)
+    decimals = decimals_of(y)
+    step = None if decimals is None else 1 if decimals == 0 else 10.0**-decimals
+    if step is None or np.abs(y).max() / step > _LARGEST_WHOLE:
+        step, edges = None, np.unique(cuts)
+    else:
+        whole = np.unique(np.floor(in_steps(cuts, step)))
+        edges = of_steps(with_steps(whole, in_steps(masses, step)), step)
     return ColumnDomain(
-        levels=tuple(masses.tolist()),
-        bins=tuple(edges.tolist()),
-        step=1 if whole else None,
-        missing=absent,
+        levels=tuple(masses.tolist()), bins=tuple(edges.tolist()), step=step, missing=absent
     )
+
+
+def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
+    """Edges, in steps, without those of bins that hold no multiple of the step but levels."""
+    first, kept = np.ceil(edges), [0]
+    for place in range(1, edges.size - 1):
+        held = first[place] - first[kept[-1]]
+        if held > np.sum((first[kept[-1]] <= levels) & (levels < first[place])):
+            kept.append(place)
+    while len(kept) > 1:
+        held = np.floor(edges[-1]) - first[kept[-1]] + 1
+        if held > np.sum((first[kept[-1]] <= levels) & (levels <= edges[-1])):
+            break
+        kept.pop()
+    return np.asarray(edges[[*kept, -1]])

@@ -1,4 +1,4 @@
-"""Public domains: cells by brute force, dtypes and markers kept, refusals without values."""
+"""Public domains: cells by brute force, declared forms, refusals without values."""
 
 from __future__ import annotations
 
@@ -21,38 +21,45 @@ def column(values: Any, dtype: Any = None) -> pd.Series:
 
 
 @pytest.mark.parametrize(
-    ("values", "domain"),
+    ("values", "domain", "dtype"),
     [
-        (column(["a", "b", None]), Domain(levels=("a", "b", "never"), missing=True)),
-        (column(["a", "b"], object), Domain(levels=("b", "a"))),
-        (column(["a", "b", "c"], "category"), Domain(levels=("c", "a", "b"), ordered=True)),
-        (column(["a", None], "category"), Domain(levels=("a",), missing=True)),
-        (column([True, False]), Domain(levels=(False, True))),
-        (column([True, None], "boolean"), Domain(levels=(False, True), missing=True)),
-        (column([1, 2, None], "Int8"), Domain(levels=(1, 2), missing=True)),
-        (column([1, 2, None]), Domain(levels=(1, 2), missing=True)),
-        (column([1, 2, None], object), Domain(levels=(1, 2), missing=True)),
-        (column([0, 2.5, None, 8]), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
-        (column([0, 2, 9], "uint8"), Domain(levels=(0,), bins=(0, 3, 9))),
-        (column([0, 2, None], "Int64"), Domain(levels=(0,), bins=(0, 3, 9), missing=True)),
-        (column([0, 200, 900], "int32"), Domain(bins=(0, 300, 900), step=100)),
-        (column([5, 0, 9, 3]), Domain(levels=(9, 3, 5), bins=(0, 9))),
-        (column([-1.5, 0.0, 2.0]), Domain(bins=(-2, 0, 2))),
+        (column(["a", "b", None]), Domain(levels=("a", "b", "never"), missing=True), "category"),
+        (column(["a", "b"], object), Domain(levels=("b", "a")), "category"),
+        (column(["a", "b", "c"], "category"), Domain(levels=("c", "a", "b"), ordered=True),
+         "category"),
+        (column(["a", None], "category"), Domain(levels=("a",), missing=True), "category"),
+        (column([True, False]), Domain(levels=(False, True)), "bool"),
+        (column([True, None], "boolean"), Domain(levels=(False, True), missing=True), "boolean"),
+        (column([1, 2, None], "Int8"), Domain(levels=(1, 2), missing=True), "Int64"),
+        (column([1, 2, None]), Domain(levels=(1, 2), missing=True), "Int64"),
+        (column([1, 2, None], object), Domain(levels=(1, 2), missing=True), "Int64"),
+        (column([1, 2.5]), Domain(levels=(1, 2.5)), "float64"),
+        (column([0, 2.5, None, 8]), Domain(levels=(0,), bins=(0, 3, 9), step=0.5, missing=True),
+         "float64"),
+        (column([0, 2, 9], "uint8"), Domain(levels=(0,), bins=(0, 3, 9)), "int64"),
+        (column([0, 2, None], "Int64"), Domain(levels=(0,), bins=(0, 3, 9), missing=True), "Int64"),
+        (column([0, 200, 900], "int32"), Domain(bins=(0, 300, 900), step=100), "int64"),
+        (column([5, 0, 9, 3]), Domain(levels=(9, 3, 5), bins=(0, 9)), "int64"),
+        (column([-1.5, 0.0, 2.0]), Domain(bins=(-2, 0.25, 2)), "float64"),
     ],
     ids=str,
-)
-def test_values_come_back_in_their_cell_dtype_and_marker(values: Any, domain: Any) -> None:
+)  # fmt: skip
+def test_values_come_back_in_their_cell_and_declared_form(
+    values: Any, domain: Any, dtype: str
+) -> None:
     places = domain.places(values)
     assert set(places) <= set(range(domain.n_cells))
     drawn = domain.values(places, np.random.default_rng(1), values)
-    assert (drawn.dtype, drawn.name) == (values.dtype, "y")
+    assert (str(drawn.dtype), drawn.name) == (dtype, "y")
+    if dtype == "category":
+        assert tuple(drawn.cat.categories) == domain.levels
+        assert drawn.cat.ordered == domain.ordered
     np.testing.assert_array_equal(domain.places(drawn), places)
-    absent = values.isna()
-    pd.testing.assert_series_equal(drawn[absent], values[absent])
+    np.testing.assert_array_equal(drawn.isna(), values.isna())
 
 
 def test_cells_by_brute_force() -> None:
-    domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), missing=True)
+    domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), step=0.1, missing=True)
     expected = {-3: 2, -1: 2, 0: 0, 1: 3, 4.9: 3, 5: 4, 7: 1, 11: 4, np.nan: 5}
     values = pd.Series(list(expected), name="y")
     assert domain.places(values).tolist() == list(expected.values())
@@ -67,8 +74,9 @@ def test_numbers_are_uniform_within_their_bin_and_never_a_level() -> None:
         counts = drawn.value_counts()
         assert sorted(counts.index) == support
         assert stats.chisquare(counts).pvalue > P_VALUE
-    reals = domain.values(np.full(5000, 3), np.random.default_rng(3), like.astype(float))
-    assert stats.kstest(reals, "uniform", (3, 7)).pvalue > P_VALUE
+    domain = Domain(levels=(0, 4), bins=(0, 3.0, 9.999))
+    reals = domain.values(np.full(5000, 3), np.random.default_rng(3), like)
+    assert stats.kstest(reals, "uniform", (3, 6.999)).pvalue > P_VALUE
 
 
 @pytest.mark.parametrize(
@@ -157,9 +165,55 @@ def test_a_given_step_decides_the_form_of_numbers(step: float, dtype: str) -> No
 
 @pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1]])
 def test_noise_draws_missing_values_where_no_record_has_one(values: list[Any]) -> None:
-    """They stay missing in a dtype that has none, in place of an error, or a value, that tells."""
+    """They are missing in a dtype that has a place for them, in place of an error that tells."""
     levels = (False, True) if isinstance(values[0], bool) else (0, 1)
     domain, like = Domain(levels=levels, missing=True), column(values)
     drawn = domain.values(np.array([0, 1, 2] * 40), np.random.default_rng(1), like)
     assert drawn.isna().tolist() == [False, False, True] * 40
     assert drawn.dropna().astype(int).tolist() == [0, 1] * 40
+
+
+@pytest.mark.parametrize("step", [0.1, 0.01, 0.05, 1e-4, 0.3, 25, 1 / 3])
+def test_a_number_is_in_the_bin_that_its_decimals_say(step: float) -> None:
+    """Counted in whole steps: 6.6 = 66 * 0.1 is 6.6000000000000005 as a product."""
+    k = np.arange(-2000, 2001, dtype=np.int64)
+    for edges in (k * step, np.round(k * step, 10)):
+        domain = Domain(bins=tuple(edges[::3]), step=step)
+        for y in (k[:-1] * step, np.round(k[:-1] * step, 10), k[:-1] / (1 / step)):
+            found = domain.places(pd.Series(y, name="y"))
+            np.testing.assert_array_equal(found, np.minimum((k[:-1] + 2000) // 3, 1332))
+    edges = k[::3] * step  # the control: as floats are, some fall one bin to the left
+    at = np.searchsorted(edges, np.round(k * step, 10), side="right") - 1
+    assert (at != (k + 2000) // 3).any() or step in (25, 1 / 3)
+
+
+def test_released_numbers_have_the_decimals_of_the_step() -> None:
+    domain = Domain(bins=(0, 5.5, 6.6, 20), step=0.1)
+    drawn = domain.values(np.arange(3000) % 3, np.random.default_rng(4), pd.Series([0.0] * 3000))
+    assert drawn.map(lambda y: len(str(y).partition(".")[2])).max() == 1
+    at = np.arange(0, 201) * 0.1  # the control
+    assert max(len(str(float(y)).partition(".")[2]) for y in at) > 10
+
+
+def test_whole_edges_declare_whole_numbers() -> None:
+    like = column([1, 2.5, 3])
+    for domain, dtype in ((Domain(bins=(0, 4, 10)), "int64"), (Domain(bins=(0, 0.5, 1)), "float64"),
+                          (Domain(levels=(0,), bins=(0, 1, 2), step=0.1), "float64")):  # fmt: skip
+        assert domain.form.dtype == dtype
+        drawn = domain.values(np.array([0, 1] * 60), np.random.default_rng(1), like)
+        assert drawn.dtype == dtype
+
+
+def test_a_reference_gives_its_decimals_as_the_step() -> None:
+    rng = np.random.default_rng(3)
+    reference = pd.DataFrame({
+        "cents": np.round(rng.gamma(2, 20, 500), 2), "tenths": np.round(rng.normal(6, 1, 500), 1),
+        "few": rng.choice(np.append(np.full(5, 2.5), np.arange(1, 40) / 10), 500),
+    })  # fmt: skip
+    for name, domain in ph.reference_domain(reference, list(reference)).items():
+        domain.check_values(name)
+        assert domain.step == (0.01 if name == "cents" else 0.1)
+        cells = domain.places(reference[name])
+        drawn = domain.values(cells, rng, reference[name])
+        np.testing.assert_array_equal(drawn.round(2), drawn)
+        np.testing.assert_array_equal(domain.places(drawn), cells)
