@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +13,7 @@ from pyhybrid.cli.afterwards import Afterwards, check_afterwards, save_with_thes
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.parameters import Data, Overwrite
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS
@@ -72,7 +71,7 @@ def plan(
         id=identifier,
         drop=_names(drop),
         keep=_names(keep),
-        types={} if types is None else _types(types),
+        types={} if types is None else read_types(types),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
     ).plan(split=split)
@@ -175,15 +174,3 @@ def synthesize_by_plan(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _types(path: Path) -> dict[str, Any]:
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"types {path} must be readable: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput(f"types {path} must be JSON: it does not parse") from None
-    if not isinstance(given, dict):
-        raise InvalidInput(f"types {path} must be an object: types by the names of columns")
-    return given
