@@ -189,7 +189,7 @@ def test_every_public_name_resolves() -> None:
 
 def test_modules_keep_to_their_size() -> None:
     sizes = {path: len(path.read_text().splitlines()) for path in FILES}
-    assert {path.name: n for path, n in sizes.items() if n > 400} == {}
+    assert {path.name: n for path, n in sizes.items() if n > 700} == {}
 
 
 def test_functions_keep_to_their_size() -> None:

@@ -12,7 +12,7 @@ from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.cli.afterwards import Afterwards, check_afterwards, save_with_these
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
-from pyhybrid.cli.parameters import Data, Overwrite
+from pyhybrid.cli.parameters import Data, HoldsNoReleasedRecord, Overwrite
 from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
@@ -29,7 +29,7 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
-    "delta", "select",
+    "delta", "select", "holds_no_released_record",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def plan(
     reference: Annotated[
         Path | None, typer.Option(help="Public or historical records that types are read from.")
     ] = None,
+    holds_no_released_record: HoldsNoReleasedRecord = False,
     split: Annotated[str, typer.Option(help=f"Of epsilon: {' or '.join(SPLITS)}.")] = "equal",
     overwrite: Overwrite = False,
 ) -> None:
@@ -74,6 +75,7 @@ def plan(
         types={} if types is None else read_types(types),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
+        holds_no_released_record=holds_no_released_record,
     ).plan(split=split)
     made.save(out)
     show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")
@@ -111,6 +113,7 @@ def synthesize_by_plan(
     delta: float | None,
     select: str | None,
     reference: Path | None,
+    holds_no_released_record: bool,
     relation: str,
     n_synthetic: int,
     one_draw: bool,
@@ -156,6 +159,7 @@ def synthesize_by_plan(
             select=select,
             mechanism=mechanism[0],
             reference=None if reference is None else read_table(reference).frame,
+            holds_no_released_record=holds_no_released_record,
             relation=relation,
             n_synthetic=n_synthetic,
             n_draws_released=1 if one_draw else None,

@@ -222,6 +222,7 @@ class Plan:
             "drop": list(table.drop),
             "keep": list(table.keep),
             "rules": list(table.rules),
+            "holds_no_released_record": table.holds_no_released_record,
             "columns": [column.as_dict() for column in self.columns],
             "kept": {
                 name: {"type": own.kind.as_dict(), "source": own.source}
@@ -276,6 +277,7 @@ class Plan:
             drop=drop,
             keep=keep,
             rules=rules,
+            holds_no_released_record=given.get("holds_no_released_record", False),
         )
         table.kinds()  # values that are none of the plan's levels are refused
         return Plan(table=table, columns=columns, kept=kept, notes=notes)
