@@ -206,6 +206,7 @@ def _censored(epsilon: float, split: int) -> pd.DataFrame:
     release: ph.Release = ph.synthesize_table(
         plan, epsilon=epsilon, mechanism="censored", reference=reference, public=True,
         engine="embedded", settings=_SHORT, on_not_converged="warn", workers=2,
+        holds_no_released_record=True,
     )  # fmt: skip
     if release.charge.kind != "strict":
         raise ph.SamplingError("a line of strict releases must be strict: some chains did not meet")

@@ -331,14 +331,20 @@ def test_a_strict_charge_needs_declared_levels() -> None:
     assert kinds[("no", "yes")] == "strict"
     assert kinds[None] != "strict"
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
-        ph.calibrate(ph.Bernoulli("y ~ x"), table, epsilon=1.0, **OPTIONS)
+        ph.calibrate(
+            ph.Bernoulli("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **OPTIONS
+        )
 
 
 def test_a_calibration_is_for_one_order_of_the_categories() -> None:
     values = np.where(TRUE, "yes", "no")
     model = ph.Bernoulli("y ~ x")
     made = ph.calibrate(
-        model, _table(pd.Categorical(values, ["no", "yes"])), epsilon=1.0, **OPTIONS
+        model,
+        _table(pd.Categorical(values, ["no", "yes"])),
+        epsilon=1.0,
+        holds_no_released_record=True,
+        **OPTIONS,
     )
     turned = _table(pd.Categorical(values, ["yes", "no"]))
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)

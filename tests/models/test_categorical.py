@@ -365,12 +365,16 @@ def test_a_strict_charge_needs_declared_levels() -> None:
         charge = mechanism.release(_table(), n_synthetic=1, **OPTIONS).charge
         assert charge.kind == kind
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
-        ph.calibrate(ph.Categorical("y ~ x"), _table(), epsilon=1.0, **OPTIONS)
+        ph.calibrate(
+            ph.Categorical("y ~ x"), _table(), epsilon=1.0, holds_no_released_record=True, **OPTIONS
+        )
 
 
 def test_a_center_from_a_reference_table() -> None:
     model = ph.Categorical("y ~ x", levels=tuple(NAMES))
-    made = ph.calibrate(model, _table().head(120), epsilon=2.0, **OPTIONS)
+    made = ph.calibrate(
+        model, _table().head(120), epsilon=2.0, holds_no_released_record=True, **OPTIONS
+    )
     mechanism = ph.Censored(model, calibration=made, check_modes=False)
     release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
     assert release.charge.kind == "strict"

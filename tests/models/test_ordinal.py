@@ -281,7 +281,13 @@ def test_settings_outlive_files_and_processes() -> None:
 
 
 def test_a_strict_release_from_a_center() -> None:
-    made = ph.calibrate(ph.Ordinal("y ~ x"), _table().head(120), epsilon=2.0, **OPTIONS)
+    made = ph.calibrate(
+        ph.Ordinal("y ~ x"),
+        _table().head(120),
+        epsilon=2.0,
+        holds_no_released_record=True,
+        **OPTIONS,
+    )
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
     release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
     assert release.charge.kind == "strict"
