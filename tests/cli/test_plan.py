@@ -116,7 +116,7 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
                 "--reference",
                 "survey.csv",
                 "--holds-no-released-record",
-            ),  # fmt: skip
+            ),
             "must be other records than those to be released",
         ),
         (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),

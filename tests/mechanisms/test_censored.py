@@ -344,7 +344,7 @@ def test_calibrated_statements_say_what_the_calibration_needs(
     release = ph.Censored(calibration=calibration, check_modes=False).release(
         outcomes(3), **OPTIONS
     )
-    assert "made from other records" in release.statement
+    assert "The owner states that the reference holds no record that" in release.statement
     assert "records that the calibration was made from" in release.statement
     assert "have 6 decimals, a number fixed" in release.statement
 
