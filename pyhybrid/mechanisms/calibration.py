@@ -40,6 +40,7 @@ from pyhybrid.mechanisms.center import REGION, Center, center_of_draws, with_fro
 from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_records
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.bound_parts import BoundParts
+from pyhybrid.models.levels import levels_declared
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -182,6 +183,8 @@ class Calibration:
             )
         levels = categorical_levels(bound)
         for column, own in self.levels.items():
+            if column in bound.synthesized and levels_declared(self.model) is not None:
+                continue  # which of them some record has makes no difference
             if levels.get(column) != own:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(own)} in "

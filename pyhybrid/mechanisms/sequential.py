@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
 from pyhybrid.models.bound_parts import designs_of
 from pyhybrid.models.coding import levels_taken
 from pyhybrid.models.columns import kind_of
-from pyhybrid.models.levels import outcome_levels
+from pyhybrid.models.levels import levels_declared, outcome_levels
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
@@ -403,8 +403,7 @@ def _declared_levels(mechanism: Step, df: pd.DataFrame) -> dict[str, tuple[Any, 
     if isinstance(mechanism, PerturbedHistogram):
         given = mechanism.levels
     else:
-        model = getattr(mechanism.model, "value", mechanism.model)
-        given = getattr(model, "levels", None)
+        given = levels_declared(mechanism.model)
     return {
         name: outcome_levels(df[name].dropna(), name, given).values
         for name in mechanism.synthesizes

@@ -24,6 +24,7 @@ __all__ = [
     "check_levels_given",
     "column_of",
     "level_places",
+    "levels_declared",
     "outcome_levels",
 ]
 
@@ -80,6 +81,11 @@ def _check_number_of_levels(levels: Sequence[Any], what: str) -> None:
             f"{what} must be 2 to {_MOST_LEVELS} different values: found {len(levels)}, "
             f"{different} of them different; put levels together, or leave the column out"
         )
+
+
+def levels_declared(model: Any) -> tuple[Any, ...] | None:
+    """Levels that a model, or the one inside `pyhybrid.WithMissing`, declares for its outcome."""
+    return getattr(getattr(model, "value", model), "levels", None)
 
 
 def outcome_levels(
