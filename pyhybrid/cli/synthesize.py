@@ -211,7 +211,8 @@ def synthesize(
         list[str] | None,
         typer.Option(
             help="Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or "
-            "COLUMN:by=COLUMN,LEVEL=NUMBER,..., either with weights=COLUMN; repeatable."
+            "COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with "
+            "weights=COLUMN; repeatable."
         ),
     ] = None,
     rows: Annotated[
