@@ -329,7 +329,8 @@ def largest_within(
     if below.epsilon > target - tolerance and below.epsilon > 0:
         return _found(below, target, tolerance)
     for _ in range(max_fits):
-        point = fit_at(_proposed(below, above, target - within / 2, halve=max(sides) > 1))
+        value = _proposed(below, above, target - within / 2, halve=max(sides) > 1)
+        point = fit_at(value)
         within = max(within, _ERRORS * target * point.error / (point.epsilon or 1.0))
         if target - within < point.epsilon <= target:
             return _found(point, target, within)
@@ -338,12 +339,12 @@ def largest_within(
         sides = [sides[0] + 1, 0] if lower else [0, sides[1] + 1]
         jumps = above.epsilon - below.epsilon > 2 * within
         if below.value > low and above.value - below.value < narrow:
-            why = "another accounting holds from there on" if jumps else "by Monte Carlo error"
+            why = "another accounting or record counts" if jumps else "Monte Carlo error"
             return Found(
                 value=below.value,
                 tolerance=within,
                 stopped=f"epsilon jumps from {below.epsilon:.4g} to {above.epsilon:.4g} between "
-                f"{parameter} = {below.value:.5g} and {above.value:.5g}: {why}",
+                f"{parameter} = {below.value:.8g} and {above.value:.8g}: {why}",
             )
     nearest = f"{below.value:g}" if below.epsilon > 0 else "none"
     raise InvalidInput(
@@ -371,8 +372,9 @@ def _proposed(below: Fitted, above: Fitted, aim: float, *, halve: bool) -> float
             outer, crossed = middle, crossed or not np.isnan(epsilon)
         else:
             inner = middle
-    if crossed:
-        return inner
+    lower = min(inner, outer)  # of a jump the side that meets the target
+    if crossed and low < lower < high:
+        return lower
     straight = low + (high - low) * (aim - below.epsilon) / (above.epsilon - below.epsilon)
     usable = not halve and np.isfinite(above.epsilon) and low < straight < high
     return float(straight) if usable else (low + high) / 2
