@@ -368,7 +368,8 @@ def _with_levels_declared(
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
     read = [name for name in bound.predictors if name in before]
     own = {name: declared[name] for name in read if name in declared}
-    factors = [factor for each in designs_of(bound) for factor in each.coding.formula.factors]
+    coded = [each.coding for each in designs_of(bound)]
+    factors = [factor for each in coded if each is not None for factor in each.formula.factors]
     taken = {name: factor.text for factor in factors for name in _taken(factor, df, own)}
     if not factors:  # a program of the user's reads columns as they are
         taken = {name: name for name in read if name not in own and _is_text(df[name])}
@@ -382,10 +383,10 @@ def _with_levels_declared(
             )
     if not own:
         return bound
-    coded = df.copy(deep=False)
+    table = df.copy(deep=False)
     for name, levels in own.items():
-        coded[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
-    return _bound(mechanism, coded, place)
+        table[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
+    return _bound(mechanism, table, place)
 
 
 def _taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:

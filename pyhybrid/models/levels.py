@@ -195,11 +195,11 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index, name and dtype of `like` from places among the levels (n,)."""
     chosen = places.astype(np.intp)
     if isinstance(like.dtype, pd.CategoricalDtype):
-        if not set(levels.values) <= set(like.cat.categories):  # declared: one that no record has
-            dtype = pd.CategoricalDtype(list(levels.values), ordered=like.dtype.ordered)
-            like = like.astype(dtype)
-        codes = like.cat.categories.get_indexer(pd.Index(levels.values))[chosen]
-        values = pd.Categorical.from_codes(codes.tolist(), dtype=like.dtype)
+        dtype: pd.CategoricalDtype = like.dtype
+        if not set(levels.values) <= set(dtype.categories):  # declared: one that no record has
+            dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
+        codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
+        values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
         made: pd.Series = pd.Series(values, index=like.index, name=like.name)
         return made
     own = np.empty(len(levels.values), dtype=object)

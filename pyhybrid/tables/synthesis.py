@@ -142,7 +142,7 @@ def synthesize_table(
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
         _check_word(plan, reference, calibration or {}, holds_no_released_record)
-    told = {"public": public, "holds_no_released_record": holds_no_released_record}
+    told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
     decisions = plan.decisions
     exposed = exposed_columns(table.df, own)
@@ -298,12 +298,11 @@ def _check_word(
 ) -> None:
     """Refuse a reference, of centers, tables or types, without its owner's word."""
     check_flag(said, "holds_no_released_record")
-    read = any(own.kind.source == "reference" for own in plan.columns)
     frozen = [own for own in calibration.values() if own.bought is None]
     unsaid = {
         "centers": any(not own.holds_no_released_record for own in frozen),
         "centers or tables": reference is not None and not said,
-        "types": read and not (said or plan.table.holds_no_released_record),
+        "types": plan.of_reference and not (said or plan.table.holds_no_released_record),
     }
     for what, so in unsaid.items():
         if so:

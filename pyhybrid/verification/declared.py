@@ -98,14 +98,13 @@ def _levels_of(columns: Sequence[pd.Series]) -> tuple[Any, ...] | None:
 
 def coerced(table: pd.DataFrame, types: ColumnTypes) -> pd.DataFrame:
     """The columns of `types`, each entry by itself; whole numbers where all are."""
-    return pd.DataFrame(
-        {
-            name: _plain(numbers_of(table[name])) if levels is None else _in(table[name], levels)
-            for name, levels in types.items()
-            if name in table.columns
-        },
-        index=table.index,
-    )
+    read = {
+        name: _plain(numbers_of(table[name])) if levels is None else _in(table[name], levels)
+        for name, levels in types.items()
+        if name in table.columns
+    }
+    made: pd.DataFrame = pd.DataFrame(read, index=table.index)
+    return made
 
 
 def numbers_of(values: pd.Series) -> FloatArray:
