@@ -340,8 +340,8 @@ def plan_of(
     notes.append(note_of_tables(most, table.reference))
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)
-    read = table.reference is not None
-    return Plan(table=table, columns=made, kept=kept, notes=tuple(notes), of_reference=read)
+    shaped = table.reference is not None
+    return Plan(table=table, columns=made, kept=kept, notes=tuple(notes), of_reference=shaped)
 
 
 def _planned(name: str, known: KnownKind, predictors: tuple[str, ...]) -> PlannedColumn:
