@@ -51,7 +51,7 @@ class Nearby:
         matrix = np.concatenate(list(thinned.make()), axis=1).astype(np.float64)
         self._log_lik = LogLik(make=lambda: (matrix,), row_of=thinned.row_of)
         self._matrix, self._units, self.alpha = matrix, session.units, fit.alpha
-        self._risk, self._even = RISK_OF[accounting], np.full(most, 1 / most)
+        self._risk, self._even = RISK_OF.get(accounting, "deviation"), np.full(most, 1 / most)
         self._here = self._told(fit.alpha, self._even)
 
     def ratio(self, alpha: FloatArray) -> float:
