@@ -68,7 +68,7 @@ def _mechanism(form: str, where: str, epsilon: float, other: pd.DataFrame) -> ph
         {"y": y} if where == "public" else {"a": (0, 1, 2), "b": (0, 1), "y": y}
     )
     if options.pop("reference", False):
-        options["reference"] = other
+        options |= {"reference": other, "holds_no_released_record": True}
     given = ["a", "b"] if where == "public" else []
     return ph.NoisyMarginals(
         domain=domain, given=given, epsilon=epsilon, relation="remove", **options

@@ -258,7 +258,9 @@ def _calibrated(name: str, split: int, lower: bool) -> Any:
     """The reference's calibration; its cap does not enter what is frozen."""
     case, (old, _) = CASES[name], halves(name, split)
     table = _drifted(old, case.outcome) if lower else old
-    return ph.calibrate(case.model, table, epsilon=1, **_OPTIONS, seed=split)
+    return ph.calibrate(
+        case.model, table, epsilon=1, **_OPTIONS, seed=split, holds_no_released_record=True
+    )
 
 
 @lru_cache(maxsize=8)

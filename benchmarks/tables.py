@@ -184,7 +184,7 @@ def _plan(split: int, *, chosen: bool) -> tuple[Any, pd.DataFrame]:
     """The plan of a split, its tables by the reference or not, and the reference."""
     reference, released = parts(split)
     table = ph.Table(released, sensitive=COLUMNS, types=TYPES)
-    own = replace(table, reference=reference) if chosen else table
+    own = replace(table, reference=reference, holds_no_released_record=True) if chosen else table
     return own.plan(split="need"), reference
 
 
@@ -194,7 +194,9 @@ def _marginals(epsilon: float, how: str, delta: float | None, split: int) -> pd.
         names = [column.name for column in plan.columns]
         for place, name in enumerate(names):
             plan = plan.with_column(name, tables=names[:place])
-    told: dict[str, Any] = {"reference": reference, "public": True} if how == HOWS[2] else {}
+    told: dict[str, Any] = {}
+    if how == HOWS[2]:
+        told = {"reference": reference, "public": True, "holds_no_released_record": True}
     options: dict[str, Any] = {"mechanism": "marginals", "delta": delta, **told}
     options |= {"select": "private"} if how == PRIVATE else {}
     release: ph.Release = ph.synthesize_table(plan, epsilon=epsilon, **options)
@@ -206,6 +208,7 @@ def _censored(epsilon: float, split: int) -> pd.DataFrame:
     release: ph.Release = ph.synthesize_table(
         plan, epsilon=epsilon, mechanism="censored", reference=reference, public=True,
         engine="embedded", settings=_SHORT, on_not_converged="warn", workers=2,
+        holds_no_released_record=True,
     )  # fmt: skip
     if release.charge.kind != "strict":
         raise ph.SamplingError("a line of strict releases must be strict: some chains did not meet")

@@ -25,7 +25,9 @@ def main() -> None:
     model = ph.NegativeBinomial("mdvis ~ 1")
     shown = {"data": rest["mdvis"]}
     for epsilon in (1, 4):
-        calibration = ph.calibrate(model, reference, epsilon=epsilon, seed=1)
+        calibration = ph.calibrate(
+            model, reference, epsilon=epsilon, seed=1, holds_no_released_record=True
+        )
         release = ph.Censored(calibration=calibration).release(rest)
         assert release.charge.kind == "strict"
         shown[f"strict, epsilon {epsilon}"] = release.synthetic[0]["mdvis"]

@@ -59,7 +59,9 @@ def _release(name: str, case: Case, epsilon: float, seed: int) -> ph.Release:
         return drawn.release(case.released)
     model = ph.NegativeBinomial(case.formula)
     if name == "pyhybrid-censored":
-        frozen = ph.calibrate(model, case.reference, epsilon=epsilon, seed=seed)
+        frozen = ph.calibrate(
+            model, case.reference, epsilon=epsilon, seed=seed, holds_no_released_record=True
+        )
         return ph.Censored(calibration=frozen).release(case.released, seed=seed)
     if name == "pyhybrid-lipschitz":
         found = ph.meet_epsilon(

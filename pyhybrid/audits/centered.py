@@ -72,7 +72,15 @@ def _audit(
     relation: str,
     options: dict[str, Any],
 ) -> AuditFinding:
-    frozen = calibrate(model, reference, epsilon=_EPSILON, relation=relation, n_draws=50, **options)
+    frozen = calibrate(
+        model,
+        reference,
+        epsilon=_EPSILON,
+        relation=relation,
+        n_draws=50,
+        holds_no_released_record=True,
+        **options,
+    )
     losses = {
         broken: _largest_loss(_posterior(frozen, broken), support, relation)
         for broken in (None, *_BROKEN[relation])

@@ -118,7 +118,9 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
         )
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({"y": rng.beta(0.5, 3, 200)})
-    frozen = calibrate(beta, reference, cap=1.0, n_draws=100, **options)
+    frozen = calibrate(
+        beta, reference, cap=1.0, n_draws=100, holds_no_released_record=True, **options
+    )
     found += unit_audits()
     return found + _both_relations(
         "Censored, frozen calibration, Beta",

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from pyhybrid.checks import check_output_folder
-from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.options import build_model
-from pyhybrid.cli.parameters import Engine, ModelInShort, Overwrite, Seed
+from pyhybrid.cli.parameters import Engine, HoldsNoReleasedRecord, ModelInShort, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.calibration import Calibration
@@ -49,6 +49,7 @@ def calibrate(
     public: Annotated[
         bool, typer.Option("--public", help="The reference is public: the statement shows it.")
     ] = False,
+    holds_no_released_record: HoldsNoReleasedRecord = False,
     private: Annotated[
         bool,
         typer.Option(
@@ -75,8 +76,11 @@ def calibrate(
     check_output_folder(out, overwrite=overwrite)
     source = read_table(data)
     if private:
-        if (scale, shift, center, public) != (None, None, None, False):
-            raise InvalidInput("--private takes no --scale, --shift, --center or --public")
+        if (scale, shift, center, public or holds_no_released_record) != (None, None, None, False):
+            raise InvalidInput(
+                "--private takes no --scale, --shift, --center, --public or "
+                "--holds-no-released-record"
+            )
         with progress_bars() as progress:
             bought = calibrate_privately(
                 build_model(model or default_name(formula, source.frame), formula),
@@ -106,6 +110,7 @@ def calibrate(
             center=center,
             region=region,
             public=public,
+            holds_no_released_record=holds_no_released_record,
             seed=seed,
             engine=engine,
             progress=progress,
@@ -119,6 +124,12 @@ def calibrate(
         f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
     )
+    if not holds_no_released_record:
+        note(
+            "no release from it is strict until you say, if it is true, that the reference holds "
+            "none of the records to be released: --holds-no-released-record, here or of "
+            "pyhybrid synthesize"
+        )
 
 
 def _save_bought(made: Calibration, epsilon: float, out: Path, overwrite: bool) -> None:

@@ -79,7 +79,9 @@ def _strict(
     OpenDP."""
     if importlib.util.find_spec("opendp") is None:
         return None
-    calibration = calibrate(model, reference, epsilon=_EPSILON, **asked)
+    calibration = calibrate(
+        model, reference, epsilon=_EPSILON, holds_no_released_record=True, **asked
+    )
     mechanism = Censored(calibration=calibration, sampling="exact")
     return mechanism.release(visits, n_synthetic=3, n_draws_released=1, **asked)
 

@@ -204,11 +204,13 @@ def chosen_mechanism(
     options: dict[str, Any],
     *,
     allow_unlike: bool = False,
+    holds_no_released_record: bool = False,
 ) -> Mechanism:
     """The mechanism of the options of `synthesize`: named, or held by a calibration; a sequence if
     there are several formulas, of unlike charges, too, if `allow_unlike`."""
     if calibration is not None:
-        return _calibrated(texts, models, formulas, calibration, options)
+        said = True if holds_no_released_record else None
+        return _calibrated(texts, models, formulas, calibration, options, said)
     if not formulas:
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
     for name, given in (("--mechanism", texts), ("--model", models)):
@@ -297,6 +299,7 @@ def _calibrated(
     formulas: Sequence[str],
     calibration: Path,
     options: dict[str, Any],
+    said: bool | None,
 ) -> PseudoPosteriorMechanism:
     model = None
     if len(models) == len(formulas) == 1 and named(models[0] or "")[0] in (COMPOSED, OWN_PROGRAM):
@@ -307,7 +310,7 @@ def _calibrated(
     given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
     if given:
         raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
-    made = Calibration.load(calibration, model=model)
+    made = Calibration.load(calibration, model=model, holds_no_released_record=said)
     return Censored(calibration=made, relation=made.relation)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "Engine",
     "FileFormat",
     "Formula",
+    "HoldsNoReleasedRecord",
     "Model",
     "OnNotConverged",
     "OneDraw",
@@ -92,3 +93,11 @@ FileFormat = Annotated[
     str | None, typer.Option("--format", help="csv or parquet. \\[default: that of DATA]")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds.")]
+HoldsNoReleasedRecord = Annotated[
+    bool,
+    typer.Option(
+        "--holds-no-released-record",
+        help="Your word that the reference holds none of the records to be released; without it "
+        "nothing is strict.",
+    ),
+]

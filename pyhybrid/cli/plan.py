@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,8 +12,8 @@ from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.cli.afterwards import Afterwards, check_afterwards, save_with_these
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
-from pyhybrid.cli.parameters import Data, Overwrite
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.parameters import Data, HoldsNoReleasedRecord, Overwrite
+from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS
@@ -30,7 +29,7 @@ _TAKEN = (
     "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
     "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
     "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
-    "delta", "select",
+    "delta", "select", "holds_no_released_record",
 )  # fmt: skip
 
 
@@ -61,6 +60,7 @@ def plan(
     reference: Annotated[
         Path | None, typer.Option(help="Public or historical records that types are read from.")
     ] = None,
+    holds_no_released_record: HoldsNoReleasedRecord = False,
     split: Annotated[str, typer.Option(help=f"Of epsilon: {' or '.join(SPLITS)}.")] = "equal",
     overwrite: Overwrite = False,
 ) -> None:
@@ -72,9 +72,10 @@ def plan(
         id=identifier,
         drop=_names(drop),
         keep=_names(keep),
-        types={} if types is None else _types(types),
+        types={} if types is None else read_types(types),
         rules=rule or [],
         reference=None if reference is None else read_table(reference).frame,
+        holds_no_released_record=holds_no_released_record,
     ).plan(split=split)
     made.save(out)
     show(str(made), f"\n{out}: the plan, to keep; pyhybrid synthesize {data} --plan {out}")
@@ -112,6 +113,7 @@ def synthesize_by_plan(
     delta: float | None,
     select: str | None,
     reference: Path | None,
+    holds_no_released_record: bool,
     relation: str,
     n_synthetic: int,
     one_draw: bool,
@@ -157,6 +159,7 @@ def synthesize_by_plan(
             select=select,
             mechanism=mechanism[0],
             reference=None if reference is None else read_table(reference).frame,
+            holds_no_released_record=holds_no_released_record,
             relation=relation,
             n_synthetic=n_synthetic,
             n_draws_released=1 if one_draw else None,
@@ -175,15 +178,3 @@ def synthesize_by_plan(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _types(path: Path) -> dict[str, Any]:
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"types {path} must be readable: {error.strerror}") from None
-    except ValueError:
-        raise InvalidInput(f"types {path} must be JSON: it does not parse") from None
-    if not isinstance(given, dict):
-        raise InvalidInput(f"types {path} must be an object: types by the names of columns")
-    return given

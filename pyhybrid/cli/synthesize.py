@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ from pyhybrid.cli.parameters import (
     Draws,
     Engine,
     FileFormat,
+    HoldsNoReleasedRecord,
     OneDraw,
     OnNotConverged,
     OptionalModels,
@@ -85,6 +87,7 @@ def synthesize(
             "beside the tables of --mechanism marginals."
         ),
     ] = None,
+    holds_no_released_record: HoldsNoReleasedRecord = False,
     select: Annotated[
         str | None,
         typer.Option(
@@ -210,7 +213,8 @@ def synthesize(
         list[str] | None,
         typer.Option(
             help="Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or "
-            "COLUMN:by=COLUMN,LEVEL=NUMBER,..., either with weights=COLUMN; repeatable."
+            "COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with "
+            "weights=COLUMN; repeatable."
         ),
     ] = None,
     rows: Annotated[
@@ -233,8 +237,7 @@ def synthesize(
     overwrite: Overwrite = False,
 ) -> None:
     """Release synthetic data: one column replaced, or several in sequence, the others kept."""
-    if plan is None and any(own is not None for own in (epsilon, reference, select)):
-        raise InvalidInput(_WITH_PLAN)
+    _check_with(plan, calibration, (epsilon, reference, select), holds_no_released_record)
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
@@ -243,7 +246,7 @@ def synthesize(
         check_taken_by_plan(context)
         synthesize_by_plan(
             data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon, delta=delta,
-            select=select,
+            select=select, holds_no_released_record=holds_no_released_record,
             reference=reference, relation=relation or "remove", n_synthetic=n_synthetic,
             one_draw=one_draw, seed=seed, engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),
@@ -260,9 +263,8 @@ def synthesize(
     formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
     texts = with_target(mechanism or [], target_epsilon)
     check_target(target_epsilon, formulas, calibration, scale)
-    chosen = chosen_mechanism(
-        texts, model or [], formulas, calibration, options, allow_unlike=allow_unlike
-    )
+    said = {"allow_unlike": allow_unlike, "holds_no_released_record": holds_no_released_record}
+    chosen = chosen_mechanism(texts, model or [], formulas, calibration, options, **said)
     settings = sampler_settings(chains, warmup, draws, adapt_delta)
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
@@ -277,9 +279,7 @@ def synthesize(
     source = read_table(data)
     named = default_models(texts, model or [], formulas, source.frame)
     if named:
-        chosen = chosen_mechanism(
-            texts, named, formulas, calibration, options, allow_unlike=allow_unlike
-        )
+        chosen = chosen_mechanism(texts, named, formulas, calibration, options, **said)
     _check_columns(source.frame, chosen, decisions, asked)
     with progress_bars() as progress:
         release = release_within(
@@ -293,6 +293,16 @@ def synthesize(
         release, asked, source, decisions, out, seed=seed, overwrite=overwrite,
         file_format=file_format, ledger=book,
     )  # fmt: skip
+
+
+def _check_with(
+    plan: Path | None, calibration: Path | None, of_plan: Sequence[object], word: bool
+) -> None:
+    """Refuse options that only a plan, or a plan and a calibration, take."""
+    if plan is None and any(own is not None for own in of_plan):
+        raise InvalidInput(_WITH_PLAN)
+    if word and plan is None and calibration is None:
+        raise InvalidInput("--holds-no-released-record goes with --calibration, or with --plan")
 
 
 def _check_columns(

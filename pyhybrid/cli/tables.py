@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pyhybrid.masking import MaskedRelease
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.release import Release
 
-__all__ = ["SourceTable", "read_table"]
+__all__ = ["SourceTable", "read_table", "read_types"]
 
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
@@ -42,6 +43,12 @@ class SourceTable:
     frame: pd.DataFrame
     text: pd.DataFrame | None
     file_format: str
+
+    @property
+    def by_cell(self) -> pd.DataFrame:
+        """Cells as text, missing where they are empty or NA, so that no cell's type is another's
+        doing; of a Parquet file the frame."""
+        return self.frame if self.text is None else self.text.where(~self.text.isin(_MISSING_TEXT))
 
     def restore(self, release: AnyRelease) -> AnyRelease:
         """The release with unsynthesized columns letter by letter as they stand in the file."""
@@ -138,3 +145,16 @@ def _typed(text: pd.Series) -> pd.Series:
     except (ValueError, TypeError):
         typed = text.where(~text.isin(_MISSING_TEXT))
     return typed
+
+
+def read_types(path: Path) -> dict[str, Any]:
+    """Types by the names of columns, from a JSON file."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"types {path} must be readable: {error.strerror}") from None
+    except ValueError:
+        raise InvalidInput(f"types {path} must be JSON: it does not parse") from None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"types {path} must be an object: types by the names of columns")
+    return given

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pyhybrid.cli.measures import Json, Overwrite, Real, Synthetic, check_outputs, read_versions
+from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.running.files import write_files
 
 __all__ = ["verify"]
@@ -41,6 +42,13 @@ def verify(
             help="Largest difference of a block. \\[default: (1 + sqrt(blocks)) tolerances]"
         ),
     ] = None,
+    types: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file of types by column, where they are not those of the synthetic sets, "
+            'e.g. {"region": {"kind": "Nominal", "levels": ["n", "s", "w"]}}.'
+        ),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Enter the charge here first.")] = None,
     json_out: Json = None,
     overwrite: Overwrite = False,
@@ -51,10 +59,10 @@ def verify(
     from pyhybrid.verification import verify as verified
 
     check_outputs(json_out, None, overwrite)
-    data, versions = read_versions(real, synthetic, ())
+    versions = read_versions(real, synthetic, ())[1]
     answer = verified(
         versions["synthetic"],
-        data,
+        read_table(real).by_cell,
         query,
         tolerance=tolerance,
         epsilon=epsilon,
@@ -62,6 +70,7 @@ def verify(
         unit=unit,
         blocks=blocks,
         reach=reach,
+        types=None if types is None else read_types(types),
         ledger=None if ledger is None else Ledger(ledger),
     )
     text = json.dumps(answer.as_dict(), indent=2, allow_nan=False) + "\n"

@@ -4,9 +4,10 @@ From a reference database (an earlier year, a public file) it keeps posterior dr
 unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
 f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
 r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
-is strict. The reference database itself is not protected by releases of the new one. Keyed digests
-of its records show where both are the same, in whole or in part: then the weights of a record are
-functions of the others, and nothing is strict.
+is strict. The reference database itself is not protected by releases of the new one. That it holds
+none of the records to be released is its owner's word, without which nothing is strict: else the
+weights of a record are functions of the others. Keyed digests of its records help to find where the
+word is wrong; see `pyhybrid.mechanisms.reference_records` for how often they do.
 
 References
 ----------
@@ -40,6 +41,7 @@ from pyhybrid.mechanisms.reference_records import ReferenceRecords, reference_re
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.bound_parts import BoundParts
 from pyhybrid.models.form import forms_of, read_in_forms
+from pyhybrid.models.levels import levels_declared
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -106,6 +108,8 @@ class Calibration:
         Names of the columns of the design, in order.
     program_sha256 : str
         Hash of the Stan program the draws came from.
+    holds_no_released_record : bool
+        The owner's word that the reference holds none of the records to be released.
     reference : ReferenceRecords or None
         Keyed digests of the reference's records; None in a calibration of an earlier version,
         whose releases are not strict.
@@ -131,6 +135,7 @@ class Calibration:
     levels: Mapping[str, list[Any]]
     columns: tuple[str, ...]
     program_sha256: str
+    holds_no_released_record: bool = False
     reference: ReferenceRecords | None = None
     center: Center | None = None
     epsilon: float | None = None
@@ -160,6 +165,16 @@ class Calibration:
             return False
         return None if self.reference is None else self.reference.shared_with(bound)
 
+    def doubt(self, bound: BoundModel) -> str | None:
+        """Why releases of `bound` are not strict: "shared", "untold" (no digests) or "unsaid" (no
+        word of the owner's). None if they can be, and of a center that was bought."""
+        if self.bought is not None:
+            return None
+        shared = self.shared_with(bound)
+        if shared is not False:
+            return "shared" if shared else "untold"
+        return None if self.holds_no_released_record else "unsaid"
+
     def check_fits(self, bound: BoundModel) -> None:
         """Raise InvalidInput if the program has changed, or a column is coded in another way."""
         if bound.program.sha256 != self.program_sha256:
@@ -169,8 +184,10 @@ class Calibration:
             )
         levels = categorical_levels(bound)
         for column, own in self.levels.items():
-            declared = column in bound.synthesized and column not in levels
-            if not declared and levels.get(column) != own:
+            declared = levels_declared(self.model) is not None or column not in levels
+            if column in bound.synthesized and declared:
+                continue  # which of them some record has makes no difference
+            if levels.get(column) != own:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(own)} in "
                     f"its order: found {len(levels.get(column, []))}, other ones or in another "
@@ -244,7 +261,12 @@ class Calibration:
         save_fields(own, folder, overwrite=overwrite)
 
     @staticmethod
-    def load(folder: str | os.PathLike[str], *, model: Model | None = None) -> Calibration:
+    def load(
+        folder: str | os.PathLike[str],
+        *,
+        model: Model | None = None,
+        holds_no_released_record: bool | None = None,
+    ) -> Calibration:
         """Read a calibration.
 
         Parameters
@@ -253,6 +275,9 @@ class Calibration:
         model : Model, optional
             The model it was made with, for models that are not built in: the program of a
             `ComposedModel` is not stored.
+        holds_no_released_record : bool, optional
+            The owner's word, see `calibrate`, in place of the one that was stored; calibrations of
+            version 0.2 hold none.
 
         Raises
         ------
@@ -263,6 +288,9 @@ class Calibration:
         with whole_only(folder, "calibration"):
             frozen, center = kept.pop("frozen"), kept.pop("center")
             own = None if center is None else Center.from_dict(center, frozen)
+        if holds_no_released_record is not None:
+            check_flag(holds_no_released_record, "holds_no_released_record")
+            kept["holds_no_released_record"] = holds_no_released_record
         return Calibration(**kept, center=own)
 
 
@@ -290,6 +318,7 @@ def calibrate(
     center: bool | None = None,
     region: float = REGION,
     public: bool = False,
+    holds_no_released_record: bool = False,
     **options: Any,
 ) -> Calibration:
     """Fit the unweighted model to a reference database and freeze what weights need.
@@ -300,8 +329,9 @@ def calibrate(
         A model without data-dependent transforms; a `ComposedModel` is handed to
         `Calibration.load` again, a `StanModel` has none.
     reference_data : DataFrame
-        Historical or public records, not those to be released: of those no release is strict.
-        They are not protected by releases of the new database.
+        Historical or public records, not those to be released: of those no release is strict, and
+        that it holds none of them must be said (`holds_no_released_record`). They are not protected
+        by releases of the new database.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
@@ -320,6 +350,10 @@ def calibrate(
         `pyhybrid.mechanisms.center`. A truth outside costs accuracy, not privacy.
     public : bool, default False
         True if the reference is public; then the statement shows theta_ref.
+    holds_no_released_record : bool, default False
+        True is the owner's word that no record of the reference, or of its persons, is among those
+        to be released. Without it no release is strict. Statement and checklist show it. What the
+        program can find out by itself is little where values are few.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.open_session`.
@@ -331,6 +365,7 @@ def calibrate(
     _check_call(model, cap, epsilon)
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
+    check_flag(holds_no_released_record, "holds_no_released_record")
     bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
@@ -370,6 +405,7 @@ def calibrate(
         levels=levels,
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
+        holds_no_released_record=holds_no_released_record,
         reference=reference_records(bound),
         center=center_of_draws(bound, fit.draws, region=region, public=public)
         if centered

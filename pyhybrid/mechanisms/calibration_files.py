@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_finite, check_positive
+from pyhybrid.checks import FloatArray, check_choice, check_finite, check_flag, check_positive
 from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.frozen_files import frozen_table, read_frozen
@@ -59,6 +59,7 @@ def save_fields(
         "center": None if center is None else center.as_dict(),
         "frozen_rows": center is not None and center.frozen is not None,
         "epsilon": calibration["epsilon"],
+        "holds_no_released_record": calibration["holds_no_released_record"],
         "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
         "reference": None
         if reference is None
@@ -112,6 +113,9 @@ def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> d
             "center": content.get("center"),
             "frozen": _frozen(root / "frozen.csv", content),
             "epsilon": _epsilon(content.get("epsilon")),
+            "holds_no_released_record": check_flag(
+                content.get("holds_no_released_record", False), "holds_no_released_record"
+            ),
             "bought": _bought(content.get("bought")),
             "reference": _reference(root / "reference.csv", content.get("reference")),
             **_numbers(content),

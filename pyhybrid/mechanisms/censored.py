@@ -15,7 +15,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.calibration import Calibration
 from pyhybrid.mechanisms.center import Center, given_center
-from pyhybrid.mechanisms.charge_of_censoring import charge_of_censored_fit, with_bought
+from pyhybrid.mechanisms.charge_of_censoring import WARNINGS, charge_of_censored_fit, with_bought
 from pyhybrid.mechanisms.charge_of_fit import released_by_record
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.made import Made
@@ -47,11 +47,11 @@ class Censored(PseudoPosteriorMechanism):
     clips terms by their size. A calibration of this version holds a center; without a calibration
     a public one can be given.
 
-    The charge is strict if each weight is
-    a function of its own record: with `Unweighted` inside, or with a frozen `Calibration` of other
-    records. Weights from the same database depend weakly on all records; the charge then says so
-    and stays local. It falls back to local, too, if the calibration was made from the records
-    released (more of them coincide than chance explains), if the chains did not converge and the
+    The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
+    or with a frozen `Calibration` of other records, which its owner has to say. Weights from the
+    same database depend weakly on all records; the charge then says so and stays local. It falls
+    back to local, too, if the calibration was made from the records released (more of them coincide
+    than chance explains, or nobody said that it was not), if the chains did not converge and the
     release was made anyway, and if other modes were found: a strict ledger then refuses it.
 
     Parameters
@@ -95,7 +95,7 @@ class Censored(PseudoPosteriorMechanism):
 
     Examples
     --------
-    >>> calibration = ph.calibrate(model, last_year, epsilon=1)
+    >>> calibration = ph.calibrate(model, last_year, epsilon=1, holds_no_released_record=True)
     >>> ph.Censored(calibration=calibration).release(this_year).charge.epsilon
     1.0
     """
@@ -258,7 +258,7 @@ class Censored(PseudoPosteriorMechanism):
     def is_strict(self, bound: BoundModel) -> bool:
         """True unless weights or predictors are computed from the records of `bound` together."""
         by_record = self.record_indexed and released_by_record(bound)
-        return by_record and self._shared(bound) is False
+        return by_record and self._doubt(bound) is None
 
     @property
     def record_indexed(self) -> bool:
@@ -306,14 +306,10 @@ class Censored(PseudoPosteriorMechanism):
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
-        shared = self._shared(bound)
-        if shared is not False:
-            told = "was made from" if shared else "has no digests to tell whether it was made from"
-            warnings.warn(
-                f"the calibration {told} records that are released here: the charge is asymptotic "
-                "local, and a strict ledger refuses it; calibrate on other records",
-                stacklevel=2,
-            )
+        doubt = self._doubt(bound)
+        if doubt is not None:
+            local = "the charge is asymptotic local, and a strict ledger refuses it"
+            warnings.warn(WARNINGS[doubt].format(local), stacklevel=2)
         charge = charge_of_censored_fit(
             self.name,
             fit,
@@ -325,7 +321,7 @@ class Censored(PseudoPosteriorMechanism):
             record_indexed=self.record_indexed,
             calibrated=self.calibration is not None,
             unit=self.unit,
-            shared=shared,
+            doubt=doubt,
             center=self._where_from(),
         )
         bought = None if self.calibration is None else self.calibration.bought
@@ -343,9 +339,9 @@ class Censored(PseudoPosteriorMechanism):
             )
         return 0
 
-    def _shared(self, bound: BoundModel) -> bool | None:
-        """Whether the calibration was made from the records of `bound`; None if it cannot tell."""
-        return False if self.calibration is None else self.calibration.shared_with(bound)
+    def _doubt(self, bound: BoundModel) -> str | None:
+        """Why the calibration may have been made from the records of `bound`, if it may."""
+        return None if self.calibration is None else self.calibration.doubt(bound)
 
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(self.model, unit=self.unit)

@@ -17,7 +17,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
 
-__all__ = ["charge_of_censored_fit", "with_bought"]
+__all__ = ["OWNERS_WORD", "SAY_SO", "WARNINGS", "charge_of_censored_fit", "with_bought"]
 
 _AN_ANSWER = (
     "Whether anything was released, and whether its charge is strict, is itself an answer: chains "
@@ -34,11 +34,31 @@ _SHARED = (
     "chance explains: weights are assumed not to change for neighbors; a calibration from other "
     "records would make the guarantee strict."
 )
-_UNKNOWN = (
+_UNTOLD = (
     "Whether the calibration was made from the records that are released here cannot be told, as "
     "it was made by an earlier version of pyhybrid: weights are assumed not to change for "
     "neighbors; another calibration, from other records, would make the guarantee strict."
 )
+_UNSAID = (
+    "Its owner has not said that the calibration's reference holds no record that is released "
+    "here, and coincidences tell little where values are few: weights and center are assumed not "
+    "to change for neighbors; with that word the guarantee would be strict."
+)
+OWNERS_WORD = "The owner states that the reference holds no record that is released here."
+SAY_SO = (
+    "if the reference holds none of the records to be released, say so: "
+    "holds_no_released_record=True of ph.calibrate, ph.calibrate_table, ph.synthesize_table, "
+    "ph.Table, ph.NoisyMarginals and ph.Calibration.load (--holds-no-released-record)"
+)
+_DOUBTS = {"shared": _SHARED, "untold": _UNTOLD, "unsaid": _UNSAID}
+WARNINGS = {
+    "shared": "the calibration was made from records that are released here: {}; calibrate on "
+    "other records",
+    "untold": "the calibration has no digests to tell whether it was made from records that are "
+    "released here: {}; calibrate on other records",
+    "unsaid": f"the owner has not said what records the calibration was made from: {{}}; {SAY_SO}",
+}
+"""What is said of a calibration's doubts, see `pyhybrid.mechanisms.calibration.Calibration`."""
 _DISCRETE = (
     "The outcome is discrete, so that terms lie between -M and 0, and leaving a record out moves "
     "the log posterior by at most M; 2 M are charged for a draw."
@@ -75,7 +95,7 @@ def charge_of_censored_fit(
     record_indexed: bool,
     calibrated: bool,
     unit: str | None = None,
-    shared: bool | None = False,
+    doubt: str | None = None,
     center: str | None = None,
 ) -> PrivacyCharge:
     """Charge of releasing draws of a censored fit: the bound is the cap, whatever the data.
@@ -88,14 +108,14 @@ def charge_of_censored_fit(
 
     Parameters
     ----------
-    shared : bool or None
-        True if the records are among those that the calibration was made from, whose weights then
-        were computed from the same database; None if that cannot be told.
+    doubt : {"shared", "untold", "unsaid"}, optional
+        Why the records may be among those that the calibration was made from, whose weights then
+        were computed from the same database.
     center : {"given", "released", "public", "reference", "bought"}, optional
         Where the center came from, if there is one.
     """
     assert fit.cap is not None
-    by_record = record_indexed and released_by_record(bound) and shared is False
+    by_record = record_indexed and released_by_record(bound) and doubt is None
     strict = by_record and fit.converged and not fit.n_elsewhere
     other = calibrated and center != "bought"
     return made_charge(
@@ -106,7 +126,7 @@ def charge_of_censored_fit(
         lipschitz_bound=fit.cap.span / 2,
         assumes=(
             *_of_clipping(fit, bound, center, relation),
-            *_assumes_of_censoring(fit, bound, record_indexed, other, shared),
+            *_assumes_of_censoring(fit, bound, record_indexed, other, doubt),
         ),
         not_covered=(
             *not_covered_sentences(bound, unit, computed=False),
@@ -154,14 +174,14 @@ def _assumes_of_censoring(
     bound: BoundModel,
     record_indexed: bool,
     other: bool,
-    shared: bool | None,
+    doubt: str | None,
 ) -> tuple[str, ...]:
     sentences = [
         "The type of the synthesized column and the levels of categorical predictors are public "
         "and the same for every possible record.",
     ]
-    if shared is not False:
-        sentences.append(_SHARED if shared else _UNKNOWN)
+    if doubt is not None:
+        sentences.append(_DOUBTS[doubt])
     elif record_indexed:
         sentences.append("Each record's weight is a function of that record alone.")
     else:
@@ -169,8 +189,8 @@ def _assumes_of_censoring(
             "Weights were computed from the same database and are assumed not to change for its "
             "neighbors; a frozen calibration or weights of 1 would make the guarantee strict."
         )
-    if other and shared is False:
-        sentences.append("The calibration was made from other records, or from public ones.")
+    if other and doubt is None:
+        sentences.append(OWNERS_WORD)
     if bound.data_dependent:
         sentences.append(
             f"{coded_sentence(bound)}, assumed not to change for neighbors; constants given by "

@@ -28,6 +28,7 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
+from pyhybrid.mechanisms.charge_of_censoring import SAY_SO
 from pyhybrid.mechanisms.marginals.chain import Chain
 from pyhybrid.mechanisms.marginals.choosing import SELECTS, chosen_tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
@@ -112,6 +113,9 @@ class NoisyMarginals:
         What a record of the reference counts for, in (0, 1]: less the further it is from the data.
     public : bool, default False
         True if the reference is public; the charge says which.
+    holds_no_released_record : bool, default False
+        The owner's word that the reference holds none of the records to be released, without which
+        none is taken; the charge states it.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
@@ -151,6 +155,7 @@ class NoisyMarginals:
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     reference_weight: float = 1.0
     public: bool = False
+    holds_no_released_record: bool = False
     unit: str | None = None
     rows_per_unit: int | None = None
 
@@ -170,6 +175,13 @@ class NoisyMarginals:
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
         check_flag(self.public, "public")
+        if self.reference is not None and not check_flag(
+            self.holds_no_released_record, "holds_no_released_record"
+        ):
+            raise InvalidInput(
+                "a reference must come with its owner's word, as what is read from it costs no "
+                f"epsilon: {SAY_SO}"
+            )
         check_fraction(self.reference_weight, "reference_weight")
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")

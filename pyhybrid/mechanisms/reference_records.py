@@ -11,7 +11,14 @@ has a mean and a variance under chance alone; records are shared if it is more t
 deviations above its mean, or if the two databases hold exactly the same records. Ten records that
 occur in both and nowhere twice in one are found among any number of others. Two databases with few
 distinct records are told apart by their other columns, or not at all: a part of a binary column is
-what any other column of its kind would be.
+what any other column of its kind would be. So this is a help, and no charge rests on it: that a
+reference holds no released record its owner has to say.
+
+**How often half is found.** Two databases of 400 records that share half of them, in one column of
+so many values (200 pairs; standard error at most .035): 1,000 equally likely values 1.00, 100 of
+them .94, counts about 100 (Poisson) .31, about 5 .01, about 1 never, a negative binomial with a
+long tail .01, a binary column .04, of which .02 by chance. Where nine tenths are shared: counts
+about 100 1.00, about 5 .50, about 1 never.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ References
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -30,9 +29,14 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
+from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
+from pyhybrid.models.bound_parts import designs_of
+from pyhybrid.models.coding import levels_taken
 from pyhybrid.models.columns import kind_of
+from pyhybrid.models.levels import levels_declared, outcome_levels
 from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
+from pyhybrid.models.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.randomness import streams
@@ -53,7 +57,9 @@ class SequentialSynthesis:
     mechanisms : sequence of PseudoPosteriorMechanism or PerturbedHistogram
         One per column, in the order of synthesis, all of one relation. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
-        values would shape what is released.
+        values would shape what is released. A strict step takes the levels of a column of texts
+        that is synthesized before it as that column's own step declares them; a term that codes
+        levels of anything else is refused, whatever it computes from such a column.
     allow_unlike : bool, default False
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
     rules : sequence of str
@@ -190,9 +196,11 @@ class SequentialSynthesis:
             _bound(mechanism, df, place) for place, mechanism in enumerate(self.mechanisms, start=1)
         ]
         _check_order(bounds)
-        for mechanism, bound in zip(self.mechanisms, bounds, strict=True):
-            _check_reads(mechanism, bound, bounds)
-            _check_levels_declared(mechanism, bound, bounds, df)
+        declared: dict[str, tuple[Any, ...]] = {}
+        for place, mechanism in enumerate(self.mechanisms, start=1):
+            _check_reads(mechanism, bounds[place - 1], bounds)
+            bounds[place - 1] = _with_levels_declared(mechanism, bounds, place, declared, df)
+            declared |= _declared_levels(mechanism, df)
         rules = read_rules(self.rules, df.columns)
         rules_met_by(df, rules)
         if not self.allow_unlike:
@@ -345,34 +353,65 @@ def _check_reads(mechanism: Step, bound: Joined, bounds: Sequence[Joined]) -> No
                 )
 
 
-def _check_levels_declared(
-    mechanism: Step, bound: Joined, bounds: Sequence[Joined], df: pd.DataFrame
-) -> None:
-    """Levels of a predictor that is itself synthesized must be declared under a strict charge: read
-    from its true values they would be a function of all records that no step's epsilon covers."""
-    if isinstance(mechanism, PerturbedHistogram) or not is_strict(mechanism, bound):
-        return
+def _with_levels_declared(
+    mechanism: Step, bounds: Sequence[Joined], place: int, declared: Mapping[str, Any], df: Any
+) -> Joined:
+    """The step at `place`, from 1, with the levels of predictors that are themselves synthesized as
+    their own steps declare them.
+
+    Under a strict charge they must be declared: read from the true values they would be a function
+    of all records that no step's epsilon covers.
+    """
+    bound = bounds[place - 1]
+    if isinstance(bound, BoundHistogram) or not is_strict(mechanism, bound):
+        return bound
     if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
-        return
-    place = next(k for k, each in enumerate(bounds, start=1) if each is bound)
+        return bound
     before = {column for each in bounds[: place - 1] for column in each.synthesized}
-    for name in bound.predictors:
-        if name in before and _levels_read(
-            df[name], name, str(mechanism.describe().get("formula"))
-        ):
+    read = [name for name in bound.predictors if name in before]
+    own = {name: declared[name] for name in read if name in declared}
+    coded = [each.coding for each in designs_of(bound)]
+    factors = [factor for each in coded if each is not None for factor in each.formula.factors]
+    taken = {name: factor.text for factor in factors for name in _taken(factor, df, own)}
+    if not factors:  # a program of the user's reads columns as they are
+        taken = {name: name for name in read if name not in own and _is_text(df[name])}
+    for name in read:
+        if name in taken:
             raise InvalidInput(
-                f"levels of {name!r} must be declared: step {place} is strict and reads it, and it "
-                "is synthesized before; make it categorical with all levels that it can have"
+                f"levels of {name!r} must be declared: step {place} is strict and reads them for "
+                f"the term {taken[name]}, and {name} is synthesized before, by true values of all "
+                "records; give that step levels= of texts, or write "
+                f"factor({name}, levels=c(...)) or I({name} > 3)"
             )
+    if not own:
+        return bound
+    table = df.copy(deep=False)
+    for name, levels in own.items():
+        table[name] = pd.Categorical(df[name].astype(object), categories=list(levels))
+    return _bound(mechanism, table, place)
 
 
-def _levels_read(column: pd.Series, name: str, formula: str) -> bool:
-    """Whether a formula that reads the column takes its levels from the records."""
-    if isinstance(column.dtype, pd.CategoricalDtype):  # factor() leaves out those that none has
-        return re.search(rf"\bfactor\(\s*`?{re.escape(name)}\b(?![^)]*levels)", formula) is not None
-    if kind_of(column, as_levels=True) == "levels":
-        return True
-    return re.search(rf"\b(factor|C)\(\s*`?{re.escape(name)}\b(?![^)]*levels)", formula) is not None
+def _taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
+    """Columns of the table that a factor takes levels from; added columns are logicals."""
+    known = set(factor.columns.values()) <= set(df.columns)
+    return levels_taken(factor, df, declared) if known else set()
+
+
+def _is_text(column: pd.Series) -> bool:
+    return kind_of(column, as_levels=True) == "levels"
+
+
+def _declared_levels(mechanism: Step, df: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+    """Levels that a step declares for its column of texts or categories, in the column's type."""
+    if isinstance(mechanism, PerturbedHistogram):
+        given = mechanism.levels
+    else:
+        given = levels_declared(mechanism.model)
+    return {
+        name: outcome_levels(df[name].dropna(), name, given).values
+        for name in mechanism.synthesizes
+        if given is not None and _is_text(df[name])
+    }
 
 
 def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:

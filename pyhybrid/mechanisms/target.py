@@ -27,7 +27,7 @@ from pyhybrid.checks import check_count, check_positive
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.budget import Solution, SolutionStep, epsilon_of_fit, largest_within
+from pyhybrid.mechanisms.budget import Solution, solved
 from pyhybrid.mechanisms.censored import Censored
 from pyhybrid.mechanisms.count_weighted import CountWeighted
 from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
@@ -106,8 +106,9 @@ def meet_epsilon(
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
     tolerance : float, optional
-        The search ends at an epsilon in (target - tolerance, target]; 5 % of the target, at most
-        0.1, if omitted.
+        The search ends at an epsilon in (target - tolerance, target], or within two Monte Carlo
+        standard errors below the target if those are more; 5 % of the target, at most 0.1, if
+        omitted.
     n_draws_released : int, default 1
         Draws that the release will use.
     max_fits : int, default 20
@@ -138,27 +139,16 @@ def meet_epsilon(
     within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
     check_positive(within, "tolerance"), check_count(max_fits, "max_fits")
     session = open_session(mechanism.model.bind(df), **options)
-    low, high = setting.limits(mechanism, session.by_unit(mechanism.unit))
-    steps: list[SolutionStep] = []
-
-    def with_value(value: float) -> PseudoPosteriorMechanism:
-        return replace(mechanism, **{setting.name: value, **setting.set_with})
-
-    def epsilon_at(value: float) -> float:
-        epsilon = epsilon_of_fit(with_value(value), session, draws)
-        steps.append(SolutionStep(value=value, epsilon=epsilon))
-        return epsilon
-
-    value = high
-    if not epsilon_at(high) <= target:  # at the largest it may cost less than the target
-        value = largest_within(epsilon_at, setting.name, low, high, target, within, max_fits)
-    epsilon = next(step.epsilon for step in reversed(steps) if step.value == value)
-    return Solution(
-        mechanism=with_value(value),
-        value=value,
-        epsilon=epsilon,
-        steps=tuple(steps),
-        session=session,
+    return solved(
+        lambda value: replace(mechanism, **{setting.name: value, **setting.set_with}),
+        session,
+        draws,
+        parameter=setting.name,
+        limits=setting.limits(mechanism, session.by_unit(mechanism.unit)),
+        target=target,
+        tolerance=within,
+        max_fits=max_fits,
+        down_from_high=True,  # it may cost less than the target
     )
 
 

@@ -41,9 +41,9 @@ class Bernoulli(LinearModel):
         Wilkinson formula, e.g. ``"voted ~ age + region"``.
     levels : tuple of two, optional
         The two values that the column can hold, e.g. ``("no", "yes")``: public, given, never read
-        from the data. Without it a logical column has false and true, a categorical one its two
-        categories, a column of numbers 0 and 1. For a column of text a strict charge needs it: if
-        omitted the levels are read from the data, sorted, and the charge says so and is not strict.
+        from the data. Without it a logical column has false and true, a column of numbers 0 and 1.
+        For text and categories a strict charge needs it: if omitted the levels are read, sorted or
+        as the categories are, and the charge says so and is not strict.
     prior : {"normal", "published"}, default "normal"
         On the coefficients: independent normals about 0 with standard deviations `prior_scale`
         (2.5) and, for the intercept, `prior_scale_intercept` (10); see

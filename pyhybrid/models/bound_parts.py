@@ -23,6 +23,7 @@ from pyhybrid.models.cap_data import cap_data
 from pyhybrid.models.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.collapse import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.completion import Completion
+from pyhybrid.models.design import Design
 from pyhybrid.models.frozen_parts import frozen_parts, frozen_terms, terms_with_frozen
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.parts import (
@@ -43,7 +44,7 @@ from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundParts"]
+__all__ = ["BoundParts", "designs_of"]
 
 _BLOCK_ELEMENTS = 2_000_000
 
@@ -357,3 +358,10 @@ class BoundParts:
             return part.bound.released(made.values, like).to_frame()
         own = part.bound.released(made.values[there], like[there])
         return with_missing(own, there, like).to_frame()
+
+
+def designs_of(bound: Any) -> list[Design]:
+    """The designs of a bound model, or of its parts, that were coded by a formula."""
+    parts = bound.parts if hasattr(bound, "root") else ()
+    designs = [getattr(each, "design", None) for each in (bound, *(part.bound for part in parts))]
+    return [own for own in designs if isinstance(own, Design) and own.coding is not None]

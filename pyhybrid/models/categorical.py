@@ -34,10 +34,10 @@ class Categorical(LevelModel):
         Wilkinson formula, e.g. ``"region ~ age + sex"``; it takes no ``offset()``.
     levels : tuple, optional
         All values that the column can hold, e.g. ``("north", "east", "west")``: public, given,
-        never read from the data. Without it a logical column has false and true, a categorical one
-        its categories. For columns of text and of numbers a strict charge needs it: if omitted the
-        levels are read from the data, sorted, and the charge says so and is not strict. A level
-        that no record has is released next to never.
+        never read from the data. Without it a logical column has false and true. For all other
+        columns a strict charge needs it: if omitted the levels are read, sorted, or the categories
+        of the dtype, which ``astype("category")`` reads, and the charge says so and is not strict.
+        A level that no record has is released next to never.
     prior_scale, prior_scale_intercept : float, default 2.5 and 10
         The contrast of any two levels has independent N(0, prior_scale^2) coefficients, and such an
         intercept of `prior_scale_intercept`: public, never read from the data, on the scale of the

@@ -7,7 +7,7 @@ around and logicals do not add where they are not. Nothing of a formula is run a
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,15 @@ from pyhybrid.models.bases import basis, labels_of, learn, takes_from_data
 from pyhybrid.models.columns import check_levels, kind_of, levels_of, numbers_of
 from pyhybrid.models.whitelist import Factor
 
-__all__ = ["Categories", "Coded", "Numbers", "State", "code_factor", "takes_all_records"]
+__all__ = [
+    "Categories",
+    "Coded",
+    "Numbers",
+    "State",
+    "code_factor",
+    "levels_taken",
+    "takes_all_records",
+]
 
 State = dict[str, Any]
 """What factors took from the data, by their text: frozen with the model."""
@@ -86,6 +94,46 @@ def takes_all_records(factor: Factor) -> bool:
         for node in ast.walk(factor.tree)
         if isinstance(node, ast.Call)
     )
+
+
+def levels_taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
+    """Columns from whose records the factor takes its levels, by its syntax tree.
+
+    A column of `declared` is a category with declared levels: it has them by itself and in C(), but
+    factor() leaves out those that no record has. Levels of anything that is computed are read,
+    whatever it is computed from; those of logicals are false and true.
+    """
+    taken: set[str] = set()
+    for node in ast.walk(factor.tree):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func) in ("factor", "C")):
+            continue
+        inner, own = node.args[0], _columns(factor, node)
+        if "levels" in _options(node):
+            continue
+        kept = isinstance(inner, ast.Name) and ast.unparse(node.func) == "C"
+        taken |= {
+            name
+            for name in own
+            if not (isinstance(inner, ast.Name) and _kind(df, name) == "logicals")
+            and not (kept and name in declared)
+        }
+    bare = factor.tree
+    while isinstance(bare, ast.Call) and ast.unparse(bare.func) == "I":
+        bare = bare.args[0]
+    if isinstance(bare, ast.Name):
+        name = factor.columns[bare.id]
+        if _kind(df, name) == "levels" and name not in declared:
+            taken.add(name)
+    return taken
+
+
+def _columns(factor: Factor, node: ast.expr) -> set[str]:
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return {factor.columns[name] for name in names if name in factor.columns}
+
+
+def _kind(df: pd.DataFrame, name: str) -> str:
+    return kind_of(df[name], as_levels=True)
 
 
 def _coded(factor: Factor, node: ast.expr, df: pd.DataFrame, state: State) -> Coded:

@@ -18,6 +18,7 @@ from pyhybrid.models.bound_composed_model import BoundComposedModel
 from pyhybrid.models.composed_text import ComposedText
 from pyhybrid.models.decimals import check_decimals
 from pyhybrid.models.design import Design, read_design
+from pyhybrid.models.form import Form
 from pyhybrid.models.own_program import check_columns, checked_names, program_text
 from pyhybrid.models.python_parts import is_copy
 from pyhybrid.models.stan_text import Declared
@@ -172,6 +173,10 @@ class ComposedModel:
             raise InvalidInput(
                 f"data must hold the constants of block 'data', and nothing else: {what}"
             )
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Numbers of the decimals given, of the outcome's column, if they are."""
+        return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
 
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""

@@ -43,9 +43,9 @@ class LevelModel(RegressionModel):
         Wilkinson formula.
     levels : tuple, optional
         All values that the column can hold, in their order: public, given, never read from the
-        data. Without it a logical column has false and true, a categorical one its categories. For
-        columns of text and of numbers a strict charge needs it: if omitted the levels are read from
-        the data, sorted, and the charge says so and is not strict.
+        data. Without it a logical column has false and true. For all other columns a strict charge
+        needs it: if omitted the levels are read, sorted, or the categories of the dtype, which
+        ``astype("category")`` reads, and the charge says so and is not strict.
     prior_scale, prior_scale_intercept : float, default 2.5 and 10
         Standard deviations of the normal priors; see the model. Public, never read from the data.
     """

@@ -1,8 +1,9 @@
-"""Levels of an outcome: declared by the user or by the column's dtype, or read and said so.
+"""Levels of an outcome: declared by the user, or read and said so.
 
-Levels that are read from a column of text are a function of all records that no epsilon covers: one
-record with a further value changes what can be released. A charge is strict only where they are
-declared.
+Levels that are read from a column are a function of all records that no epsilon covers: one record
+with a further value changes what can be released. A charge is strict only where they are declared.
+Categories of a dtype are no declaration: ``astype("category")`` takes them from the records, and
+whether it did cannot be seen without looking at these.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = [
     "check_levels_given",
     "column_of",
     "level_places",
+    "levels_declared",
     "outcome_levels",
 ]
 
@@ -39,7 +41,7 @@ class OutcomeLevels:
     ----------
     values : tuple
     read : bool
-        True if they were read from the records.
+        True if they were, or may have been, read from the records.
     """
 
     values: tuple[Any, ...]
@@ -81,6 +83,11 @@ def _check_number_of_levels(levels: Sequence[Any], what: str) -> None:
         )
 
 
+def levels_declared(model: Any) -> tuple[Any, ...] | None:
+    """Levels that a model, or the one inside `pyhybrid.WithMissing`, declares for its outcome."""
+    return getattr(getattr(model, "value", model), "levels", None)
+
+
 def outcome_levels(
     values: pd.Series,
     name: str,
@@ -101,7 +108,7 @@ def outcome_levels(
     if given is not None:
         return OutcomeLevels(values=tuple(_as_value(own, values, name, kind) for own in given))
     if kind == "categories":
-        return OutcomeLevels(values=tuple(values.cat.categories))
+        return OutcomeLevels(values=tuple(values.cat.categories), read=True)
     if kind == "text":
         return OutcomeLevels(values=tuple(sorted(values.unique())), read=True)
     if kind == "numbers" and numbers is None:
@@ -138,6 +145,8 @@ def _as_value(level: Any, values: pd.Series, name: str, kind: str) -> Any:
         ]
         if same:
             return same[0]
+        held: pd.Series = pd.Series(values.cat.categories)  # a level that no record has
+        return _as_value(level, held, name, _kind(held, name))
     elif kind == "text":
         return str(level)
     elif kind == "logicals" and str(level).lower() in _TRUTH:
@@ -186,8 +195,11 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index, name and dtype of `like` from places among the levels (n,)."""
     chosen = places.astype(np.intp)
     if isinstance(like.dtype, pd.CategoricalDtype):
-        codes = like.cat.categories.get_indexer(pd.Index(levels.values))[chosen]
-        values = pd.Categorical.from_codes(codes.tolist(), dtype=like.dtype)
+        dtype: pd.CategoricalDtype = like.dtype
+        if not set(levels.values) <= set(dtype.categories):  # declared: one that no record has
+            dtype = pd.CategoricalDtype(list(levels.values), ordered=dtype.ordered)
+        codes = dtype.categories.get_indexer(pd.Index(levels.values))[chosen]
+        values = pd.Categorical.from_codes(codes.tolist(), dtype=dtype)
         made: pd.Series = pd.Series(values, index=like.index, name=like.name)
         return made
     own = np.empty(len(levels.values), dtype=object)

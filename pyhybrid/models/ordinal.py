@@ -32,9 +32,9 @@ class Ordinal(LevelModel):
         ``"satisfaction ~ age"``; it takes no ``offset()``.
     levels : tuple, optional
         All values that the column can hold, from the lowest, e.g. ``("low", "middle", "high")``:
-        public, given, never read from the data. An ordered categorical column declares them, a
-        logical one has false and true. Of text they must be given; of numbers a strict charge needs
-        them: if omitted they are read from the data, sorted, and the charge says so and is not
+        public, given, never read from the data. A logical column has false and true. Of text they
+        must be given; of numbers and ordered categories a strict charge needs them: if omitted they
+        are read, sorted, or in the order of the categories, and the charge says so and is not
         strict.
     prior_scale : float, default 2.5
         The coefficients are independent N(0, prior_scale^2), on the scale of the columns as the

@@ -31,6 +31,7 @@ class _Shared:
     reference: pd.DataFrame
     relation: str
     public: bool
+    holds_no_released_record: bool
     options: Mapping[str, Any]
 
 
@@ -52,6 +53,7 @@ def _calibrated(task: _Task) -> Calibration:
         epsilon=task.epsilon,
         relation=own.relation,
         public=own.public,
+        holds_no_released_record=own.holds_no_released_record,
         seed=task.seed,
         **own.options,
     )
@@ -65,6 +67,7 @@ def calibrate_table(
     n_draws_released: int = 1,
     relation: str = "remove",
     public: bool = False,
+    holds_no_released_record: bool = False,
     seed: int | None = None,
     engine: str | Engine = "auto",
     settings: SamplerSettings | None = None,
@@ -84,7 +87,7 @@ def calibrate_table(
         Of the whole release.
     n_draws_released : int, default 1
         Draws that the release will simulate from.
-    relation, public
+    relation, public, holds_no_released_record
         See `pyhybrid.calibrate`.
     seed, engine, settings, on_not_converged
         See `pyhybrid.fitting.session.open_session`.
@@ -111,7 +114,13 @@ def calibrate_table(
     if len(whole) < 2:
         raise InvalidInput("reference must have two rows or more without missing values")
     options = {"engine": engine, "settings": settings, "on_not_converged": on_not_converged}
-    shared = _Shared(reference=whole, relation=relation, public=public, options=options)
+    shared = _Shared(
+        reference=whole,
+        relation=relation,
+        public=public,
+        holds_no_released_record=holds_no_released_record,
+        options=options,
+    )
     random = streams(seed)
     tasks = []
     for column in plan.columns:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_choice, did_you_mean
+from pyhybrid.checks import check_choice, check_flag, did_you_mean
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.design import row_label
 from pyhybrid.models.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
@@ -54,10 +54,12 @@ class DescribedTable:
     rules: Sequence[str] = ()
     order: str | Sequence[str] = "auto"
     reference: pd.DataFrame | None = field(default=None, repr=False)
+    holds_no_released_record: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.df, pd.DataFrame) or len(self.df) < 2:
             raise InvalidInput("df must be a DataFrame with two rows or more")
+        check_flag(self.holds_no_released_record, "holds_no_released_record")
         for name in ("sensitive", "drop", "keep"):
             object.__setattr__(self, name, _listed(getattr(self, name), name))
         if not self.sensitive:

@@ -48,6 +48,7 @@ def marginals_by_plan(
     noise_aware: bool = True,
     reference: pd.DataFrame | None = None,
     public: bool = False,
+    holds_no_released_record: bool = False,
 ) -> NoisyMarginals:
     """The mechanism over the plan's columns, with its order and predictors; with select="private"
     it chooses among all kept columns and those before each.
@@ -81,6 +82,7 @@ def marginals_by_plan(
         noise_aware=noise_aware,
         reference=reference,
         public=public,
+        holds_no_released_record=holds_no_released_record,
     )
 
 

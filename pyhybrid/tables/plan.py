@@ -128,12 +128,15 @@ class Plan:
         Kept columns that can be predictors.
     notes : tuple of str
         What was left out, and why.
+    of_reference : bool
+        True if types, tables or models were chosen by a reference.
     """
 
     table: DescribedTable = field(repr=False)
     columns: tuple[PlannedColumn, ...]
     kept: Mapping[str, KnownKind]
     notes: tuple[str, ...] = ()
+    of_reference: bool = False
 
     def __post_init__(self) -> None:
         before: list[str] = list(self.kept)
@@ -226,6 +229,8 @@ class Plan:
             "drop": list(table.drop),
             "keep": list(table.keep),
             "rules": list(table.rules),
+            "of_reference": self.of_reference,
+            "holds_no_released_record": table.holds_no_released_record,
             "columns": [column.as_dict() for column in self.columns],
             "kept": {
                 name: {"type": own.kind.as_dict(), "source": own.source}
@@ -280,9 +285,12 @@ class Plan:
             drop=drop,
             keep=keep,
             rules=rules,
+            holds_no_released_record=given.get("holds_no_released_record", False),
         )
         table.kinds()  # values that are none of the plan's levels are refused
-        return Plan(table=table, columns=columns, kept=kept, notes=notes)
+        by_type = any(column.kind.source == "reference" for column in columns)
+        of = bool(given.get("of_reference", by_type))  # version 0.2 did not say
+        return Plan(table=table, columns=columns, kept=kept, notes=notes, of_reference=of)
 
 
 def plan_of(
@@ -336,7 +344,8 @@ def plan_of(
     notes.append(note_of_tables(most, table.reference))
     shares = _shares(columns, {name: own.kind for name, own in known.items()}, split)
     made = tuple(replace(column, share=shares[column.name]) for column in columns)
-    return Plan(table=table, columns=made, kept=kept, notes=tuple(notes))
+    shaped = table.reference is not None
+    return Plan(table=table, columns=made, kept=kept, notes=tuple(notes), of_reference=shaped)
 
 
 def _planned(name: str, known: KnownKind, predictors: tuple[str, ...]) -> PlannedColumn:

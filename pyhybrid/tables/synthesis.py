@@ -14,6 +14,7 @@ from pyhybrid.checks import (
     check_choice,
     check_count,
     check_draws_released,
+    check_flag,
     check_fraction,
     check_positive,
 )
@@ -24,6 +25,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
 from pyhybrid.mechanisms.calibration import Calibration
+from pyhybrid.mechanisms.charge_of_censoring import SAY_SO
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.mechanisms.steps import Step
 from pyhybrid.models.built import within
@@ -55,6 +57,7 @@ def synthesize_table(
     calibration: Mapping[str, Calibration] | None = None,
     reference: pd.DataFrame | None = None,
     public: bool = False,
+    holds_no_released_record: bool = False,
     center_share: float = 0.25,
     delta: float | None = None,
     select: str | None = None,
@@ -92,6 +95,9 @@ def synthesize_table(
         records are not protected.
     public : bool, default False
         True if the reference is public.
+    holds_no_released_record : bool, default False
+        The owner's word that the reference, and that of the plan, hold none of the records to be
+        released. Without it a strict charge takes no reference.
     center_share : float, default 0.25
         Of epsilon, in (0, 1): without calibration and reference the centers of "censored" are
         bought with it, from a table of noisy marginals.
@@ -121,25 +127,23 @@ def synthesize_table(
     ------
     InvalidInput
         For a strict release of columns whose type was read from the confidential data (they are
-        named), an epsilon or a calibration that is missing, columns that need a decision before
-        they are published, and whatever a step refuses.
+        named), a reference of which its owner has not said that it holds no released record, an
+        epsilon or a calibration that is missing, columns that need a decision before they are
+        published, and whatever a step refuses.
     EngineUnavailable, SamplingError, NotConverged
         As a release of any column would; SamplingError names a rule that cannot be met.
     """
     check_choice(mechanism, "mechanism", MECHANISMS)
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
-    if not isinstance(plan, Plan):
-        raise InvalidInput(
-            "plan must be that of a table, e.g. ph.Table(df, sensitive=['income']).plan(): found "
-            f"{type(plan).__name__}"
-        )
     _check_epsilon(plan, mechanism, epsilon)
     _check_used(mechanism, calibration=calibration, check_modes=check_modes)
     _check_used(mechanism, only=("censored", "marginals"), reference=reference)
     _check_used(mechanism, only=("marginals",), delta=delta, select=select)
     if mechanism in ("censored", "marginals"):
         _check_declared(plan)
+        _check_word(plan, reference, calibration or {}, holds_no_released_record)
+    told: dict[str, Any] = {"public": public, "holds_no_released_record": holds_no_released_record}
     table, own = plan.table, [column.name for column in plan.columns]
     decisions = plan.decisions
     exposed = exposed_columns(table.df, own)
@@ -153,7 +157,7 @@ def synthesize_table(
         assert epsilon is not None
         noisy = marginals_by_plan(
             plan, epsilon, relation, delta=delta, select=select or "all", reference=reference,
-            public=public,
+            **told,
         )  # fmt: skip
         release = noisy.release(table.df, n_draws_released=n_draws_released, **said, **fits)
         return release.with_decisions(decisions) if decided else release
@@ -171,8 +175,8 @@ def synthesize_table(
             at, like = (1 - center_share) * epsilon, bought.table
             epsilon = at
         made = calibrate_table(
-            plan, like, epsilon=at, n_draws_released=drawn, relation=relation, public=public,
-            on_not_converged=on_not_converged, **fits,
+            plan, like, epsilon=at, n_draws_released=drawn, relation=relation,
+            on_not_converged=on_not_converged, **told, **fits,
         )  # fmt: skip
         calibration, centers = (made, {}) if bought is None else ({}, made)
     steps = [
@@ -262,6 +266,11 @@ def _check_used(mechanism: str, *, only: Sequence[str] = ("censored",), **given:
 
 
 def _check_epsilon(plan: Plan, mechanism: str, epsilon: float | None) -> None:
+    if not isinstance(plan, Plan):
+        raise InvalidInput(
+            "plan must be that of a table, e.g. ph.Table(df, sensitive=['income']).plan(): found "
+            f"{type(plan).__name__}"
+        )
     histograms = [column.name for column in plan.columns if column.model_of(plan.kinds) is None]
     if epsilon is not None:
         check_positive(epsilon, "epsilon")
@@ -297,6 +306,28 @@ def _check_declared(plan: Plan) -> None:
             'decimals= in its type, 2 for cents ("decimals": 2 in the file of pyhybrid plan '
             "--types), or a reference that has the column"
         )
+
+
+def _check_word(
+    plan: Plan,
+    reference: pd.DataFrame | None,
+    calibration: Mapping[str, Calibration],
+    said: bool,
+) -> None:
+    """Refuse a reference, of centers, tables or types, without its owner's word."""
+    check_flag(said, "holds_no_released_record")
+    frozen = [own for own in calibration.values() if own.bought is None]
+    unsaid = {
+        "centers": any(not own.holds_no_released_record for own in frozen),
+        "centers or tables": reference is not None and not said,
+        "types": plan.of_reference and not (said or plan.table.holds_no_released_record),
+    }
+    for what, so in unsaid.items():
+        if so:
+            raise InvalidInput(
+                f"a strict charge needs the owner's word on the reference that {what} come from: "
+                f"{SAY_SO}"
+            )
 
 
 def _of_table(

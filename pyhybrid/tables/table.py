@@ -42,6 +42,9 @@ class Table(DescribedTable):
     reference : DataFrame, optional
         Public or historical records that types may be read from. Their own records are not
         protected by releases of `df`.
+    holds_no_released_record : bool, default False
+        The owner's word that the reference holds none of the records of `df`, without which types
+        that are read from it make no charge strict.
 
     Raises
     ------

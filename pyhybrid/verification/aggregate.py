@@ -9,7 +9,17 @@ most 2 reach / B:
 .. math:: \text{scale} = 2\,\text{reach} / (B\,\epsilon).
 
 The charge is strict, for any data and any estimator: a block whose estimate fails counts as one
-that differs by `reach`.
+that differs by `reach`. No block sees what another holds, not by a dtype or a level either: types
+are public, and each entry is read by itself (`pyhybrid.verification.declared`).
+
+**What the interval holds.** The noise is the only thing that it knows of: it holds the mean over
+the blocks of the differences, moved into the reach, with the probability that it states, whatever
+the data are. That is not the difference of all records: blocks differ in size, a quantile or a
+coefficient of 100 records is biased, and reach cuts. Where the noise is small beside that, an
+interval of 95 % holds the difference of all records less often: of 2,000 normal records, 2,000
+repetitions each, for a mean in 20 blocks .95 at epsilon 1, .95 at 4, .92 at 10, in 100 blocks .95,
+.78, .43; for a 90 % quantile in 20 blocks .95, .83, .46. Few blocks and a small epsilon keep what
+is asked and what is answered together.
 
 **Reach.** A block's estimate varies about sqrt(B) times as much as that of all records. With the
 tolerance about two standard errors, a reach of (1 + sqrt(B)) tolerances leaves nearly all blocks
@@ -27,7 +37,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +49,15 @@ from pyhybrid.checks import FloatArray, check_choice, check_count, check_positiv
 from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.units import read_units
 from pyhybrid.measures.tables.reconcile import synthetic_sets
+from pyhybrid.models.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.shown import html_rows
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.verification.queries import Query, read_query
+from pyhybrid.verification.declared import ColumnTypes, coerced, column_types
+from pyhybrid.verification.queries import Query, Share, read_query
 
 __all__ = ["Verification", "verify"]
 
@@ -108,7 +120,11 @@ class Verification(LaplaceAnswer):
         return float((right - left) / (high - low)) if high > low else float(self.within)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Holds the difference without noise with at least this probability, in (0, 1)."""
+        """Holds the difference without noise with this probability, in (0, 1).
+
+        That is the mean over the blocks, each moved into the reach: what blocks lose against all
+        records is not in it; see the module for how much that is.
+        """
         half = self.margin(confidence)
         low, high = np.clip([self.value - half, self.value + half], -self.reach, self.reach)
         return float(low), float(high)
@@ -120,9 +136,10 @@ class Verification(LaplaceAnswer):
         return (
             f"{self.query}: {self.synthetic:g} in the synthetic data {holds} in the confidential "
             f"data within {self.tolerance:g} (probability {self.probability:.2f}). Confidential "
-            f"less synthetic, with noise: {self.value:.4g}, 95 % interval of the noise "
-            f"[{low:.4g}, {high:.4g}]. Strict epsilon {self.charge.epsilon:g}, "
-            f"{self.charge.relation} one {self.charge.unit or 'record'}."
+            f"less synthetic, mean over {self.blocks} blocks with noise: {self.value:.4g}; 95 % "
+            f"interval of that mean without noise [{low:.4g}, {high:.4g}], of the noise alone. "
+            f"Strict epsilon {self.charge.epsilon:g}, {self.charge.relation} one "
+            f"{self.charge.unit or 'record'}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -153,6 +170,7 @@ def verify(
     unit: str | None = None,
     blocks: int | None = None,
     reach: float | None = None,
+    types: Mapping[str, Kind | Mapping[str, Any]] | None = None,
     ledger: Ledger | None = None,
 ) -> Verification:
     """Does an estimate from synthetic data hold in the confidential data, within a tolerance?
@@ -160,7 +178,8 @@ def verify(
     Parameters
     ----------
     release : Release, DataFrame or sequence of DataFrame
-        Synthetic sets, also some that were made elsewhere. The estimate is their average.
+        Synthetic sets as they are published, also some that were made elsewhere. The estimate is
+        their average, and columns are of the types that they have.
     data : DataFrame
         Confidential records. Not modified.
     query : Query or str
@@ -180,6 +199,10 @@ def verify(
         B, at least 10. By default n / 100, from 10 to 100; n is public.
     reach : float, optional
         Above the tolerance; (1 + sqrt(B)) tolerances if omitted. Public.
+    types : mapping of str to Kind, optional
+        Of columns that are not as the synthetic sets have them: numbers for `ph.Real()` and the
+        like, levels for `ph.Nominal(levels=...)`; never read from the data. An entry that is no
+        number, or none of the levels, is missing in its own block.
     ledger : Ledger, optional
         The answer's charge is entered before the answer is returned.
 
@@ -213,13 +236,18 @@ def verify(
     accepted = check_positive(tolerance, "tolerance")
     eps = check_positive(epsilon, "epsilon")
     _check_table(data, asked)
-    synthetic = _of_synthetic(release, asked)
+    sets = release.synthetic if isinstance(release, Release) else synthetic_sets(release)
+    for place, table in enumerate(sets, start=1):
+        _check_columns(table, asked, f"synthetic set {place}")
+    named = {asked.column: (asked.level,)} if isinstance(asked, Share) else {}
+    read = column_types(sets, types, named)
+    synthetic = _of_synthetic(sets, asked, read)
     of, n_units = _units(data, unit)
     count = _checked_blocks(blocks, n_units, asked)
     far = (1 + math.sqrt(count)) * accepted if reach is None else check_positive(reach, "reach")
     if far <= accepted:
         raise InvalidInput(f"reach must be above the tolerance, {accepted:g}: found {far:g}")
-    differences = _by_block(data, asked, of, n_units, count) - synthetic
+    differences = _by_block(data, asked, read, _dealt(of, n_units, count), count) - synthetic
     differences = np.clip(np.where(np.isfinite(differences), differences, far), -far, far)
     noisy = laplace_mean(differences, lower=-far, upper=far, epsilon=eps, clamp=True)
     answer = Verification(
@@ -248,6 +276,8 @@ def _charge(epsilon: float, relation: str, unit: str | None) -> PrivacyCharge:
         assumes=(
             "Query, tolerance, reach and the number of blocks were fixed without looking at the "
             "data.",
+            "Columns are read record by record, as numbers or as levels that the synthetic sets "
+            "have or that were declared; the synthetic sets are taken as published.",
         ),
         not_covered=(f"The number of records{whose}.", "How long the answer took."),
     )
@@ -260,6 +290,8 @@ def _laplace_cdf(z: float) -> float:
 def _check_table(data: Any, query: Query) -> None:
     if not isinstance(data, pd.DataFrame) or data.empty:
         raise InvalidInput("data must be a DataFrame with at least one row")
+    if not data.columns.is_unique:
+        raise InvalidInput("column names of data must be unique: some occur more than once")
     _check_columns(data, query, "data")
 
 
@@ -270,12 +302,15 @@ def _check_columns(table: pd.DataFrame, query: Query, name: str) -> None:
             raise InvalidInput(f"{query.text} needs the column {column!r}: {name} has none{near}")
 
 
-def _of_synthetic(release: Any, query: Query) -> float:
+def _of_synthetic(sets: Sequence[pd.DataFrame], query: Query, types: ColumnTypes) -> float:
     """The average over the sets: post-processing."""
-    sets = release.synthetic if isinstance(release, Release) else synthetic_sets(release)
-    for place, table in enumerate(sets, start=1):
-        _check_columns(table, query, f"synthetic set {place}")
-    found = [_number_of(query, table, said=(InvalidInput,)) for table in sets]
+    for column in query.columns:
+        if column not in types:
+            raise InvalidInput(
+                f"{query.text} needs the type of {column!r}: it holds dates, or values of unlike "
+                "types; declare it, types={...}"
+            )
+    found = [_number_of(query, coerced(table, types), said=(InvalidInput,)) for table in sets]
     if not np.isfinite(found).all():
         raise InvalidInput(f"{query.text} must be estimable from every synthetic set: it is not")
     return float(np.mean(found))
@@ -302,19 +337,20 @@ def _checked_blocks(blocks: int | None, n: int, query: Query) -> int:
     return count
 
 
-def _by_block(
-    data: pd.DataFrame, query: Query, of: npt.NDArray[np.intp], n_units: int, count: int
-) -> FloatArray:
-    """The estimate of each block, shape (B,); NaN where there is none.
+def _dealt(of: npt.NDArray[np.intp], n_units: int, count: int) -> npt.NDArray[np.intp]:
+    """Block of each row (n,). Each unit's is drawn by itself: one more or less moves no other."""
+    return np.random.default_rng().integers(count, size=n_units)[of]
 
-    Each unit's block is drawn by itself: one unit more or less moves no other.
-    """
-    block = np.random.default_rng().integers(count, size=n_units)[of]
+
+def _by_block(
+    data: pd.DataFrame, query: Query, types: ColumnTypes, block: npt.NDArray[np.intp], count: int
+) -> FloatArray:
+    """The estimate of each block (B,), from its own records alone; NaN where there is none."""
     found = np.full(count, np.nan)
     for place in range(count):
         own = data[block == place]
         if len(own):
-            found[place] = _number_of(query, own)
+            found[place] = _number_of(query, coerced(own, types))
     return found
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.checks import FloatArray
 from pyhybrid.errors import InvalidInput
+from pyhybrid.verification.declared import level_key, numbers_of
 
 __all__ = ["Coefficient", "Mean", "Quantile", "Query", "Share", "read_query"]
 
@@ -96,11 +97,10 @@ class Share(_OfColumn):
 
     def of(self, table: pd.DataFrame) -> float:
         """Missing values count as another level."""
-        same = (table[self.column].astype("string") == str(self.level)).fillna(False)
+        level = level_key(self.level)
+        same = [level_key(value) == level for value in table[self.column].astype(object)]
         weights = _weights(table, self.weights)
-        if not weights.sum() > 0:
-            return float("nan")
-        return float(np.average(same.to_numpy(dtype=np.float64), weights=weights))
+        return float(np.average(same, weights=weights)) if weights.sum() > 0 else float("nan")
 
 
 @dataclass(frozen=True)
@@ -210,13 +210,13 @@ def read_query(text: str) -> Query:
 def _weights(table: pd.DataFrame, column: str | None) -> FloatArray:
     if column is None:
         return np.ones(len(table))
-    return np.asarray(pd.to_numeric(table[column], errors="coerce").fillna(0).clip(lower=0))
+    return np.asarray(np.nan_to_num(numbers_of(table[column])).clip(min=0))
 
 
 def _present(
     table: pd.DataFrame, column: str, weights: str | None
 ) -> tuple[FloatArray, FloatArray]:
     """Values that are there, with their weights."""
-    values = np.asarray(pd.to_numeric(table[column], errors="coerce"), dtype=np.float64)
+    values = numbers_of(table[column])
     there = np.isfinite(values)
     return values[there], _weights(table, weights)[there].astype(np.float64)

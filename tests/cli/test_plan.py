@@ -105,6 +105,18 @@ def _release(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
         (("--epsilon", "1", "--mechanism", "marginals", "--chains", "2"), "fits no model"),
         (
             ("--epsilon", "1", "--mechanism", "marginals", "--reference", "survey.csv"),
+            "a strict charge needs the owner's word",
+        ),
+        (
+            (
+                "--epsilon",
+                "1",
+                "--mechanism",
+                "marginals",
+                "--reference",
+                "survey.csv",
+                "--holds-no-released-record",
+            ),
             "must be other records than those to be released",
         ),
         (("--epsilon", "1", "--mechanism", "lipschitz"), "epsilon must not be given to mechanism"),

@@ -152,7 +152,9 @@ def _save_release(folder: Path) -> None:
 def _save_calibration(folder: Path) -> None:
     options: Any = {"engine": RandomDraws(), "settings": SETTINGS, "rule": RULE, "seed": 1}
     model = ph.NegativeBinomial("y ~ g")
-    ph.calibrate(model, _table(), epsilon=4, n_draws=5, **options).save(folder / "saved")
+    ph.calibrate(
+        model, _table(), epsilon=4, n_draws=5, holds_no_released_record=True, **options
+    ).save(folder / "saved")
 
 
 def _save_masked(folder: Path) -> None:

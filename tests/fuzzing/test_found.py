@@ -145,7 +145,9 @@ def test_damaged_folders_give_a_result_or_a_typed_error(damage: Damage) -> None:
 @pytest.mark.parametrize("file", ["calibration.json", "draws.csv"])
 def test_calibrations_with_numbers_that_are_none_are_refused(file: str, tmp_path: Path) -> None:
     df = pd.DataFrame({"y": Y})
-    ph.calibrate(ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, **OPTIONS).save(tmp_path / "c")
+    ph.calibrate(
+        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **OPTIONS
+    ).save(tmp_path / "c")
     path = tmp_path / "c" / file
     text = path.read_text()
     if file == "draws.csv":
@@ -201,7 +203,9 @@ def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
 @pytest.mark.parametrize("shape", [[10**9, 10**9], [0], [-1], [2.5], ["a"], None])
 def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_path: Path) -> None:
     df = pd.DataFrame({"y": Y})
-    ph.calibrate(ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, **OPTIONS).save(tmp_path / "c")
+    ph.calibrate(
+        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **OPTIONS
+    ).save(tmp_path / "c")
     path = tmp_path / "c" / "calibration.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))
     with pytest.raises(InvalidInput, match="whole and as saved"):

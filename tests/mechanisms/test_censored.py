@@ -38,7 +38,15 @@ def session() -> FitSession:
 
 @pytest.fixture(scope="module")
 def calibration() -> ph.Calibration:
-    return calibrate(MODEL, outcomes(2), epsilon=4, n_draws=200, center=False, **OPTIONS)
+    return calibrate(
+        MODEL,
+        outcomes(2),
+        epsilon=4,
+        n_draws=200,
+        center=False,
+        holds_no_released_record=True,
+        **OPTIONS,
+    )
 
 
 def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
@@ -163,7 +171,9 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: ph.Calib
 
 
 def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calibrate(MODEL, outcomes(1), epsilon=4, center=False, **OPTIONS)
+    made = calibrate(
+        MODEL, outcomes(1), epsilon=4, center=False, holds_no_released_record=True, **OPTIONS
+    )
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
     assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
@@ -175,7 +185,7 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
     monkeypatch.setattr("pyhybrid.mechanisms.calibration.bounds_of", lambda *_, **__: unbounded)
     with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
-        calibrate(MODEL, outcomes(1), epsilon=4, **OPTIONS)
+        calibrate(MODEL, outcomes(1), epsilon=4, holds_no_released_record=True, **OPTIONS)
 
 
 def test_calibrated_weights_at_the_ends_of_the_map(calibration: ph.Calibration) -> None:
@@ -233,7 +243,7 @@ def test_calibrations_need_record_wise_coding() -> None:
         calibrate(ph.BetaRegression("y ~ poly(x, 2)"), table, epsilon=4, **OPTIONS)
     model = ph.BetaRegression("y ~ g")
     named = table.head(60).assign(g=lambda t: t["g"].map({0: "a", 1: "b", 2: "c"}))
-    made = calibrate(model, named, epsilon=4, n_draws=50, **OPTIONS)
+    made = calibrate(model, named, epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS)
     assert made.levels == {"g": ["a", "b", "c"]}
     with pytest.raises(InvalidInput, match=r"must have the levels of the calibration"):
         made.weights(model.bind(named[named["g"] != "c"]))
@@ -270,13 +280,13 @@ def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str
         assert mechanism.release(table, **OPTIONS).charge.kind == kind
     if kind != "strict":
         with pytest.raises(InvalidInput, match="depends on all records"):
-            calibrate(model, table, epsilon=4, **OPTIONS)
+            calibrate(model, table, epsilon=4, holds_no_released_record=True, **OPTIONS)
 
 
 def test_another_coding_of_predictors_is_refused() -> None:
     model = ph.Poisson("y ~ C(g)")
     table = pd.DataFrame({"y": [1, 2, 3, 4, 0, 2] * 6, "g": [1, 2, 3] * 12})
-    made = calibrate(model, table, epsilon=4, n_draws=50, **OPTIONS)
+    made = calibrate(model, table, epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS)
     with pytest.raises(InvalidInput, match="coded as in the calibration"):
         made.weights(model.bind(table.assign(g=table["g"] + 1)))
 
@@ -334,7 +344,7 @@ def test_calibrated_statements_say_what_the_calibration_needs(
     release = ph.Censored(calibration=calibration, check_modes=False).release(
         outcomes(3), **OPTIONS
     )
-    assert "made from other records" in release.statement
+    assert "The owner states that the reference holds no record that" in release.statement
     assert "records that the calibration was made from" in release.statement
     assert "have 6 decimals, a number fixed" in release.statement
 

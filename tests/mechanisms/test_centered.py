@@ -47,12 +47,16 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
 @pytest.fixture(scope="module")
 def poisson() -> ph.Calibration:
     table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
-    return calibrate(POISSON, table, epsilon=1, n_draws=50, **OPTIONS)
+    return calibrate(
+        POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
+    )
 
 
 @pytest.fixture(scope="module")
 def negative_binomial() -> ph.Calibration:
-    return calibrate(NB, counts(2, 1500), epsilon=1, n_draws=50, **OPTIONS)
+    return calibrate(
+        NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True, **OPTIONS
+    )
 
 
 # --- Strict: every neighbor of small databases ---------------------------------------------------
@@ -108,7 +112,15 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     frozen = poisson
     if relation == "replace":
         table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
-        frozen = calibrate(POISSON, table, epsilon=1, relation="replace", n_draws=50, **OPTIONS)
+        frozen = calibrate(
+            POISSON,
+            table,
+            epsilon=1,
+            relation="replace",
+            n_draws=50,
+            holds_no_released_record=True,
+            **OPTIONS,
+        )
         assert frozen.cap == 0.25
     assert frozen.center is not None
     assert frozen.center.frozen is not None
@@ -258,7 +270,9 @@ def test_the_programs_clip_as_the_arrays_do(model: Any) -> None:
 def test_drift_says_how_far_the_truth_is() -> None:
     """Against a fit of the new records, for a truth near the center and one outside the region."""
     table = counts(2, 1500)
-    frozen = calibrate(NB, table, epsilon=1, n_draws=400, region=6, **OPTIONS)
+    frozen = calibrate(
+        NB, table, epsilon=1, n_draws=400, region=6, holds_no_released_record=True, **OPTIONS
+    )
     assert frozen.center is not None
     for mean, outside in ((3.0, False), (4.5, True)):
         new = NB.bind(counts(3, 3000, mean=mean))
@@ -379,7 +393,9 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
         x = rng.normal(size=n)
         tables.append(pd.DataFrame({"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))}))
     model = ph.Poisson("y ~ x")
-    frozen = calibrate(model, tables[0], epsilon=4, n_draws=50, **OPTIONS)
+    frozen = calibrate(
+        model, tables[0], epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS
+    )
     assert isinstance(frozen.center, Center)
     assert (frozen.center.sd, frozen.cap) == ({}, 2.0)
     release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
@@ -427,7 +443,9 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
 @pytest.mark.parametrize("public", [False, True])
 def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
     """Of a reference that is not, nothing tells whether it holds the records."""
-    frozen = calibrate(POISSON, counts(4, 60), epsilon=1, public=public, **OPTIONS)
+    frozen = calibrate(
+        POISSON, counts(4, 60), epsilon=1, public=public, holds_no_released_record=True, **OPTIONS
+    )
     own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
     if not public:
         with pytest.raises(InvalidInput, match="give the calibration instead"):
@@ -448,7 +466,7 @@ def test_rare_levels_are_kept_in_one_mode() -> None:
         )
 
     model = ph.Ordinal("y ~ x", levels=(0, 1, 2, 3))
-    frozen = calibrate(model, table(2, 4000), epsilon=0.3, **OPTIONS)
+    frozen = calibrate(model, table(2, 4000), epsilon=0.3, holds_no_released_record=True, **OPTIONS)
     assert frozen.center is not None
     assert frozen.center.frozen is not None
     session = open_session(model.bind(table(3, 20_000)), **OPTIONS)

@@ -191,7 +191,7 @@ def test_a_strict_charge(calibrated: bool) -> None:
     assert says(charge, "Each record's weight is a function of that record alone")
     assert not says(charge, "The epsilon stated here"), "made of a cap it tells nothing"
     assert not says(charge, "computed from the same database")
-    assert says(charge, "calibration was made from other records") == calibrated
+    assert says(charge, "owner states that the reference holds no record") == calibrated
     assert says(charge, "records that the calibration was made from") == calibrated
     assert len(charge.assumes) == 6 + calibrated
     assert says(charge, "Whether anything was released"), "an answer that nothing pays for"

@@ -17,6 +17,7 @@ from benchmarks import coverage
 from pyhybrid import cli
 from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms import noisy_marginals
+from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import choosing, measuring
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
@@ -277,6 +278,9 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
         return float(np.abs(both[0] - both[1]).sum() / 2)
 
     told = own.release(data)
+    with pytest.raises(InvalidInput, match="must come with its owner's word"):
+        dataclasses.replace(own, reference=other)
+    own = dataclasses.replace(own, holds_no_released_record=True)
     assert max(off(own.release(data)) for _ in range(5)) > 0.2
     known = dataclasses.replace(own, reference=other, public=True).release(data)
     for _ in range(5):
@@ -284,6 +288,8 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
     assert "reference, which is public" in " ".join(known.charge.not_covered)
     mine = dataclasses.replace(own, reference=other).release(data)
     assert "are in the model that is drawn from" in " ".join(mine.charge.not_covered)
+    assert OWNERS_WORD in mine.charge.assumes
+    assert OWNERS_WORD not in told.charge.assumes
     assert known.settings["reference"] == {"records": 1500, "weight": 1.0, "public": True}
     assert "reference" not in " ".join(told.charge.not_covered)
     for wrong, words in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -16,10 +17,12 @@ import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.errors import InvalidInput
+from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
 from pyhybrid.mechanisms.reference_records import (
     more_alike_than_by_chance,
     reference_records,
 )
+from pyhybrid.reports.checklist import review_checklist
 
 MODEL = ph.Poisson("y ~ x + g")
 OPTIONS: dict[str, Any] = {
@@ -105,7 +108,9 @@ def test_ten_records_that_are_nowhere_twice_are_enough() -> None:
 
 @pytest.fixture(scope="module")
 def calibration() -> ph.Calibration:
-    return ph.calibrate(MODEL, survey(1), epsilon=6, n_draws=50, **OPTIONS)
+    return ph.calibrate(
+        MODEL, survey(1), epsilon=6, n_draws=50, holds_no_released_record=True, **OPTIONS
+    )
 
 
 FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
@@ -144,11 +149,51 @@ def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Pa
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "strict"
-    assert "made from other records" in release.statement
+    assert OWNERS_WORD in release.statement
+    assert OWNERS_WORD in review_checklist(release)
     for seed in range(10, 40):
         assert not calibration.shared_with(MODEL.bind(survey(seed)))
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
     release.save(tmp_path / "out", ledger=ledger, report=False)
+
+
+def test_without_the_owners_word_nothing_is_strict(
+    calibration: ph.Calibration, tmp_path: Path
+) -> None:
+    """Also of a stored calibration, as those of version 0.2 are; the message says what to write."""
+    unsaid = dataclasses.replace(calibration, holds_no_released_record=False)
+    mechanism = ph.Censored(calibration=unsaid, check_modes=False)
+    assert not mechanism.is_strict(MODEL.bind(survey(2)))
+    with pytest.warns(UserWarning, match=r"holds_no_released_record=True of .*Calibration\.load"):
+        release = mechanism.release(survey(2), **OPTIONS)
+    assert release.charge.kind == "asymptotic local"
+    assert "Its owner has not said" in release.statement
+    calibration.save(tmp_path / "c")
+    file = tmp_path / "c" / "calibration.json"
+    content = json.loads(file.read_text())
+    assert content.pop("holds_no_released_record") is True
+    assert ph.Calibration.load(tmp_path / "c").holds_no_released_record
+    file.write_text(json.dumps(content))  # as version 0.2 wrote it
+    bound = MODEL.bind(survey(2))
+    assert ph.Calibration.load(tmp_path / "c").doubt(bound) == "unsaid"
+    said = ph.Calibration.load(tmp_path / "c", holds_no_released_record=True)
+    assert said.doubt(bound) is None
+    assert said.doubt(MODEL.bind(survey(1))) == "shared", "the word does not outweigh the digests"
+    with pytest.raises(InvalidInput, match="holds_no_released_record must be"):
+        ph.Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
+
+
+def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> None:
+    """The limit of detection, in numbers; see `pyhybrid.mechanisms.reference_records`."""
+    found = {"counts": 0, "continuous": 0}
+    for name in found:
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            own = drawn(name, rng, 400)
+            other = np.concatenate([own[:200], drawn(name, rng, 200)])
+            found[name] += more_alike_than_by_chance(own, other)
+    assert found["continuous"] == 40
+    assert found["counts"] < 20, "else say so where detection is described"
 
 
 def test_the_check_sees_a_calibration_on_its_own_records(
@@ -210,7 +255,9 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
     """Before anything is fitted: weights of 1 are strict, the calibration is not."""
     first = ph.Poisson("y ~ 1")
     table = survey(1)[["y", "x"]].assign(z=survey(2)["y"])
-    own = ph.calibrate(ph.Poisson("z ~ y"), table, epsilon=6, n_draws=20, **OPTIONS)
+    own = ph.calibrate(
+        ph.Poisson("z ~ y"), table, epsilon=6, n_draws=20, holds_no_released_record=True, **OPTIONS
+    )
     steps = [
         ph.Censored(first, epsilon=6, inner=ph.Unweighted(first), check_modes=False),
         ph.Censored(calibration=own, check_modes=False),
@@ -220,6 +267,7 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the calibration was made from records")
+@pytest.mark.filterwarnings("ignore:the owner has not said")
 def test_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,8 +283,14 @@ def test_from_the_command_line(
 
     assert run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
                "--epsilon", "6", "--out", "c") == 0  # fmt: skip
-    for data, kind in (("f.csv", "asymptotic local"), ("other.csv", "strict")):
-        assert run("synthesize", data, "--calibration", "c", "--out", f"out {kind}") == 0
+    assert "--holds-no-released-record" in capsys.readouterr().err
+    said = ["--holds-no-released-record"]
+    for data, word, kind in (
+        ("f.csv", said, "asymptotic local"), ("other.csv", [], "asymptotic local"),
+        ("other.csv", said, "strict"),
+    ):  # fmt: skip
+        more = [*word, "--overwrite"]
+        assert run("synthesize", data, "--calibration", "c", "--out", f"out {kind}", *more) == 0
         charge = json.loads((tmp_path / f"out {kind}/public/charge.json").read_text())
         assert charge["kind"] == kind
     ph.Ledger("l", budget=99, kind="strict", relation="remove")

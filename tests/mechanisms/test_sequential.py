@@ -14,6 +14,7 @@ import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.errors import BudgetExceeded, InvalidInput, NotConverged
+from pyhybrid.mechanisms import sequential
 from pyhybrid.models.regression import BoundRegression
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.randomness import streams
@@ -383,14 +384,76 @@ def _levels(dtype: Any) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("formula", ["y ~ g", "y ~ factor(g)", "y ~ C(g)"])
-def test_levels_of_a_synthesized_predictor_are_declared_under_a_strict_charge(formula: str) -> None:
+_HISTOGRAMS = {
+    "g": ph.PerturbedHistogram(column="g", levels=("a", "b", "c"), epsilon=1, relation="remove"),
+    "x": ph.PerturbedHistogram(column="x", lower=0, upper=4, n_bins=4, epsilon=1,
+                               relation="remove"),
+}  # fmt: skip
+
+
+def _strict_after(formula: str, table: pd.DataFrame, **options: Any) -> ph.Release:
+    own = ph.Poisson(formula, prior="normal")
+    last = ph.Censored(own, epsilon=1, inner=ph.Unweighted(own), check_modes=False)
+    before = [step for name, step in _HISTOGRAMS.items() if name in formula]
+    return ph.SequentialSynthesis([*before, last]).release(table, **options)
+
+
+_READS_LEVELS = [
+    "factor(x)", "factor(0 + x)", "factor(abs(x))", "C(1 * x)", "factor(3 < x)", "(1 | x)", "C(x)",
+    "z:factor(x)", "z + z:C(x, contr.sum)", "factor(-x)", "factor(log1p(x))",
+    "factor( 0+`x`)", "factor(z + x)", "factor(g)", "z:factor(g)",
+]  # fmt: skip
+
+
+def _with_numbers() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return _levels("object").assign(x=rng.integers(0, 4, 60), z=rng.normal(size=60))
+
+
+@pytest.mark.parametrize("term", _READS_LEVELS)
+def test_levels_of_a_synthesized_predictor_are_declared_under_a_strict_charge(term: str) -> None:
     """Read from its true values they depend on all records, and no step pays for them."""
-    first = ph.PerturbedHistogram(column="g", levels=("a", "b", "c"), epsilon=1, relation="remove")
-    own = ph.Poisson(formula)
-    steps = [first, ph.Censored(own, epsilon=1, inner=ph.Unweighted(own))]
-    with pytest.raises(InvalidInput, match="levels of 'g' must be declared: step 2 is strict"):
-        ph.SequentialSynthesis(steps).release(_levels("object"))
+    with pytest.raises(InvalidInput, match=r"levels of '\w' must be declared: step"):
+        _strict_after(f"y ~ {term}", _with_numbers())
+
+
+@pytest.mark.parametrize(
+    "term", ["scale(x)", "poly(x, 2)", "ns(z + x, df=4)", "bs(z * x, df=5)", "cut(x, 3)"]
+)
+def test_means_knots_and_ranges_of_a_predictor_make_a_step_not_strict(term: str) -> None:
+    with pytest.raises(InvalidInput, match="charges must be of one kind: step 1 is strict, step 2"):
+        _strict_after(f"y ~ {term}", _with_numbers())
+
+
+@pytest.mark.parametrize(
+    "term",
+    ["x", "I(x > 2)", "I(3 < x)", "factor(x, levels=c(0, 1, 2, 3, 4))",
+     "scale(x, center=2, scale=1)", "g", "C(g)", "(1 | g)", "x:g", "I(g == 'a')"],
+)  # fmt: skip
+def test_declared_levels_and_constants_are_strict(term: str) -> None:
+    """Text has the levels that its own step declares, the third of which no record has."""
+    settings = replace(SHORT, warmup=100, draws=50, max_draws=50)
+    release = _strict_after(
+        f"y ~ {term}", _with_numbers(), seed=1, engine="embedded", settings=settings,
+        rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
+    )  # fmt: skip
+    assert release.charge.kind == "strict"
+    assert release.synthetic[0]["g"].dtype == object
+
+
+def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
+    """`astype("category")` takes them from the records: those of the predictor's step are taken."""
+    seen = []
+    for table in (_levels("category"), _levels(pd.CategoricalDtype(["b", "a", "z"]))):
+        own = ph.Poisson("y ~ g", prior="normal")
+        steps = [_HISTOGRAMS["g"], ph.Censored(own, epsilon=1, inner=ph.Unweighted(own))]
+        bounds = [step.bind(table) if place == 0 else step.model.bind(table)
+                  for place, step in enumerate(steps)]  # fmt: skip
+        declared = sequential._declared_levels(steps[0], table)
+        bound = sequential._with_levels_declared(steps[1], bounds, 2, declared, table)
+        seen.append(bound.design_columns)
+        assert bounds[1].design_columns != bound.design_columns, "the control"
+    assert seen == [("Intercept", "g[T.b]", "g[T.c]")] * 2
 
 
 def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.DataFrame) -> None:

@@ -314,12 +314,14 @@ def test_declared_levels(values: Any, levels: Any, second: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(kind: str) -> None:
     bound = ph.Bernoulli("y ~ x").bind(_table(KINDS[kind]))
-    text = kind in ("text", "object of texts", "string")
-    assert bound.data_dependent == (("levels of y; levels= declares them",) if text else ())
+    read = kind in ("text", "object of texts", "string") or "category" in kind
+    assert bound.data_dependent == (("levels of y; levels= declares them",) if read else ())
 
 
-def test_a_strict_charge_needs_declared_levels() -> None:
-    table = _table(np.where(TRUE, "yes", "no"))
+@pytest.mark.parametrize("dtype", ["object", "category", pd.CategoricalDtype(["yes", "no"])])
+def test_a_strict_charge_needs_declared_levels(dtype: Any) -> None:
+    """Categories are none: `astype("category")` takes them from the records, as Table has it."""
+    table = _table(pd.Series(np.where(TRUE, "yes", "no")).astype(dtype))
     kinds = {}
     for levels in (None, ("no", "yes")):
         model = ph.Bernoulli("y ~ x", levels=levels)
@@ -331,18 +333,28 @@ def test_a_strict_charge_needs_declared_levels() -> None:
     assert kinds[("no", "yes")] == "strict"
     assert kinds[None] != "strict"
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
-        ph.calibrate(ph.Bernoulli("y ~ x"), table, epsilon=1.0, **OPTIONS)
+        ph.calibrate(
+            ph.Bernoulli("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **OPTIONS
+        )
 
 
 def test_a_calibration_is_for_one_order_of_the_categories() -> None:
+    """Of a predictor; those of the outcome are declared, in whatever order the column has them."""
     values = np.where(TRUE, "yes", "no")
-    model = ph.Bernoulli("y ~ x")
+    model = ph.Bernoulli("y ~ g", levels=("no", "yes"))
+    groups = np.resize(["a", "b"], N)
     made = ph.calibrate(
-        model, _table(pd.Categorical(values, ["no", "yes"])), epsilon=1.0, **OPTIONS
+        model,
+        _table(pd.Categorical(values, ["no", "yes"])).assign(g=pd.Categorical(groups)),
+        epsilon=1.0,
+        holds_no_released_record=True,
+        **OPTIONS,
     )
-    turned = _table(pd.Categorical(values, ["yes", "no"]))
+    other = _table(pd.Categorical(values, ["yes", "no"])).assign(g=pd.Categorical(groups))
+    made.check_fits(model.bind(other))
+    turned = other.assign(g=pd.Categorical(groups, ["b", "a"]))
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
-    with pytest.raises(InvalidInput, match="column 'y' must have the levels of the calibration"):
+    with pytest.raises(InvalidInput, match="column 'g' must have the levels of the calibration"):
         mechanism.release(turned, n_synthetic=1, **OPTIONS)
 
 
@@ -355,8 +367,9 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
         (["a", "b", "c", "a"], {}, "must have 2 levels for Bernoulli: found 3"),
         (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
         (pd.Categorical(list("abca")), {}, "must have 2 levels for Bernoulli: found 3"),
-        (pd.Categorical(list("aaaa")), {}, "must have 2 levels for Bernoulli: found 1"),
-        (pd.Categorical(list("abba")), {"levels": ("a", "z")}, "'z' is none"),
+        (pd.Categorical(list("aaaa")), {}, "outcome 'y' must vary"),
+        (pd.Categorical(list("abba")), {"levels": ("a", "z")}, "one of its levels: row 1 is not"),
+        (pd.Categorical([1, 2, 2, 1]), {"levels": ("no", "yes")}, "'no' is none"),
         ([True, False, True, False], {"levels": ("no", "yes")}, "'no' is none"),
         ([0, 1, 1, 0], {"levels": ("no", "yes")}, "'no' is none.*numbers"),
         ([1, 1, 1, 1], {}, "outcome 'y' must vary: all 4 records have the same value"),

@@ -350,7 +350,7 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(kind: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(kind: str) -> None:
-    read = "category" not in kind and "bool" not in kind
+    read = "bool" not in kind
     bound = ph.Categorical("y ~ x").bind(_table(KINDS[kind]))
     assert bound.data_dependent == (("levels of y; levels= declares them",) if read else ())
     declared = tuple(v.item() if isinstance(v, np.generic) else v for v in KINDS[kind].unique())
@@ -358,19 +358,35 @@ def test_only_levels_that_are_read_make_a_charge_depend_on_the_data(kind: str) -
     assert bound.data_dependent == ()
 
 
-def test_a_strict_charge_needs_declared_levels() -> None:
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_a_strict_charge_needs_declared_levels(dtype: str) -> None:
+    """Categories are no declaration: `astype("category")` takes them from the records."""
+    table = _table()
+    table["y"] = table["y"].astype(dtype)
     for levels, kind in ((None, "asymptotic local"), (tuple(NAMES), "strict")):
         model = ph.Categorical("y ~ x", levels=levels)
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
-        charge = mechanism.release(_table(), n_synthetic=1, **OPTIONS).charge
+        charge = mechanism.release(table, n_synthetic=1, **OPTIONS).charge
         assert charge.kind == kind
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
-        ph.calibrate(ph.Categorical("y ~ x"), _table(), epsilon=1.0, **OPTIONS)
+        ph.calibrate(
+            ph.Categorical("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **OPTIONS
+        )
+
+
+def test_a_declared_level_that_no_category_has_can_be_released() -> None:
+    table = _table(pd.Series(NAMES[PLACES]).astype("category"))
+    bound = ph.Categorical("y ~ x", levels=(*NAMES, "nowhere")).bind(table)
+    made = bound.released(np.full(N, float(len(NAMES))), table["y"])
+    assert set(made) == {"nowhere"}
+    assert list(made.cat.categories) == [*NAMES, "nowhere"]
 
 
 def test_a_center_from_a_reference_table() -> None:
     model = ph.Categorical("y ~ x", levels=tuple(NAMES))
-    made = ph.calibrate(model, _table().head(120), epsilon=2.0, **OPTIONS)
+    made = ph.calibrate(
+        model, _table().head(120), epsilon=2.0, holds_no_released_record=True, **OPTIONS
+    )
     mechanism = ph.Censored(model, calibration=made, check_modes=False)
     release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
     assert release.charge.kind == "strict"
@@ -381,7 +397,7 @@ def test_a_center_from_a_reference_table() -> None:
     ("values", "options", "message"),
     [
         (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
-        (pd.Categorical(list("abba")), {"levels": ("a", "z", "b")}, "'z' is none"),
+        (pd.Categorical(list("abca")), {"levels": ("a", "z", "b")}, "its levels: row 2 is not"),
         (["a"] * 4, {}, "levels must be 2 to 1000 different values: found 1"),
         (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
         (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),

@@ -192,7 +192,15 @@ def test_a_release_of_rates_keeps_its_exposure() -> None:
 def test_a_calibration_reads_the_exposure_of_each_record() -> None:
     """f of the records released under draws frozen on a reference; another exposure, another f."""
     model = ph.Poisson(f"visits ~ x + {OFFSET}")
-    frozen = ph.calibrate(model, _rates(7), epsilon=6, seed=1, engine="embedded", settings=SHORT)
+    frozen = ph.calibrate(
+        model,
+        _rates(7),
+        epsilon=6,
+        seed=1,
+        engine="embedded",
+        settings=SHORT,
+        holds_no_released_record=True,
+    )
     table = _rates(8)
     own, other = (
         frozen.lipschitz(model.bind(each))

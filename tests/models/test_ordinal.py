@@ -250,8 +250,7 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(
     table = _table(values)
     bound = ph.Ordinal("y ~ x", **options).bind(table)
     np.testing.assert_array_equal(bound.outcome, PLACES)
-    read = not options and not isinstance(table["y"].dtype, pd.CategoricalDtype)
-    assert bool(bound.data_dependent) == read
+    assert bool(bound.data_dependent) == (not options)
     made = bound.replicate(_Draws(), 0, np.random.default_rng(5))["y"]
     assert made.dtype == table["y"].dtype
     assert set(made) == set(table["y"])
@@ -281,7 +280,13 @@ def test_settings_outlive_files_and_processes() -> None:
 
 
 def test_a_strict_release_from_a_center() -> None:
-    made = ph.calibrate(ph.Ordinal("y ~ x"), _table().head(120), epsilon=2.0, **OPTIONS)
+    made = ph.calibrate(
+        ph.Ordinal("y ~ x", levels=tuple(NAMES)),
+        _table().head(120),
+        epsilon=2.0,
+        holds_no_released_record=True,
+        **OPTIONS,
+    )
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
     release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
     assert release.charge.kind == "strict"

@@ -230,12 +230,26 @@ def test_blocks_are_views_of_the_engines_output() -> None:
 def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -> None:
     model = _composed()
     made = ph.calibrate(
-        model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
+        model,
+        _table(),
+        epsilon=4,
+        seed=1,
+        engine="embedded",
+        settings=SHORT,
+        n_draws=30,
+        holds_no_released_record=True,
     )
     weights = made.weights(model.bind(_table().head(40)))
     np.testing.assert_allclose(weights, made.weights(model.bind(_table()))[:40], rtol=1e-12)
     with pytest.raises(InvalidInput, match="coded record by record"):
-        ph.calibrate(_model(), _table(), epsilon=4, engine="embedded", settings=SHORT)
+        ph.calibrate(
+            _model(),
+            _table(),
+            epsilon=4,
+            engine="embedded",
+            settings=SHORT,
+            holds_no_released_record=True,
+        )
     made.save(tmp_path / "calibration")
     read = ph.Calibration.load(tmp_path / "calibration", model=_composed())
     np.testing.assert_array_equal(read.weights(model.bind(_table().head(40))), weights)
@@ -250,7 +264,14 @@ def test_calibrations_hold_and_are_read_again_with_their_model(tmp_path: Path) -
 def test_a_calibration_passes_on_what_the_model_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _composed()
     made = ph.calibrate(
-        model, _table(), epsilon=4, seed=1, engine="embedded", settings=SHORT, n_draws=30
+        model,
+        _table(),
+        epsilon=4,
+        seed=1,
+        engine="embedded",
+        settings=SHORT,
+        n_draws=30,
+        holds_no_released_record=True,
     )
     bound = model.bind(_table())
 

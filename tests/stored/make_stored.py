@@ -57,7 +57,9 @@ def make(folder: Path) -> None:
     )
     histogram = ph.PerturbedHistogram(column="age", lower=0, upper=110, n_bins=11, epsilon=1)
     histogram.release(table).save(folder / "histogram", report=False)
-    ph.calibrate(model, table, epsilon=4, n_draws=20, **OPTIONS).save(folder / "calibration")
+    ph.calibrate(
+        model, table, epsilon=4, n_draws=20, holds_no_released_record=True, **OPTIONS
+    ).save(folder / "calibration")
     ph.risk_utility_curve(
         ph.Poisson("visits ~ 1"), table, scales=[1.0], shifts=[0.0], n_synthetic=2,
         results=folder / "points.jsonl", **OPTIONS,

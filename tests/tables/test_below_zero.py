@@ -26,7 +26,13 @@ def planned(reference: pd.DataFrame | None) -> Any:
     types = {"profit": ph.SemiContinuous(unit=1000.0), "age": ph.Counts(lower=0, upper=120)}
     table = ph.Table(profits(800, 300), sensitive=["profit"], keep=["age"], types=types)
     if reference is not None:
-        table = ph.Table(profits(800, 300), sensitive=["profit"], keep=["age"], reference=reference)
+        table = ph.Table(
+            profits(800, 300),
+            sensitive=["profit"],
+            keep=["age"],
+            reference=reference,
+            holds_no_released_record=True,
+        )
     return table.plan()
 
 

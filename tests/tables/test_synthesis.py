@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
+from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.working import in_form_of_data
 from tests.conftest import require
 from tests.tables.conftest import TYPES
@@ -48,7 +51,9 @@ def released(survey: pd.DataFrame, reference: pd.DataFrame) -> Iterator[Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # short chains
-        yield ph.synthesize_table(plan, epsilon=60, reference=reference, seed=7, **SHORT)
+        yield ph.synthesize_table(
+            plan, epsilon=60, reference=reference, seed=7, holds_no_released_record=True, **SHORT
+        )
 
 
 def test_the_table_comes_back_with_its_form(released: Any, survey: pd.DataFrame) -> None:
@@ -96,6 +101,33 @@ def histograms(survey: pd.DataFrame, **changes: Any) -> Any:
         bins = {"lower": 0, "upper": upper, "n_bins": 8}
         plan = plan.with_column(name, model="perturbed_histogram", options=bins)
     return plan
+
+
+def test_a_reference_needs_its_owners_word(survey: pd.DataFrame, reference: pd.DataFrame) -> None:
+    """Of centers and tables, of types, and of calibrations; the message says what to write."""
+    said = {"holds_no_released_record": True}
+    word = r"owner's word on the reference that .* come from: .*--holds-no-released-record"
+    own = survey[["age", "region"]]
+    of_types = ph.Table(own, sensitive=["region"], reference=reference)
+    declared = ph.Table(own, sensitive=["region"], types={"region": TYPES["region"]})
+    for mechanism in ("censored", "marginals"):
+        for table, options in ((of_types, {}), (declared, {"reference": reference})):
+            with pytest.raises(InvalidInput, match=word):
+                ph.synthesize_table(table.plan(), epsilon=1, mechanism=mechanism, **options)
+    plan = replace(of_types, **said).plan()
+    kept = plan.as_dict()
+    again = Plan.from_dict(kept, own)
+    assert again.table.holds_no_released_record
+    for each in (plan, again):
+        made = ph.synthesize_table(each, epsilon=1, mechanism="marginals")
+        assert made.charge.kind == "strict"
+    del kept["holds_no_released_record"], kept["of_reference"]  # as version 0.2 stored it
+    with pytest.raises(InvalidInput, match=word):
+        ph.synthesize_table(Plan.from_dict(kept, own), epsilon=1, mechanism="marginals")
+    told = ph.synthesize_table(
+        declared.plan(), epsilon=1, mechanism="marginals", reference=reference, **said
+    )
+    assert OWNERS_WORD in told.charge.assumes
 
 
 def test_rules_are_met_by_drawing_again(survey: pd.DataFrame) -> None:
@@ -211,7 +243,7 @@ def test_missing_values_stay_missing_in_the_declared_form(survey: pd.DataFrame) 
     types = {**SMALL, "voted": ph.Nominal(levels=("no", "yes"), missing=True)}
     table = ph.Table(own, sensitive=list(types), types=types)
     release = ph.synthesize_table(table.plan(), epsilon=40, reference=own.iloc[::-1].reset_index(
-        drop=True), seed=3, public=True, **SHORT)  # fmt: skip
+        drop=True), seed=3, public=True, holds_no_released_record=True, **SHORT)  # fmt: skip
     made = release.synthetic[0]["voted"]
     assert made.dtype == pd.CategoricalDtype(["no", "yes"])
     assert abs(made.isna().mean() - gone.mean()) < 5 * np.sqrt(2 * 0.22 / 300)

@@ -66,6 +66,7 @@ def test_kinds_say_where_they_came_from(survey: pd.DataFrame, reference: pd.Data
         sensitive=["voted", "region", "visits", "sure", "grade"],
         types={"voted": TYPES["voted"]},
         reference=reference.drop(columns="visits"),
+        holds_no_released_record=True,
     )
     found = {name: (each.kind.name, each.source) for name, each in table.kinds().items()}
     assert found["voted"] == ("Nominal", "declared")

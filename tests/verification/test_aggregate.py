@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 import pyhybrid as ph
 from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.verification import aggregate
 from pyhybrid.verification import verify as verify_module_function
+from pyhybrid.verification.declared import coerced, column_types
 from pyhybrid.verification.queries import Coefficient, Mean, Quantile, Share, read_query
 
 N = 2000
@@ -239,3 +242,87 @@ def test_a_sum_past_the_largest_number_says_nothing() -> None:
 def test_of_a_household_who_belongs_together_is_not_covered() -> None:
     answer = ph.verify(_data(), _data(), "mean:y", tolerance=0.1, epsilon=1, unit="home")
     assert any("belong to one home" in sentence for sentence in answer.charge.not_covered)
+
+
+def _blocks_changed(query: Any, data: pd.DataFrame, other: pd.DataFrame) -> int:
+    """Blocks whose estimate another table of as many records changes, records dealt alike."""
+    types, block = column_types([_data(9)], None, {}), np.random.default_rng(5).integers(20, size=N)
+    one, two = [aggregate._by_block(own, query, types, block, 20) for own in (data, other)]
+    return int((~np.isclose(one, two, rtol=0, atol=0, equal_nan=True)).sum())
+
+
+_ODD = {
+    "a text": lambda d: d.assign(x=d["x"].astype(object).where(d.index != 7, "unknown")),
+    "a text among outcomes": lambda d: d.assign(y=d["y"].astype(object).where(d.index != 7, "")),
+    "a new level": lambda d: d.assign(g=d["g"].where(d.index != 7, "A")),
+    "a new category": lambda d: d.assign(g=pd.Categorical(d["g"].where(d.index != 7, "A"))),
+    "a missing number": lambda d: d.assign(x=d["x"].where(d.index != 7).astype("Float64")),
+    "a logical": lambda d: d.assign(x=d["x"].astype(object).where(d.index != 7, True)),
+}
+
+
+@pytest.mark.parametrize("odd", _ODD)
+@pytest.mark.parametrize(
+    "query", [Coefficient("y ~ x + g", "x"), Coefficient("y ~ x + g", "g[T.b]"), Mean("x")]
+)
+def test_an_entry_of_another_type_changes_its_own_block_alone(odd: str, query: Any) -> None:
+    """Types and levels are the synthetic sets': nothing that one record holds moves two blocks."""
+    data = _data()
+    assert _blocks_changed(query, data, _ODD[odd](data)) <= 1
+
+
+@pytest.mark.parametrize("odd", ["a text", "a new category"])
+def test_blocks_that_inherit_the_type_of_all_records_are_caught(
+    monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """The control: blocks as they are cut from the table."""
+    monkeypatch.setattr(aggregate, "coerced", lambda table, _: table)
+    data = _data()
+    changed = _blocks_changed(Coefficient("y ~ x + g", "x"), data, _ODD[odd](data))
+    assert changed > 10
+
+
+def test_declared_levels_are_read_and_others_are_missing() -> None:
+    sets, data = [pd.DataFrame({"g": ["a", "b"], "y": [1.0, 2.0]})], ["a", "c", "b", None, 1, "1"]
+    types = column_types(sets, {"g": ph.Nominal(levels=("b", "c", 1))}, {})
+    read = coerced(pd.DataFrame({"g": data}), types)["g"]
+    assert read.tolist()[1:3] == ["c", "b"]
+    assert read.isna().tolist() == [True, False, False, True, False, False]
+    assert column_types(sets, {"g": {"kind": "Real"}}, {})["g"] is None
+    for given, message in [
+        ({"h": ph.Real()}, "types must be of columns"),
+        ({"g": "number"}, "types must be kinds"),
+        ({"g": ph.Nominal(levels=("1", 1))}, "must differ as numbers"),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            column_types(sets, given, {})  # type: ignore[arg-type]
+
+
+def test_a_share_of_a_level_that_no_synthetic_record_has_is_counted() -> None:
+    data = _data().assign(g=["a", "c"] * (N // 2))
+    answer = ph.verify(_data(), data, "share:g:c", tolerance=0.2, epsilon=500)
+    assert answer.synthetic == 0
+    assert answer.value == pytest.approx(0.5, abs=0.05)
+
+
+def test_dates_are_read_where_they_are_declared() -> None:
+    table = _data().assign(day=pd.Timestamp("2020-01-02"))
+    with pytest.raises(InvalidInput, match="needs the type of 'day'"):
+        ph.verify(table, table, "share:day:2020-01-02", tolerance=0.2, epsilon=1)
+    assert ph.verify(table, table, "mean:y", tolerance=1, epsilon=50).within
+
+
+def test_the_interval_holds_the_mean_over_blocks_as_often_as_it_says() -> None:
+    """Equal records: every block differs by .3, whatever it holds. Binomial bounds of 1e-6; the
+    control is an interval of 80 % taken for one of 95 %."""
+    data, runs = pd.DataFrame({"y": [5.3] * 200}), 500
+    synthetic = pd.DataFrame({"y": [5.0]})
+    held = np.zeros(2, dtype=int)
+    for _ in range(runs):
+        answer = ph.verify(synthetic, data, "mean:y", tolerance=0.2, epsilon=4, blocks=10)
+        for place, confidence in enumerate((0.95, 0.8)):
+            low, high = answer.interval(confidence)
+            held[place] += low <= 0.3 <= high
+    low, high = binom.ppf([5e-7, 1 - 5e-7], runs, 0.95)
+    assert low <= held[0] <= high
+    assert not low <= held[1] <= high

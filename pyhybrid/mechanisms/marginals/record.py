@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
 from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.measuring import Measured
 from pyhybrid.mechanisms.marginals.predictors import ALONE
@@ -90,7 +91,7 @@ def record_of_tables(
         relation=relation,
         n_synthetic=n_synthetic,
         unit=unit,
-        assumes=_ASSUMES,
+        assumes=_ASSUMES if reference is None else (*_ASSUMES, OWNERS_WORD),
         not_covered=(
             unsynthesized_sentence(synthesized),
             *public_sentences(unit),
