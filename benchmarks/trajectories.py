@@ -111,15 +111,13 @@ def main(arguments: list[str]) -> int:
         return 0
     kernels = chosen.kernels.split(",")
     seeds = range(chosen.first, chosen.first + chosen.seeds)
-    shares = [list(seeds[place :: len(kernels)]) for place in range(len(kernels))]
+    shares = {name: list(seeds[place :: len(kernels)]) for place, name in enumerate(kernels)}
+    shares = {name: share for name, share in shares.items() if share}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        each = [
-            pool.submit(in_own_process, kernel, share, chosen.tests)
-            for kernel, share in zip(kernels, shares, strict=True)
-            if share
-        ]
-    table = [one.result() for one in each]
-    headings = [f"{kernel}, of {len(share)}" for kernel, share in zip(kernels, shares) if share]
+        table = list(
+            pool.map(in_own_process, shares, shares.values(), [chosen.tests] * len(shares))
+        )
+    headings = [f"{kernel}, of {len(share)}" for kernel, share in shares.items()]
     print(f"| failures | {' | '.join(headings)} |")
     for name in sorted(set().union(*table)) or ["none"]:
         print(f"| {name} | {' | '.join(str(found[name]) for found in table)} |")
