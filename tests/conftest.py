@@ -2,8 +2,8 @@
 module uses, and skips that CI does not allow.
 
 `make test` runs what needs no sampler, no R and no long study, and the short fits of SHORT_FITS. A
-test outside it says why, by a marker (pyproject.toml): `samples`, `needs_r` (given to users of the
-fixture `r`) or `long`. One without marker that reaches a sampler or R fails, wherever it runs.
+test outside it says why, by a marker (pyproject.toml): `samples`, `needs_r` (given to users of
+R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, wherever it runs.
 `normal_draws` has the embedded engine's place taken by `tests/normal_draws.py`.
 """
 
@@ -59,7 +59,11 @@ USE_RSTAN = (
     "tests/test_r_package.py",
 )  # fmt: skip
 LEFT_OUT = ("samples", "needs_r", "long")
-ROOMS_OF_NORMAL_DRAWS = ("releases", "reports", "cli", "security", "verification")
+R_FIXTURES = frozenset({"r", "rstan", "in_r", "tarball"})
+ROOMS_OF_NORMAL_DRAWS = (
+    "releases", "reports", "cli", "security", "verification", "tables", "comparing",
+    "test_walks.py",
+)  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
 SHORT_FITS: frozenset[str] = frozenset()
 
@@ -69,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark the rest. Under pytest-xdist: tests of one file stay together, and so do those that use
     rstan."""
     for item in items:
-        if "r" in getattr(item, "fixturenames", ()):
+        if R_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("needs_r")
         if item.get_closest_marker("samples") is None and _room(item) in ROOMS_OF_NORMAL_DRAWS:
             item.add_marker("normal_draws")
@@ -128,6 +132,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
     root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
+    # What rstan compiles runs for a moment: not optimized, it is there in half the time.
+    monkeypatch.setenv("R_MAKEVARS_USER", str(Path(__file__).parent / "Makevars"))
 
 
 @pytest.fixture
