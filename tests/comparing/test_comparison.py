@@ -53,6 +53,7 @@ def test_fits_are_shared_and_counted(found: Comparison) -> None:
     assert found.session.n_fits == found.fits_made
 
 
+@pytest.mark.long
 def test_workers_do_not_change_the_results(found: Comparison, table: pd.DataFrame) -> None:
     other = compare(
         CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT, workers=2
@@ -62,6 +63,7 @@ def test_workers_do_not_change_the_results(found: Comparison, table: pd.DataFram
     assert (other.fits_made, other.fits_saved) == (found.fits_made, found.fits_saved)
 
 
+@pytest.mark.long
 def test_releases_are_those_of_the_mechanisms_alone(found: Comparison, table: pd.DataFrame) -> None:
     for name in ("LW", "LW_final"):
         alone = CANDIDATES[name].release(

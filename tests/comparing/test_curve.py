@@ -49,6 +49,7 @@ def found(table: pd.DataFrame) -> RiskUtilityCurve:
     return risk_utility_curve(MODEL, table, **GRID, **BY_BOUND)
 
 
+@pytest.mark.long
 def test_scalar_weights_reach_the_bound_and_stay_below(found: RiskUtilityCurve) -> None:
     points = found.table
     assert list(points["mechanism"]) == ["Unweighted", *["LW", "SW"] * 4]
@@ -112,6 +113,7 @@ def test_the_search_ends_at_once_where_the_cost_follows_its_power(
     assert 0.98 * wanted < cost <= wanted
 
 
+@pytest.mark.long
 def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)
     row = found.table.iloc[-2]
@@ -157,6 +159,7 @@ def test_the_curve_falls_with_the_grid(found: RiskUtilityCurve) -> None:
     assert vector[0] < found.table["lipschitz_bound"][0]
 
 
+@pytest.mark.long
 def test_workers_and_executors_do_not_change_the_results(
     found: RiskUtilityCurve, table: pd.DataFrame
 ) -> None:
@@ -171,6 +174,7 @@ class _Killed(BaseException):
     pass
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_where_it_was(
     found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +217,7 @@ def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
     pd.testing.assert_frame_equal(second.table, expected, check_exact=True)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*scalar:UserWarning")  # of few draws, at one seed in many
 def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "points.jsonl"
@@ -338,6 +343,7 @@ QUICK = ["--accounting", "lipschitz", "--engine", "embedded", "--seed", "8", "--
          "--draws", "600", "--n-synthetic", "4"]  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_command_writes_a_private_folder(
     run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -386,6 +392,7 @@ def test_bad_options_are_one_line_and_write_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
+@pytest.mark.long
 def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> None:
     """A real process, stopped by a real signal once a point is there, then run again."""
     table.to_csv(tmp_path / "data.csv", index=False)
@@ -420,6 +427,7 @@ def by_accounting(request: pytest.FixtureRequest, table: pd.DataFrame) -> RiskUt
     return risk_utility_curve(MODEL, table, scales=[0.6], accounting=request.param, **OPTIONS)
 
 
+@pytest.mark.long
 def test_scalar_weights_reach_the_epsilon_of_every_accounting(
     by_accounting: RiskUtilityCurve,
 ) -> None:
@@ -436,6 +444,7 @@ def test_scalar_weights_reach_the_epsilon_of_every_accounting(
         assert row["epsilon"] <= row["epsilon_lipschitz"]
 
 
+@pytest.mark.long
 def test_points_cost_what_a_release_costs_by_that_accounting(
     by_accounting: RiskUtilityCurve, table: pd.DataFrame
 ) -> None:

@@ -48,6 +48,7 @@ def skewed() -> Comparison:
         return _compared(y, tuple(CANDIDATES))
 
 
+@pytest.mark.long
 def test_it_names_the_candidates_and_no_value(skewed: Comparison) -> None:
     """LW_final re-weights, too, and comes nearer; CW does not re-weight."""
     assert skewed.moved_away == ("CW_final",)

@@ -12,6 +12,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.budget import largest_within
 from tests.fitting.test_reweighting import MODEL, mixture
 
+pytestmark = pytest.mark.samples
+
 TABLE = mixture(400)
 SETTINGS = SamplerSettings(warmup=400, draws=500)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}

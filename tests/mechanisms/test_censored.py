@@ -24,6 +24,8 @@ from pyhybrid.mechanisms.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from tests.monte_carlo import assert_near
 
+pytestmark = pytest.mark.samples
+
 MODEL = ph.Beta("y ~ 1", decimals=6)
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 

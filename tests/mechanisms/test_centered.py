@@ -28,6 +28,8 @@ from pyhybrid.reports.release import release_report
 from tests.conftest import require
 from tests.monte_carlo import assert_near
 
+pytestmark = pytest.mark.samples
+
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON, NB = ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")
 

@@ -123,6 +123,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("how", FORMS)
 def test_on_its_own_records_a_calibration_is_not_strict(
     how: str, calibration: ph.Calibration, tmp_path: Path
@@ -140,6 +141,7 @@ def test_on_its_own_records_a_calibration_is_not_strict(
         release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
+@pytest.mark.samples
 def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
@@ -151,6 +153,7 @@ def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Pa
     release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
+@pytest.mark.samples
 def test_the_check_sees_a_calibration_on_its_own_records(
     calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +191,7 @@ def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
     assert calibration.reference.key not in repr(calibration) + repr(calibration.reference)
 
 
+@pytest.mark.samples
 def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
     """As calibrations of an earlier version are, and those whose digests were taken away."""
     calibration.save(tmp_path / "c")
@@ -206,6 +210,7 @@ def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path
         ph.Calibration.load(tmp_path / "c")
 
 
+@pytest.mark.samples
 def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
     """Before anything is fitted: weights of 1 are strict, the calibration is not."""
     first = ph.Poisson("y ~ 1")
@@ -219,6 +224,7 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
         ph.SequentialSynthesis(steps).release(table, **OPTIONS)
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the calibration was made from records")
 def test_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -41,6 +41,7 @@ def released(table: pd.DataFrame) -> ph.Release:
     )
 
 
+@pytest.mark.samples
 def test_all_columns_are_replaced_and_others_kept(
     released: ph.Release, table: pd.DataFrame
 ) -> None:
@@ -54,6 +55,7 @@ def test_all_columns_are_replaced_and_others_kept(
     assert released.predictors == ("x",)
 
 
+@pytest.mark.samples
 def test_later_columns_read_the_synthetic_earlier_ones(
     released: ph.Release, table: pd.DataFrame
 ) -> None:
@@ -119,6 +121,7 @@ def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
     assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
 
 
+@pytest.mark.samples
 def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.DataFrame) -> None:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
     again = ph.SequentialSynthesis(steps).release(
@@ -213,6 +216,7 @@ def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) ->
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)
 
 
+@pytest.mark.samples
 def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> None:
     """log(a) exists for the data without zeros; a synthetic 0 has none."""
     positive = table[table["a"] > 0].reset_index(drop=True)
@@ -232,6 +236,7 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
         ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
 
 
+@pytest.mark.samples
 def test_no_step_sees_true_values_of_later_columns(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +260,7 @@ def test_no_step_sees_true_values_of_later_columns(
         assert released.index.equals(table.index)
 
 
+@pytest.mark.samples
 def test_from_the_command_line(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -313,6 +319,7 @@ CENSORED = ph.Censored(
 )  # fmt: skip
 
 
+@pytest.mark.samples
 def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.DataFrame) -> None:
     steps = [HISTOGRAM, CENSORED]
     release = ph.SequentialSynthesis(steps).release(
@@ -327,6 +334,7 @@ def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.Da
     release.check_seal()
 
 
+@pytest.mark.samples
 def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.DataFrame) -> None:
     """Not an error after all fits; with a histogram, which is strict by itself."""
     steps, hard = [HISTOGRAM, CENSORED], ConvergenceRule(ess_per_chain=1e6)  # no chains meet it
@@ -358,6 +366,7 @@ def test_a_histogram_of_another_relation_is_refused() -> None:
         ph.SequentialSynthesis([replace(HISTOGRAM, relation="replace"), CENSORED])
 
 
+@pytest.mark.samples
 def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataFrame) -> None:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
     made = [
@@ -370,6 +379,7 @@ def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataF
     assert made[0].charge == made[1].charge
 
 
+@pytest.mark.long
 def test_the_error_of_a_column_fitted_apart_comes_back(table: pd.DataFrame) -> None:
     steps = [ph.Unweighted(FIRST, delta=0.5), ph.Unweighted(SECOND, delta=0.5)]
     with pytest.raises(InvalidInput, match="delta must"):
@@ -393,6 +403,7 @@ def test_levels_of_a_synthesized_predictor_are_declared_under_a_strict_charge(fo
         ph.SequentialSynthesis(steps).release(_levels("object"))
 
 
+@pytest.mark.samples
 def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.DataFrame) -> None:
     """A rule or a predictor reads true values: the statement says so where they are not shown."""
     steps = [ph.Unweighted(ph.Poisson("a ~ x")), ph.Unweighted(ph.Poisson("b ~ 1"))]

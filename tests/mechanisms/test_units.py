@@ -71,6 +71,7 @@ MECHANISMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession) -> None:
@@ -119,6 +120,7 @@ def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None
     np.testing.assert_allclose(found, expected[codes], rtol=1e-9)
 
 
+@pytest.mark.samples
 def test_units_of_one_row_change_nothing(session: FitSession) -> None:
     table = people().assign(person=np.arange(60))
     alone = open_session(MODEL.bind(table), **OPTIONS)
@@ -176,6 +178,7 @@ def test_bounds_of_a_unit_hold_its_loss_by_enumeration() -> None:
     assert lost > by_row, "the control: charged by row, the person loses more than is stated"
 
 
+@pytest.mark.samples
 def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
     release = _censored(unit="person").release_from(session, n_synthetic=1, n_draws_released=1)
     assert (release.charge.kind, release.charge.epsilon) == ("strict", 30.0)

@@ -38,6 +38,7 @@ def counts(**options: Any) -> ph.StanModel:
     return ph.from_brms(STORED / "counts.stan", standata("counts"), outcome="visits", **options)
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_log_lik_is_the_density_without_the_weight(table: pd.DataFrame) -> None:
     """Held against scipy at the draws, under weights that are not 1: never weighted twice."""

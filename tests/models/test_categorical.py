@@ -111,6 +111,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
+@pytest.mark.samples
 def test_numpy_log_lik_is_stans() -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
     draws = _draws(bound, emit_log_lik=True)
@@ -121,6 +122,7 @@ def test_numpy_log_lik_is_stans() -> None:
     assert bound.decimals_given
 
 
+@pytest.mark.samples
 def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -237,6 +239,7 @@ def test_the_order_of_the_levels_does_not_move_the_posterior() -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-11)
 
 
+@pytest.mark.samples
 def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     """Means and deviations against statsmodels' MNLogit: n = 3000, prior scales of 100."""
     import statsmodels.api as sm
@@ -281,6 +284,7 @@ def test_replicates_have_the_models_frequencies(monkeypatch: pytest.MonkeyPatch)
     assert chi_square(BETA * [[1, 1], [1.15, 1]]) > stats.chi2.ppf(1 - 1e-6, 6)
 
 
+@pytest.mark.samples
 def test_three_hundred_levels_are_sampled_and_come_back() -> None:
     """Trees stay shallow though most levels are rare; empty ones stay next to empty."""
     rng = np.random.default_rng(3)
@@ -315,6 +319,7 @@ def test_the_rough_fit_ends_whatever_the_weights() -> None:
     np.testing.assert_allclose((quadratic.sum() - cross.sum()) * 4 / 3, 4, rtol=1e-9)
 
 
+@pytest.mark.samples
 def test_separated_levels_have_a_proper_posterior_and_end() -> None:
     x = np.linspace(-2, 2, 60)
     table = pd.DataFrame({"y": np.digitize(x, [-0.7, 0.7]), "x": x})

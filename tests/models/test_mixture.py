@@ -79,6 +79,7 @@ def test_log_lik_is_scipys(n_components: int) -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_numpy_log_lik_is_stans(n_components: int) -> None:
     bound = _mixture(n_components).bind(_two_components())
@@ -88,6 +89,7 @@ def test_numpy_log_lik_is_stans(n_components: int) -> None:
     np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("cap", [None, 0.8])
 def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
     """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
@@ -257,6 +259,7 @@ def _z_of(
     return own, jacobian
 
 
+@pytest.mark.samples
 def test_one_component_is_the_posterior_by_quadrature() -> None:
     """y ~ 1: (mean, sigma) with the prior of the mean, half-t_3 scale, integrated numerically."""
     rng = np.random.default_rng(7)
@@ -291,6 +294,7 @@ def test_one_component_is_the_posterior_by_quadrature() -> None:
 # --- whole fits ---------------------------------------------------------------------------------
 
 
+@pytest.mark.samples
 def test_one_component_is_normal_regression() -> None:
     """Two programs, one posterior: the one reads sums, the other rows."""
     import arviz
@@ -310,6 +314,7 @@ def test_one_component_is_normal_regression() -> None:
                 assert abs((a**power).mean() - (b**power).mean()) < 5 * error
 
 
+@pytest.mark.samples
 def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
     """n = 4000: the flat-prior posterior, t with n - K degrees of freedom, to the prior's order."""
     rng = np.random.default_rng(9)
@@ -326,6 +331,7 @@ def test_normal_regression_is_least_squares_where_the_data_speak() -> None:
         assert_near(own, sd[k], method="sd", apart=0.05 * sd[k])
 
 
+@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_two_components_are_recovered() -> None:
     fit = _fit(2)
@@ -364,6 +370,7 @@ def test_labels_that_switch_are_not_reported() -> None:
     assert diagnose(draws, None, {"sigma": switched["sigma"]}).max_rhat > 1.5
 
 
+@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_monitored_densities_are_densities() -> None:
     fit, bound = _fit(2), _mixture().bind(_two_components())
@@ -386,6 +393,7 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     np.testing.assert_array_equal(fit.information[2:], 0)
 
 
+@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_refits_start_from_a_fit_with_empty_variables() -> None:
     """Re-weighting hands the last draws on; one component has no ratios to hand on."""
@@ -412,6 +420,7 @@ def incomes() -> pd.DataFrame:
     )
 
 
+@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
@@ -441,6 +450,7 @@ def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> No
     np.testing.assert_allclose(one - thousand, np.log(1000))
 
 
+@pytest.mark.samples
 @pytest.mark.normal_draws
 def test_censored_releases_are_strict(incomes: pd.DataFrame) -> None:
     model = ph.NormalRegression("income ~ 1", transform="log", unit=10_000, decimals=0)
@@ -459,6 +469,7 @@ def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
     assert one == ()
 
 
+@pytest.mark.samples
 def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> None:
     model = ph.NormalRegression("income ~ age10", transform="asinh", unit=1e4, min_sd=0.01)
     made = ph.calibrate(model, incomes, epsilon=4, seed=1, engine="embedded", settings=SHORT,
@@ -470,6 +481,7 @@ def test_calibrations_keep_the_model(incomes: pd.DataFrame, tmp_path: Any) -> No
     np.testing.assert_array_equal(again.weights(bound), made.weights(bound))
 
 
+@pytest.mark.samples
 def test_deviations_stay_above_their_floor() -> None:
     """Half of the outcomes are one value: without a floor a component would narrow onto it."""
     rng = np.random.default_rng(3)

@@ -76,6 +76,7 @@ def test_log_likelihood_against_differences_of_probabilities_and_far_out() -> No
     np.testing.assert_allclose(at, [[-800, -799 + np.log(-np.expm1(-1)), 0]], atol=1e-12)
 
 
+@pytest.mark.samples
 def test_two_levels_are_the_bernoulli_model() -> None:
     table = _table(PLACES > 1)
     many, two = (m("y ~ x").bind(table) for m in (ph.Ordinal, ph.Bernoulli))
@@ -94,6 +95,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1"])
 def test_numpy_log_lik_is_stans(formula: str) -> None:
     bound = ph.Ordinal(formula).bind(_table())
@@ -113,6 +115,7 @@ CAPS: dict[str, Any] = {
 }
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
     bound = ph.Ordinal("y ~ x").bind(_table())
@@ -143,6 +146,7 @@ def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
     assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
 
 
+@pytest.mark.samples
 def test_the_target_has_the_documented_prior() -> None:
     """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
     bound = ph.Ordinal("y ~ x").bind(_table())
@@ -165,6 +169,7 @@ def test_the_target_has_the_documented_prior() -> None:
     assert np.ptp(apart + 0.1 * threshold[:, 0]) > 0.01, "control"
 
 
+@pytest.mark.samples
 def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     """Means and deviations against statsmodels' OrderedModel: n = 1500, prior scales of 100."""
     from statsmodels.miscmodels.ordinal_model import OrderedModel
@@ -209,6 +214,7 @@ def test_replicates_have_the_models_frequencies() -> None:
     assert chi_square(SLOPE + 0.1) > stats.chi2.ppf(1 - 1e-6, 9)
 
 
+@pytest.mark.samples
 def test_many_levels_are_sampled_in_shallow_trees() -> None:
     rng = np.random.default_rng(3)
     places = np.clip(rng.normal(40, 12, 2000).round(), 0, 99).astype(int)

@@ -23,6 +23,8 @@ from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_near
 
+pytestmark = pytest.mark.samples
+
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
 PROGRAM = """

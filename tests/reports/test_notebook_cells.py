@@ -40,6 +40,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, obj
     return [cell.outputs for cell in made.cells]
 
 
+@pytest.mark.long
 def test_no_cell_has_red_text(outputs: list[list[dict[str, object]]]) -> None:
     found = [each for cell in outputs for each in cell if each.get("name") == "stderr"]
     assert found == []

@@ -42,6 +42,7 @@ PROCESS = f"""
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 def test_hundreds_of_releases(tmp_path: Path) -> None:
     """Fits, bounds, synthesis, saving over the last one, loading; every one with its own data."""
