@@ -94,7 +94,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     bound = ph.Bernoulli("y ~ x", prior=prior).bind(_table())

@@ -56,7 +56,7 @@ def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", ["beta", "beta_regression"])
 @pytest.mark.parametrize("cap", [None, 0.8])
 def test_target_moves_with_the_weights_as_it_should(

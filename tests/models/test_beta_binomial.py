@@ -49,7 +49,7 @@ def test_log_likelihood_against_scipy_and_far_out() -> None:
     assert np.isfinite(MODEL.log_lik(far, DAYS.astype(float), design)).all()
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     model = ph.BetaBinomial("y ~ x", lower=1, upper=8, prior=prior)

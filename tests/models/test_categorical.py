@@ -111,7 +111,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_numpy_log_lik_is_stans() -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
     draws = _draws(bound, emit_log_lik=True)

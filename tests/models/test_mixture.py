@@ -79,7 +79,7 @@ def test_log_lik_is_scipys(n_components: int) -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_numpy_log_lik_is_stans(n_components: int) -> None:
     bound = _mixture(n_components).bind(_two_components())
@@ -89,7 +89,7 @@ def test_numpy_log_lik_is_stans(n_components: int) -> None:
     np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", [None, 0.8])
 def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
     """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""

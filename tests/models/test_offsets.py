@@ -56,7 +56,7 @@ def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
     return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_numpy_log_lik_is_stans(name: str) -> None:
     bound = _bound(name, f"x + {OFFSET}")
@@ -72,7 +72,7 @@ def test_numpy_log_lik_is_stans(name: str) -> None:
     assert np.abs(other - bound.log_lik(draws).total(np.ones(bound.n))).min() > 1
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("capped", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_target_has_the_offset_with_and_without_a_cap(name: str, capped: bool) -> None:
@@ -147,7 +147,7 @@ def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
     assert np.abs(found["x"]).min() > 10
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     """Means with an exposure that is synthetic, 4 standard errors of 40,000 draws."""
@@ -212,7 +212,7 @@ def test_a_calibration_reads_the_exposure_of_each_record() -> None:
     assert (np.abs(other - own) > 0.01).mean() > 0.9
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", ["normal_regression", "normal_mixture"])
 def test_densities_that_are_monitored_know_the_offset(name: str) -> None:
     """An offset of an outcome on the identity scale is a shift of the outcome."""

@@ -95,7 +95,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1"])
 def test_numpy_log_lik_is_stans(formula: str) -> None:
     bound = ph.Ordinal(formula).bind(_table())
@@ -115,7 +115,7 @@ CAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
     bound = ph.Ordinal("y ~ x").bind(_table())

@@ -38,7 +38,7 @@ def _table(n: int = 60) -> pd.DataFrame:
 MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", decimals=2)]
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("cap", [None, 1.5])
 def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float | None) -> None:
@@ -84,7 +84,7 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_a_release_under_every_mechanism() -> None:
     table = _table()
     for mechanism in (

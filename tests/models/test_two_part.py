@@ -69,7 +69,7 @@ def _draws(bound: Any, *, draws: int = 30, alpha: Any = None, **data: Any) -> An
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_a_record_tells_the_sum_of_its_parts() -> None:
     """numpy, Stan, and the same written down again."""
     bound = _model().bind(_table())
@@ -94,7 +94,7 @@ CAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
     """Between two weight vectors; clipping part by part is another target."""

@@ -60,7 +60,7 @@ def _draws(bound: Any, **data: Any) -> Any:
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     model, y = COLUMNS[kind]
