@@ -47,7 +47,6 @@ def points_of(bound: Any, at: Any) -> Any:
     return frozen_draws({name: at[name] for name in bound.likelihood_parameters}, provenance)
 
 
-@pytest.mark.samples
 @pytest.mark.parametrize("name", MODELS)
 def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     """Excess and region: Stan's log density under one cap less that under another, in numpy."""
@@ -87,7 +86,6 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     assert np.abs(excess).max() > 0.01
 
 
-@pytest.mark.samples
 @pytest.mark.parametrize("name", ["two parts", "zero inflated", "missing"])
 def test_terms_are_made_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, values = MODELS[name]

@@ -72,7 +72,6 @@ def test_numpy_log_lik_is_stans(name: str) -> None:
     assert np.abs(other - bound.log_lik(draws).total(np.ones(bound.n))).min() > 1
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("capped", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_target_has_the_offset_with_and_without_a_cap(name: str, capped: bool) -> None:

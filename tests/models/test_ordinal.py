@@ -76,7 +76,6 @@ def test_log_likelihood_against_differences_of_probabilities_and_far_out() -> No
     np.testing.assert_allclose(at, [[-800, -799 + np.log(-np.expm1(-1)), 0]], atol=1e-12)
 
 
-@pytest.mark.samples
 def test_two_levels_are_the_bernoulli_model() -> None:
     table = _table(PLACES > 1)
     many, two = (m("y ~ x").bind(table) for m in (ph.Ordinal, ph.Bernoulli))
@@ -115,7 +114,6 @@ CAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
     bound = ph.Ordinal("y ~ x").bind(_table())
@@ -146,7 +144,6 @@ def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
     assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
 
 
-@pytest.mark.samples
 def test_the_target_has_the_documented_prior() -> None:
     """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
     bound = ph.Ordinal("y ~ x").bind(_table())

@@ -94,7 +94,6 @@ CAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
     """Between two weight vectors; clipping part by part is another target."""
