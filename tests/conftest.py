@@ -155,8 +155,6 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     above = 2 if "PYTEST_XDIST_WORKER" in os.environ else 1  # workers have folders of their own
     root = tmp_path_factory.getbasetemp().parents[above - 1] / "pyhybrid-test-cache"
     monkeypatch.setenv("PYHYBRID_CACHE", str(root))
-    # What rstan compiles runs for a moment: not optimized, it is there in half the time.
-    monkeypatch.setenv("R_MAKEVARS_USER", str(Path(__file__).parent / "Makevars"))
 
 
 @pytest.fixture
