@@ -121,6 +121,7 @@ def test_randomized_response_exactly(epsilon: float) -> None:
     )
 
 
+@pytest.mark.long
 @needs_opendp
 def test_randomized_response_as_it_runs() -> None:
     """Every person is a run: 10000 who say yes against 10000 who say no."""

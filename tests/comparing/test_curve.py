@@ -126,6 +126,7 @@ def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.Da
     assert np.isnan(first["scale"])
 
 
+@pytest.mark.long
 def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     """Recomputed from the sets of the same weights: they share their random stream."""
     alpha = np.full(300, found.table.iloc[-1]["mean_weight"])
@@ -153,6 +154,7 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     assert row["error_q90"] == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_curve_falls_with_the_grid(found: RiskUtilityCurve) -> None:
     vector = found.table[found.table["mechanism"] == "LW"]["lipschitz_bound"].to_numpy()
     assert (np.diff(vector) < 0).all()
@@ -204,6 +206,7 @@ def test_a_killed_run_goes_on_where_it_was(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
     found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +230,7 @@ def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Pa
     pd.testing.assert_frame_equal(both.table[:3], first.table, check_exact=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -311,6 +315,7 @@ def test_bad_arguments(table: pd.DataFrame, change: dict[str, Any], message: str
         risk_utility_curve(MODEL, table, **arguments)
 
 
+@pytest.mark.long
 def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> None:
     figure = plot_curve(found.table)
     assert len(figure.axes) == 4
@@ -329,6 +334,7 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
     assert len([ax for ax in one.axes if ax.get_visible()]) == 1
 
 
+@pytest.mark.long
 def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
     with pytest.raises(InvalidInput, match="of a risk-utility curve"):
         plot_curve(pd.DataFrame({"a": [1]}))

@@ -70,6 +70,7 @@ def test_nothing_is_said_where_the_mean_comes_nearer() -> None:
     assert "Re-weighting took" not in comparison_report(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shift", "moved"), [(-0.55, True), (-0.45, False), (1.0, False)])
 def test_only_a_material_move_away_counts(
     shift: float, moved: bool, skewed: Comparison, monkeypatch: pytest.MonkeyPatch

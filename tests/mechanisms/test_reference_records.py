@@ -58,6 +58,7 @@ def drawn(name: str, rng: np.random.Generator, n: int) -> Any:
     return POPULATIONS[name](rng, n).astype(np.int64).astype(np.uint64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(400, 400), (400, 100), (100, 700)])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_chance_is_not_taken_for_sharing(name: str, sizes: tuple[int, int]) -> None:

@@ -46,6 +46,7 @@ def test_no_cell_has_red_text(outputs: list[list[dict[str, object]]]) -> None:
     assert found == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cell", "kind"), [(1, "text/html"), (2, "text/html"), (4, "text/html")])
 def test_results_show_themselves(
     outputs: list[list[dict[str, object]]], cell: int, kind: str
