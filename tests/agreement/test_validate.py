@@ -317,6 +317,7 @@ def test_a_table_and_a_model_belong_together(own: pd.DataFrame) -> None:
         ph.validate(model=Poisson("visits ~ 1"))
 
 
+@pytest.mark.needs_r
 def test_without_r_nothing_is_faked(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("R_HOME", raising=False)

@@ -145,12 +145,14 @@ def test_progress_reaches_the_total() -> None:
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
 
 
+@pytest.mark.samples
 def test_compile_error_is_the_compilers() -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { x ~ normal(0, 1); }")
     with pytest.raises(SamplingError, match=r"(?s)does not compile.*real x \}"):
         EmbeddedEngine().sample(broken, {}, seed=1, settings=SHORT)
 
 
+@pytest.mark.samples
 def test_failing_data_is_a_sampling_error() -> None:
     with pytest.raises(SamplingError, match="embedded engine failed on normal"):
         EmbeddedEngine().sample(NORMAL, {"p": -1}, seed=1, settings=SHORT)

@@ -175,6 +175,7 @@ def test_whole_rows_tell_what_the_models_columns_cannot() -> None:
     assert own.shared_with(model.bind(table[["y"]])), "all of it is found even so"
 
 
+@pytest.mark.samples
 def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
     calibration: ph.Calibration, tmp_path: Path
 ) -> None:

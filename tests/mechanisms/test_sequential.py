@@ -70,6 +70,7 @@ def test_later_columns_read_the_synthetic_earlier_ones(
         assert np.abs(within).max() < 5 / np.sqrt(180)
 
 
+@pytest.mark.samples
 def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     first, second = (part.charge for part in released.parts)
     whole = released.charge
@@ -92,6 +93,7 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     assert f"epsilon = {second.epsilon:g}" in released.statement
 
 
+@pytest.mark.samples
 def test_the_bound_holds_for_the_joint_density(released: ph.Release) -> None:
     """Brute force: |alpha_1 f_1 + alpha_2 f_2| over all pairs of draws stays below the sum."""
     fits = [part.fit for part in released.parts]
@@ -113,6 +115,7 @@ def _data_of(released: ph.Release) -> pd.DataFrame:
     return pd.DataFrame({"b": rng.poisson(np.exp(0.3 * a)), "x": x, "a": a})
 
 
+@pytest.mark.samples
 def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
     seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
     assert len(set(seeds)) == 2
@@ -131,6 +134,7 @@ def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.Dat
         pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.samples
 def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     released.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
@@ -150,6 +154,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.samples
 def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
     epsilon = released.charge.epsilon
     ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")

@@ -21,6 +21,8 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 
+pytestmark = pytest.mark.normal_draws
+
 SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
 REP = "exp(normal_rng(mu + slope * rooms[i], sigma))"
 PROGRAM = """
