@@ -1,11 +1,12 @@
-# make demo | test | check | bench: each sets up what it needs, in .venv, on a fresh machine.
+# make demo | test | test-all | check | bench: each sets up what it needs, in .venv, on a fresh
+# machine.
 # make bench NAMES='bounds sizes' runs those named only.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage lowest check bench docs snippets notebooks reproduction format r-packages clean
+.PHONY: demo test test-rest test-all coverage lowest check bench docs snippets notebooks reproduction format r-packages clean
 
 # One venv; the stamp is newer than pyproject.toml when everything in it is installed.
 $(VENV)/.core: pyproject.toml
@@ -21,9 +22,17 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/pyhybrid demo --out pyhybrid-demo --overwrite
 
-# In two processes; tests/conftest.py says what stays together.
-test: $(VENV)/.dev r-packages
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
+# In two processes; tests/conftest.py says what stays together, and what is left to the rest: tests
+# that sample, need R or take long.
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
+test: $(VENV)/.dev
+	$(PYTEST) -m "not rest"
+
+test-rest: $(VENV)/.dev r-packages
+	$(PYTEST) -m rest
+
+test-all: $(VENV)/.dev r-packages
+	$(PYTEST)
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage run --branch --source=pyhybrid -m pytest

@@ -1,10 +1,11 @@
-"""`python -m benchmarks.trajectories [--seeds N] [--kernels A,B] TEST ...`: under other chains.
+"""`python -m benchmarks.trajectories [--seeds N] [--kernels A,B] [TEST ...]`: under other chains.
 
 A last digit in the linear algebra sends a chain elsewhere, so that a test that rests on one
-trajectory holds on one processor only. Each TEST (anything that pytest takes) is run N times with
-another seed handed to the embedded engine at every fit, all other random numbers as they are, and
-under each of the kernels that OpenBLAS would choose on another processor. A table says how often
-each test failed. Seed 0 is the test as it is.
+trajectory holds on one processor only. Every test that samples (marker `samples`, R left out), or
+each TEST (anything that pytest takes), is run N times with another seed handed to the embedded
+engine at every fit, all other random numbers as they are, and with the kernels that OpenBLAS would
+choose on other processors in turn, two at a time. A table says how often each test failed. Seed 0
+is the test as it is.
 
 A kernel runs on a processor that lacks its instructions until the first of them: SkylakeX needs
 AVX-512. Each run is a fork of one process per kernel, so that libraries are loaded once; processes
@@ -21,12 +22,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ("Haswell", "Zen", "Nehalem", "Prescott")
+ALL = ("-m", "samples and not needs_r")
 _SEED_STEP = 7919
+_AT_ONCE = 2
 
 
 def failures(tests: list[str], seed: int) -> list[str]:
@@ -60,7 +64,7 @@ def _run(tests: list[str], seed: int, said: str) -> int:
         return int(pytest.main(["--tb=line", "-rfE", *tests]))
 
 
-def one_kernel(kernel: str, seeds: range, tests: list[str]) -> Counter[str]:
+def one_kernel(kernel: str, seeds: list[int], tests: list[str]) -> Counter[str]:
     """Failures by test of all seeds under the kernel that this process has loaded."""
     import arviz  # noqa: F401
     import numpy as np
@@ -78,34 +82,46 @@ def one_kernel(kernel: str, seeds: range, tests: list[str]) -> Counter[str]:
     return found
 
 
+def in_own_process(kernel: str, seeds: list[int], tests: list[str]) -> Counter[str]:
+    """`one_kernel` where the kernel is loaded: OpenBLAS reads its variable when it is."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.trajectories", "--loaded", kernel,
+         "--of-kernel", ",".join(map(str, seeds)), *tests],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
+        env=os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    return Counter({name: int(times) for times, name in lines})
+
+
 def main(arguments: list[str]) -> int:
     """Run, print the table, return 1 if a test failed under any seed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trajectories")
-    parser.add_argument("--seeds", type=int, default=20, help="seeds of fits, from --first on")
+    parser.add_argument("--seeds", type=int, default=12, help="seeds of fits, from --first on")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--kernels", default=",".join(KERNELS), help="of OpenBLAS")
+    parser.add_argument("--kernels", default=",".join(KERNELS), help="of OpenBLAS, in turn")
     parser.add_argument("--loaded", default="", help=argparse.SUPPRESS)
-    parser.add_argument("tests", nargs="+")
+    parser.add_argument("--of-kernel", default="", help=argparse.SUPPRESS)
+    parser.add_argument("tests", nargs="*")
     chosen = parser.parse_args(arguments)
     if chosen.loaded:
-        seeds = range(chosen.first, chosen.first + chosen.seeds)
-        for name, times in one_kernel(chosen.loaded, seeds, chosen.tests).items():
+        of_kernel = [int(seed) for seed in chosen.of_kernel.split(",")]
+        for name, times in one_kernel(chosen.loaded, of_kernel, chosen.tests or [*ALL]).items():
             print(times, name)
         return 0
     kernels = chosen.kernels.split(",")
-    table: dict[str, Counter[str]] = {}
-    for kernel in kernels:  # OpenBLAS reads its variable when it is loaded
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.trajectories", "--loaded", kernel, *arguments],
-            cwd=ROOT, env=os.environ | {"OPENBLAS_CORETYPE": kernel}, stdout=subprocess.PIPE,
-            text=True, check=True,
-        )  # fmt: skip
-        lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
-        table[kernel] = Counter({name: int(times) for times, name in lines})
-    print(f"| failures of {chosen.seeds} seeds | {' | '.join(kernels)} |")
-    for name in sorted(set().union(*table.values())) or [f"none of {' '.join(chosen.tests)}"]:
-        print(f"| {name} | {' | '.join(str(table[kernel][name]) for kernel in kernels)} |")
-    return int(any(table.values()))
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    shares = {name: list(seeds[place :: len(kernels)]) for place, name in enumerate(kernels)}
+    shares = {name: share for name, share in shares.items() if share}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        table = list(
+            pool.map(in_own_process, shares, shares.values(), [chosen.tests] * len(shares))
+        )
+    headings = [f"{kernel}, of {len(share)}" for kernel, share in shares.items()]
+    print(f"| failures | {' | '.join(headings)} |")
+    for name in sorted(set().union(*table)) or ["none"]:
+        print(f"| {name} | {' | '.join(str(found[name]) for found in table)} |")
+    return int(any(table))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,11 @@
-"""Fixtures that more than one test module uses, and skips that CI does not allow."""
+"""What is in `make test` and what is left to `make test-rest`; fixtures that more than one test
+module uses, and skips that CI does not allow.
+
+`make test` runs what needs no sampler, no R and no long study, and the short fits of SHORT_FITS. A
+test outside it says why, by a marker (pyproject.toml): `samples`, `needs_r` (given to users of
+R_FIXTURES) or `long`. One without marker that reaches a sampler or R fails, wherever it runs.
+`normal_draws` has the embedded engine's place taken by `tests/normal_draws.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # One thread of BLAS per process: two processes with two each wait for one another on two cores.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -23,8 +31,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ announces its next version once a day: to one test
     import arviz  # noqa: F401
 
-from pyhybrid import cli
+from pyhybrid import cli, rbridge
 from pyhybrid.cli.progress_lines import progress_lines
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.rbridge import session
+from tests.normal_draws import normal_draws
 
 # No deadline per example: a loaded machine is not a failure.
 hypothesis.settings.register_profile("pyhybrid", deadline=None)
@@ -47,16 +58,95 @@ USE_RSTAN = (
     "reports/test_moving_from_r.py", "reports/test_notebooks.py", "security/test_leaks.py",
     "tests/test_r_package.py",
 )  # fmt: skip
+LEFT_OUT = ("samples", "needs_r", "long")
+R_FIXTURES = frozenset({"r", "rstan", "in_r", "tarball"})
+ROOMS_OF_NORMAL_DRAWS = (
+    "releases", "reports", "cli", "security", "verification", "tables", "comparing",
+    "test_walks.py",
+)  # fmt: skip
+"""Rooms in which a test that says nothing else gets normal draws."""
+_QUADRATURE = (
+    "tests/models/test_calibration_by_simulation.py::test_posterior_moments_meet_quadrature"
+)
+_MODELS = ("poisson", "bernoulli", "negative_binomial", "beta", "beta_regression", "normal")
+SHORT_FITS = frozenset(
+    (
+        "tests/engines/test_engines.py::test_draws_follow_the_target",
+        "tests/engines/test_engines.py::test_warm_start_holds_parameters_metric_and_step_size",
+        "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
+        "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
+        "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
+        "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",
+        "tests/mechanisms/test_centered.py::test_chains_agree_with_the_grid",
+        "tests/mechanisms/test_mechanisms.py::test_lipschitz_weights_follow_the_unweighted_fit",
+        "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature[0.4]",
+        "tests/mechanisms/test_reference_records.py::test_on_other_records_it_is_strict",
+        "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
+        "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
+        "tests/models/test_mixture.py::test_one_component_is_the_posterior_by_quadrature",
+        "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
+        *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
+    )
+)
+"""Tests that sample in `make test`: the main jobs."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under pytest-xdist: tests of one file stay together, and so do those that use rstan."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
+    """Mark the rest. Under pytest-xdist: tests of one file stay together, and so do those that use
+    rstan."""
     for item in items:
-        with_rstan = item.path.as_posix().endswith(USE_RSTAN)
-        item.add_marker(pytest.mark.xdist_group("rstan" if with_rstan else str(item.path)))
+        if R_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("needs_r")
+        if item.get_closest_marker("samples") is None and _room(item) in ROOMS_OF_NORMAL_DRAWS:
+            item.add_marker("normal_draws")
+        left_out = any(item.get_closest_marker(name) for name in LEFT_OUT)
+        if left_out and item.nodeid not in SHORT_FITS:
+            item.add_marker("rest")
+        if config.pluginmanager.hasplugin("xdist"):
+            with_rstan = item.path.as_posix().endswith(USE_RSTAN)
+            with_rstan &= item.get_closest_marker("needs_r") is not None
+            item.add_marker(pytest.mark.xdist_group("rstan" if with_rstan else str(item.path)))
+
+
+def _room(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
+_running: list[pytest.Item] = []
+_sampler, _start_r = EmbeddedEngine._run, session.start_r
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture, whose scope may be wider than the test."""
+    _running[:] = [item]
+
+
+def _marked(name: str) -> bool:
+    return not _running or _running[0].get_closest_marker(name) is not None
+
+
+def _sampled(self: EmbeddedEngine, program: Any, data: Any, seed: int, settings: Any,
+             progress: Any, start: Any) -> Any:  # fmt: skip
+    if _marked("samples"):
+        return _sampler(self, program, data, seed, settings, progress, start)
+    if not _marked("normal_draws"):
+        pytest.fail("a test that samples must be marked: samples, or normal_draws (tests/conftest)")
+    if progress is not None:
+        every = settings.chains * (settings.warmup + settings.draws)
+        progress(every, every)
+    return normal_draws(program, data, seed, settings)
+
+
+def _started_r() -> Any:
+    if not _marked("needs_r"):
+        pytest.fail("a test that starts R must be marked: needs_r (tests/conftest.py)")
+    return _start_r()
+
+
+EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
+session.start_r = rbridge.start_r = _started_r
 
 
 @pytest.fixture(autouse=True)

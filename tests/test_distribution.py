@@ -87,6 +87,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
 def test_the_same_bytes_from_the_repository_and_from_the_sdist(
     kind: str, built: dict[str, Path], unpacked: Path, tmp_path: Path
@@ -126,6 +127,7 @@ def test_only_the_installed_package_is_found(python: Path, tmp_path: Path) -> No
     assert str(ROOT) not in path
 
 
+@pytest.mark.long
 def test_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     command = python.with_name("pyhybrid")
     done = _run(command, "demo", "--out", "demo", "--engine", "embedded", cwd=tmp_path)
@@ -137,6 +139,7 @@ def test_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
         assert len(list((tmp_path / folder / "public").glob("synthetic_*"))) == 3
 
 
+@pytest.mark.long
 def test_snippets_and_commands_run_from_the_wheel(
     python: Path, unpacked: Path, tmp_path: Path
 ) -> None:
@@ -149,6 +152,7 @@ def test_snippets_and_commands_run_from_the_wheel(
     assert "07_moving_from_r" in listed
 
 
+@pytest.mark.needs_r
 def test_functions_in_r_are_those_of_the_wheel(python: Path, tmp_path: Path) -> None:
     require(shutil.which("R") is not None, "R was not found")
     done = _run(python, "-c", _IN_R, cwd=tmp_path).stdout
@@ -166,6 +170,7 @@ print(found["overall"])
 """
 
 
+@pytest.mark.needs_r
 def test_r_installs_from_the_sdist(unpacked: Path, tmp_path: Path) -> None:
     require(shutil.which("R") is not None, "R was not found")
     copy = tmp_path / "source"

@@ -165,6 +165,7 @@ def test_a_release_knows_pages_and_figures_only_when_it_is_asked_for_them() -> N
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long
 def test_help_of_a_command_waits_for_no_library_that_it_does_not_use() -> None:
     code = (
         "import runpy, sys; sys.argv = ['pyhybrid', sys.argv[1], '--help']\n"

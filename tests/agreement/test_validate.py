@@ -111,6 +111,7 @@ def test_the_pair_that_is_furthest_apart_is_shown() -> None:
     assert not replace(row, difference=np.nan).agrees
 
 
+@pytest.mark.samples
 def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> None:
     found = ph.validate(quick=True)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
@@ -131,6 +132,7 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
         found.seed = 2  # type: ignore[misc]
 
 
+@pytest.mark.long
 def test_a_seed_repeats_the_comparison_and_another_changes_it(r: None) -> None:
     rows = [tuple(arrays.array_rows(np.random.default_rng(seed))) for seed in (3, 3, 4)]
     assert rows[0] == rows[1]
@@ -138,6 +140,7 @@ def test_a_seed_repeats_the_comparison_and_another_changes_it(r: None) -> None:
     assert all(row.agrees for row in rows[2])
 
 
+@pytest.mark.samples
 def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
     seen = set()
     found = ph.validate(
@@ -160,6 +163,7 @@ def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
     assert len(rewritten) == int(old)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("function", "factor"), [("reweight", 1 - 1e-9), ("radius_risk", 1 - 1e-11)]
 )
@@ -179,6 +183,7 @@ def test_a_broken_function_is_caught(
     assert f"<li>Disagrees: {function}" in Path("report.html").read_text()
 
 
+@pytest.mark.samples
 def test_a_wrong_log_likelihood_is_caught(r: None, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = NegativeBinomial.log_lik
     monkeypatch.setattr(NegativeBinomial, "log_lik", lambda *a: sound(*a) * (1 + 1e-9))
@@ -197,6 +202,7 @@ def test_a_wrong_design_is_caught(own: pd.DataFrame, r: None) -> None:
     assert [row.agrees for row in posterior.table_rows(wrong)] == [True, False]
 
 
+@pytest.mark.samples
 def test_a_posterior_of_other_data_is_caught(own: pd.DataFrame) -> None:
     bound = Poisson("visits ~ age").bind(own)
     one, two = (open_session(bound, seed=s, engine="embedded", settings=SHORT) for s in (1, 2))
@@ -212,6 +218,7 @@ def test_a_posterior_of_other_data_is_caught(own: pd.DataFrame) -> None:
     assert {"beta[Intercept]", "sum of alpha f"} <= wrong
 
 
+@pytest.mark.samples
 def test_own_data_give_a_confidential_report(
     own: pd.DataFrame, command: Run, r: None, tmp_path: Path
 ) -> None:
@@ -242,6 +249,7 @@ def test_own_data_give_a_confidential_report(
     assert path.read_bytes() != before
 
 
+@pytest.mark.samples
 def test_a_report_on_generated_data_can_be_published_and_is_escaped(
     r: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +274,7 @@ def test_a_report_on_generated_data_can_be_published_and_is_escaped(
     assert os.listdir(tmp_path) == ["v.html"]
 
 
+@pytest.mark.samples
 def test_a_column_that_r_has_no_type_for_is_named(own: pd.DataFrame, r: None) -> None:
     mixed = own.assign(group=pd.Categorical([1, "1"] * 75))
     with pytest.raises(InvalidInput, match="column 'group' must have categories that differ"):
@@ -308,6 +317,7 @@ def test_a_table_and_a_model_belong_together(own: pd.DataFrame) -> None:
         ph.validate(model=Poisson("visits ~ 1"))
 
 
+@pytest.mark.needs_r
 def test_without_r_nothing_is_faked(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("R_HOME", raising=False)
@@ -326,6 +336,7 @@ def test_without_rstan_the_message_names_the_way_out(
         ph.validate()
 
 
+@pytest.mark.samples
 def test_quick_compares_two_engines_where_there_are_two(
     r: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +356,7 @@ def test_quick_compares_two_engines_where_there_are_two(
     assert ">cmdstan</th>" in found.report()
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("model", "y"),
     [

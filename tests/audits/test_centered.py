@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyhybrid.audits.centered import centered_audits
+
+pytestmark = pytest.mark.samples
 
 
 def test_centered_posteriors_pass_and_their_controls_are_caught() -> None:

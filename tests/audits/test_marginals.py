@@ -15,6 +15,7 @@ except ImportError:
     opendp = None
 
 
+@pytest.mark.long
 def test_the_loss_is_attained_and_the_broken_ones_are_caught() -> None:
     require(opendp is not None, "opendp must be installed")
     found = marginals_audits()

@@ -121,6 +121,7 @@ def test_randomized_response_exactly(epsilon: float) -> None:
     )
 
 
+@pytest.mark.long
 @needs_opendp
 def test_randomized_response_as_it_runs() -> None:
     """Every person is a run: 10000 who say yes against 10000 who say no."""
@@ -154,6 +155,7 @@ def test_perturbed_histogram_exactly() -> None:
     assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
 
 
+@pytest.mark.long
 @needs_opendp
 def test_perturbed_histogram_as_it_runs() -> None:
     runs = 8000  # of 4,000 the lower bound is above 0.4 by 3 of its deviations
@@ -170,6 +172,7 @@ def test_perturbed_histogram_as_it_runs() -> None:
     assert halved.refutes(EPSILON)
 
 
+@pytest.mark.long
 @needs_opendp
 def test_whole_releases_of_the_perturbed_histogram() -> None:
     """Many sets from one histogram cost no more than one: 5 of them are still within epsilon."""
@@ -191,6 +194,7 @@ def test_whole_releases_of_the_perturbed_histogram() -> None:
 # --- Laplace sums and counts --------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_opendp
 @pytest.mark.parametrize(
     ("relation", "neighbor"), [("remove", []), ("replace", [1])], ids=["remove", "replace"]

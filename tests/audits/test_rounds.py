@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyhybrid.audits.rounds import rounds_audits
 
 
+@pytest.mark.long
 def test_rounds_pass_and_one_that_is_not_charged_is_caught() -> None:
     found = rounds_audits()
     assert [f.relation for f in found if f.passed] == ["remove", "replace"]

@@ -42,6 +42,7 @@ def test_what_passes() -> None:
     assert not AuditReport(findings=(), left_out=("all",), confidence=0.99).passed
 
 
+@pytest.mark.samples
 def test_censored_posteriors_and_programs_pass() -> None:
     found = [
         *censored_audits({"engine": "embedded", "seed": 1}),
@@ -54,6 +55,7 @@ def test_censored_posteriors_and_programs_pass() -> None:
     assert parts == set(ph.engines.program_names())
 
 
+@pytest.mark.long
 def test_a_program_that_does_not_clip_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit reads the program that is run: one whose cap is not applied does not pass."""
 
@@ -83,6 +85,7 @@ def test_every_strict_mechanism_has_its_audit() -> None:
 ELSEWHERE = ("laplace_counts", "randomized_response", "PerturbedHistogram")  # test_noise_audit.py
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case",
     [case for case in NOISE if not case.mechanism.startswith(ELSEWHERE)],

@@ -40,6 +40,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in shown.group(1).replace("\\\n", " ").splitlines()]
 
 
+@pytest.mark.long
 def test_the_page_releases_households_end_to_end(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,6 +214,7 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
     rng = np.random.default_rng(1)
@@ -236,6 +237,7 @@ def test_interruption_leaves_nothing(number: int, csv: Path) -> None:
     assert sorted(p.name for p in csv.parent.iterdir()) == ["data.csv", "many.csv"]
 
 
+@pytest.mark.long
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--engine", "embedded", "--seed", "2")
     assert (code, err) == (0, "")

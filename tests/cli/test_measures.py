@@ -100,6 +100,7 @@ def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixtur
     assert "expected_match_risk" not in found["versions"]["versus"]["measures"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [UTILITY, RISK])
 def test_files_are_private_and_say_so(
     folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]

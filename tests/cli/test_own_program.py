@@ -84,6 +84,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_release_from_the_formula_and_the_program(folder: Path) -> None:
     assert run(["synthesize", "data.csv", *FORMULA, "--model", OWN, *FAST, "--out", "out"]) == 0
     release = ph.Release.load("out")
@@ -119,6 +120,7 @@ def test_a_later_step_codes_earlier_columns_as_the_data_were(folder: Path) -> No
         bound.replicate(draws, 0, np.random.default_rng(1), table.assign(region="z"))
 
 
+@pytest.mark.long
 def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> None:
     own = ["--model", STRICT, *FORMULA]
     table = pd.read_csv("data.csv", dtype={"id": str})

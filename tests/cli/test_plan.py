@@ -37,6 +37,7 @@ def planned(run: Run, csv: Path, *more: str) -> tuple[int, str, str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_file_is_planned_changed_and_synthesized(run: Run, csv: Path, tmp_path: Path) -> None:
     code, shown, error = planned(run, csv)
     assert (code, error) == (0, "")

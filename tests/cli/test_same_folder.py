@@ -72,6 +72,7 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
 def test_python_and_the_command_line_leave_the_same_folder(
     kind: str, run: Run, tmp_path: Path

@@ -53,6 +53,7 @@ def test_fits_are_shared_and_counted(found: Comparison) -> None:
     assert found.session.n_fits == found.fits_made
 
 
+@pytest.mark.long
 def test_workers_do_not_change_the_results(found: Comparison, table: pd.DataFrame) -> None:
     other = compare(
         CANDIDATES, table, n_synthetic=3, seed=5, engine="embedded", settings=SHORT, workers=2
@@ -62,6 +63,7 @@ def test_workers_do_not_change_the_results(found: Comparison, table: pd.DataFram
     assert (other.fits_made, other.fits_saved) == (found.fits_made, found.fits_saved)
 
 
+@pytest.mark.long
 def test_releases_are_those_of_the_mechanisms_alone(found: Comparison, table: pd.DataFrame) -> None:
     for name in ("LW", "LW_final"):
         alone = CANDIDATES[name].release(
@@ -133,6 +135,7 @@ def test_one_draw_costs_one(table: pd.DataFrame) -> None:
     assert (one.fits_made, one.fits_saved) == (1, 0)
 
 
+@pytest.mark.long
 def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
     means = synthetic_means(found, n_draws=1200)  # so many that a twentieth more spread is seen
     assert list(means) == list(CANDIDATES)
@@ -205,6 +208,7 @@ BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]
 QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "300"]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
 @pytest.mark.filterwarnings("ignore:re-weighting took the mean")
 def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def found(table: pd.DataFrame) -> RiskUtilityCurve:
     return risk_utility_curve(MODEL, table, **GRID, **BY_BOUND)
 
 
+@pytest.mark.long
 def test_scalar_weights_reach_the_bound_and_stay_below(found: RiskUtilityCurve) -> None:
     points = found.table
     assert list(points["mechanism"]) == ["Unweighted", *["LW", "SW"] * 4]
@@ -112,6 +113,7 @@ def test_the_search_ends_at_once_where_the_cost_follows_its_power(
     assert 0.98 * wanted < cost <= wanted
 
 
+@pytest.mark.long
 def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)
     row = found.table.iloc[-2]
@@ -124,6 +126,7 @@ def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.Da
     assert np.isnan(first["scale"])
 
 
+@pytest.mark.long
 def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     """Recomputed from the sets of the same weights: they share their random stream."""
     alpha = np.full(300, found.table.iloc[-1]["mean_weight"])
@@ -151,12 +154,14 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     assert row["error_q90"] == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_curve_falls_with_the_grid(found: RiskUtilityCurve) -> None:
     vector = found.table[found.table["mechanism"] == "LW"]["lipschitz_bound"].to_numpy()
     assert (np.diff(vector) < 0).all()
     assert vector[0] < found.table["lipschitz_bound"][0]
 
 
+@pytest.mark.long
 def test_workers_and_executors_do_not_change_the_results(
     found: RiskUtilityCurve, table: pd.DataFrame
 ) -> None:
@@ -171,6 +176,7 @@ class _Killed(BaseException):
     pass
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_where_it_was(
     found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +206,7 @@ def test_a_killed_run_goes_on_where_it_was(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
     found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +220,7 @@ def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
     pd.testing.assert_frame_equal(second.table, expected, check_exact=True)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*scalar:UserWarning")  # of few draws, at one seed in many
 def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "points.jsonl"
@@ -222,6 +230,7 @@ def test_without_a_seed_the_file_keeps_its_own(table: pd.DataFrame, tmp_path: Pa
     pd.testing.assert_frame_equal(both.table[:3], first.table, check_exact=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -306,6 +315,7 @@ def test_bad_arguments(table: pd.DataFrame, change: dict[str, Any], message: str
         risk_utility_curve(MODEL, table, **arguments)
 
 
+@pytest.mark.long
 def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> None:
     figure = plot_curve(found.table)
     assert len(figure.axes) == 4
@@ -324,6 +334,7 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
     assert len([ax for ax in one.axes if ax.get_visible()]) == 1
 
 
+@pytest.mark.long
 def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
     with pytest.raises(InvalidInput, match="of a risk-utility curve"):
         plot_curve(pd.DataFrame({"a": [1]}))
@@ -338,6 +349,7 @@ QUICK = ["--accounting", "lipschitz", "--engine", "embedded", "--seed", "8", "--
          "--draws", "600", "--n-synthetic", "4"]  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_command_writes_a_private_folder(
     run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -386,6 +398,7 @@ def test_bad_options_are_one_line_and_write_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
+@pytest.mark.long
 def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> None:
     """A real process, stopped by a real signal once a point is there, then run again."""
     table.to_csv(tmp_path / "data.csv", index=False)
@@ -393,7 +406,7 @@ def test_an_interrupted_command_goes_on(table: pd.DataFrame, tmp_path: Path) -> 
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pyhybrid.cli import main; main()"
     )
-    scales = ",".join(f"{1 - place / 40:g}" for place in range(20))
+    scales = ",".join(f"{1 - place / 40:g}" for place in range(9))
     command = [sys.executable, "-c", code, *BASE, *QUICK, "--scales", scales]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     points = tmp_path / "out.points.jsonl"
@@ -420,6 +433,7 @@ def by_accounting(request: pytest.FixtureRequest, table: pd.DataFrame) -> RiskUt
     return risk_utility_curve(MODEL, table, scales=[0.6], accounting=request.param, **OPTIONS)
 
 
+@pytest.mark.long
 def test_scalar_weights_reach_the_epsilon_of_every_accounting(
     by_accounting: RiskUtilityCurve,
 ) -> None:
@@ -436,6 +450,7 @@ def test_scalar_weights_reach_the_epsilon_of_every_accounting(
         assert row["epsilon"] <= row["epsilon_lipschitz"]
 
 
+@pytest.mark.long
 def test_points_cost_what_a_release_costs_by_that_accounting(
     by_accounting: RiskUtilityCurve, table: pd.DataFrame
 ) -> None:

@@ -48,6 +48,7 @@ def skewed() -> Comparison:
         return _compared(y, tuple(CANDIDATES))
 
 
+@pytest.mark.long
 def test_it_names_the_candidates_and_no_value(skewed: Comparison) -> None:
     """LW_final re-weights, too, and comes nearer; CW does not re-weight."""
     assert skewed.moved_away == ("CW_final",)
@@ -69,6 +70,7 @@ def test_nothing_is_said_where_the_mean_comes_nearer() -> None:
     assert "Re-weighting took" not in comparison_report(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shift", "moved"), [(-0.55, True), (-0.45, False), (1.0, False)])
 def test_only_a_material_move_away_counts(
     shift: float, moved: bool, skewed: Comparison, monkeypatch: pytest.MonkeyPatch

@@ -56,6 +56,7 @@ def _is_error(name: str) -> bool:
     return isinstance(value, type) and issubclass(value, Exception)
 
 
+@pytest.mark.long
 def test_the_site_builds_and_no_link_is_dead(tmp_path: Path) -> None:
     """`strict` in docs/mkdocs.yml turns every warning, a dead link among them, into a failure."""
     mkdocs = subprocess.run([sys.executable, "-m", "mkdocs", "--version"], capture_output=True)

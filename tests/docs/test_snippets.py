@@ -85,6 +85,7 @@ def _runner(run: Run | None) -> Callable[[list[str], str], None]:
     return command
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("path", WITH_SNIPPETS, ids=name_of)
 def test_a_page_runs_from_top_to_bottom(path: Path, run: Run) -> None:
     with warnings.catch_warnings():
@@ -168,6 +169,7 @@ def test_there_are_examples() -> None:
     assert len(MODULES) > 35
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.audits.run"])
 def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
@@ -183,6 +185,7 @@ def test_examples_of_the_reference_run(
 # --- controls: what is broken is seen ------------------------------------------------------------
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("text", "error"),
     [

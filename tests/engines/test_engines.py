@@ -30,6 +30,7 @@ generated quantities { real twice = 2 * s; }
 )
 
 
+@pytest.mark.samples
 def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """stanli records SIGINT and asks between iterations; here it comes after the last question."""
     import stanli
@@ -51,6 +52,7 @@ def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyP
         signal.signal(signal.SIGINT, heard)
 
 
+@pytest.mark.samples
 def test_draws_have_the_declared_shapes_and_relations() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
     assert draws.variables["x"].shape == (2, 200, 2)
@@ -61,6 +63,7 @@ def test_draws_have_the_declared_shapes_and_relations() -> None:
     np.testing.assert_array_equal(draws.flat("x")[200:], draws.variables["x"][1])
 
 
+@pytest.mark.samples
 def test_draws_follow_the_target() -> None:
     settings = SamplerSettings(warmup=500, draws=2000)
     draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=2, settings=settings)
@@ -73,6 +76,7 @@ def test_draws_follow_the_target() -> None:
         assert abs(values.std() - sd) < 5 * float(arviz.mcse(values, method="sd"))
 
 
+@pytest.mark.samples
 def test_same_seed_same_bytes_and_another_seed_not() -> None:
     one, two, other = (
         EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=seed, settings=SHORT) for seed in (5, 5, 6)
@@ -81,6 +85,7 @@ def test_same_seed_same_bytes_and_another_seed_not() -> None:
     assert one.variables["x"].tobytes() != other.variables["x"].tobytes()
 
 
+@pytest.mark.samples
 def test_number_of_parallel_chains_does_not_change_draws() -> None:
     serial = replace(SHORT, parallel_chains=1)
     one = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=5, settings=SHORT)
@@ -88,6 +93,7 @@ def test_number_of_parallel_chains_does_not_change_draws() -> None:
     assert one.variables["x"].tobytes() == two.variables["x"].tobytes()
 
 
+@pytest.mark.samples
 def test_warm_start_holds_parameters_metric_and_step_size(visits: pd.DataFrame) -> None:
     bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
     data = bound.stan_data(np.ones(bound.n))
@@ -110,6 +116,7 @@ model { s ~ exponential(1); L ~ lkj_corr_cholesky(2); x ~ std_normal(); }""",
 )
 
 
+@pytest.mark.samples
 def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
     stanli = pytest.importorskip("stanli")
     from pyhybrid.engines.embedded import _start, as_json
@@ -128,6 +135,7 @@ def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
         )
 
 
+@pytest.mark.samples
 def test_progress_reaches_the_total() -> None:
     seen: list[tuple[int, int]] = []
     EmbeddedEngine().sample(
@@ -137,12 +145,14 @@ def test_progress_reaches_the_total() -> None:
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
 
 
+@pytest.mark.samples
 def test_compile_error_is_the_compilers() -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { x ~ normal(0, 1); }")
     with pytest.raises(SamplingError, match=r"(?s)does not compile.*real x \}"):
         EmbeddedEngine().sample(broken, {}, seed=1, settings=SHORT)
 
 
+@pytest.mark.samples
 def test_failing_data_is_a_sampling_error() -> None:
     with pytest.raises(SamplingError, match="embedded engine failed on normal"):
         EmbeddedEngine().sample(NORMAL, {"p": -1}, seed=1, settings=SHORT)
@@ -181,6 +191,7 @@ def _stuck_chains(draws: engines.Draws) -> engines.Draws:
     return replace(draws, variables={**draws.variables, "x": x})
 
 
+@pytest.mark.samples
 def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=3, settings=SamplerSettings())
     good = diagnose(draws)
@@ -211,6 +222,7 @@ def test_diagnose_has_the_numbers_of_arviz() -> None:
     assert together.worst == "tied" or together.worst.startswith("x[1")
 
 
+@pytest.mark.samples
 def test_diagnose_counts_divergences_and_ignores_constants() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SamplerSettings())
     constant = {**draws.variables, "one": np.ones((4, 1000))}
@@ -223,6 +235,7 @@ def test_diagnose_counts_divergences_and_ignores_constants() -> None:
     assert not diagnose(replace(draws, variables=infinite)).converged
 
 
+@pytest.mark.samples
 def test_chains_that_stand_still_have_not_converged() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SHORT)
     still = diagnose(draws, quantities={"x": np.ones((2, 200))})
@@ -248,6 +261,7 @@ def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPa
         engines.resolve_engine("auto")
 
 
+@pytest.mark.samples
 def test_inference_data_has_draws_and_statistics() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
     data = draws.to_inference_data()
@@ -255,6 +269,7 @@ def test_inference_data_has_draws_and_statistics() -> None:
     assert set(data.sample_stats) >= {"diverging", "tree_depth", "energy"}
 
 
+@pytest.mark.samples
 def test_provenance_shows_no_seed() -> None:
     draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=987654321, settings=SHORT)
     assert draws.provenance.seed == 987654321

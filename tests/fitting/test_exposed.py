@@ -121,6 +121,7 @@ def test_chance_alone_is_no_relation(seed: int) -> None:
     assert exposed_columns(table, ("y",)) == {}
 
 
+@pytest.mark.long
 def test_ten_thousand_columns_and_many_rows() -> None:
     rng = np.random.default_rng(1)
     wide = pd.DataFrame(rng.integers(0, 9, (60, 10_000)), columns=[f"c{k}" for k in range(10_000)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
@@ -20,6 +21,7 @@ def _table(n: int = 50) -> pd.DataFrame:
     )
 
 
+@pytest.mark.samples
 def test_a_replicate_is_the_synthesized_columns_alone() -> None:
     table = _table()
     session = open_session(

@@ -18,6 +18,8 @@ from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighte
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.account import stepped
 
+pytestmark = pytest.mark.samples
+
 
 def mixture(n: int = 1000, seed: int = 3) -> pd.DataFrame:
     """[V25] sec. 2: 0.2 NB(100, 5) + 0.8 NB(100, 20)."""

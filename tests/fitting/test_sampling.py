@@ -21,6 +21,8 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import open_session
 
+pytestmark = pytest.mark.samples
+
 SHORT = SamplerSettings(chains=2, warmup=200, draws=100, parallel_chains=1)
 MANY = ConvergenceRule(rhat=1.2, ess_per_chain=150)  # more than the first draws can give
 

@@ -26,6 +26,7 @@ from tests.fuzzing.tables import Recipe
 _CPU = 2000  # milliseconds for an entry point
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
     entry = ENTRY_POINTS[name]
@@ -47,6 +48,7 @@ def test_any_case_gives_a_result_or_a_typed_error(name: str) -> None:
     assert not all(valid)
 
 
+@pytest.mark.samples
 @settings(
     max_examples=20,
     database=None,

@@ -123,6 +123,7 @@ def _worst(kind: str, spoil: Break, n: int = 3000) -> float:
     return float(np.abs(change.mean(axis=0) / (change.std(axis=0) / np.sqrt(n))).max())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["normal", *KINDS])
 def test_the_step_keeps_the_joint_distribution(kind: str) -> None:
     assert _worst(kind, lambda later, step: later.moved(step)) < 5
@@ -143,6 +144,7 @@ def _workers(n: int = 240) -> pd.DataFrame:
     return pd.DataFrame({"age": age.round(), "sex": sex, "pay": pay, "works": works})
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the association model has not converged")
 def test_a_group_that_never_shows_a_value_mixes(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = ConvergenceRule(rhat=10.0, ess_per_chain=1)

@@ -239,6 +239,7 @@ def gaps() -> tuple[pd.DataFrame, pd.DataFrame]:
     return full, holes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("association", ["sequential", "copula"])
 def test_missing_keys_against_complete_data(
     gaps: tuple[pd.DataFrame, pd.DataFrame], association: str

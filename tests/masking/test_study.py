@@ -51,6 +51,7 @@ def tuned(data: pd.DataFrame) -> ph.TunedMask:
 # ---------------------------------------------------------------- the study
 
 
+@pytest.mark.long
 def test_coefficients_survive_a_wrong_association_model_better_than_comparators() -> None:
     """Study I, reduced: 24 databases, n = 400, published masks. All methods on the same data."""
     errors: dict[str, list[Any]] = {}

@@ -85,6 +85,7 @@ def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
 # --- Null expectations ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("null", "size"), [("population", 300), ("population", 500), ("data", 300)]
 )

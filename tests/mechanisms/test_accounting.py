@@ -16,6 +16,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
 
+pytestmark = pytest.mark.samples
+
 OPTIONS: dict[str, Any] = {
     "seed": 5,
     "engine": "embedded",

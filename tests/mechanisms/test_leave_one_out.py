@@ -17,6 +17,8 @@ from pyhybrid.privacy.refits import with_refits
 from pyhybrid.reports.release import release_report
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 
+pytestmark = pytest.mark.samples
+
 
 @pytest.fixture(scope="module")
 def session() -> FitSession:

@@ -13,6 +13,8 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 
+pytestmark = pytest.mark.samples
+
 OPTIONS: dict[str, Any] = {
     "seed": 3,
     "engine": "embedded",

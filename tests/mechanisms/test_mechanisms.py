@@ -17,6 +17,8 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.account import account_of_fit
 from pyhybrid.mechanisms.charge_of_fit import charge_of_fit
 
+pytestmark = pytest.mark.samples
+
 COUNTS = pd.DataFrame({"y": np.random.default_rng(5).poisson(100, 60)})
 MODEL = ph.Poisson("y ~ 1")
 

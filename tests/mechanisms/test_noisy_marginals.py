@@ -241,6 +241,7 @@ def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
 FINE = {**DOMAIN, "income": ph.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
 
 
+@pytest.mark.long
 def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: Path) -> None:
     release = mechanism(delta=1e-6).release(table, n_synthetic=2)
     charge = release.charge
@@ -387,6 +388,7 @@ def test_a_seed_is_refused(table: pd.DataFrame) -> None:
 # --- Files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) -> None:
     release = mechanism().release(table, n_synthetic=2)
     ledger = ph.Ledger(tmp_path / "ledger", budget=1.5, kind="strict", relation="replace")
@@ -443,6 +445,7 @@ def covered(seed: int, *, noise_aware: bool) -> np.ndarray:
     return (low <= truth) & (truth <= high)
 
 
+@pytest.mark.long
 def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> None:
     """95 % intervals of four quantities in 40 data sets, whose coverage has a standard error of
     0.025 if two of the four are as good as independent."""
@@ -453,6 +456,7 @@ def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> 
     assert naive < 0.95 - 5 * error
 
 
+@pytest.mark.long
 def test_intervals_cover_where_bins_are_merged_and_tables_are_chosen() -> None:
     """The benchmark of coverage on 12 whole tables of each form; four quantities count as two. The
     control knows nothing of the noise."""

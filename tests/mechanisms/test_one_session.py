@@ -15,6 +15,8 @@ from pyhybrid.fitting.replicates import choose_draws
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.models.regression import BoundRegression
 
+pytestmark = pytest.mark.samples
+
 MODEL = ph.Poisson("y ~ 1")
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",

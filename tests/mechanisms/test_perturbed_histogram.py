@@ -184,6 +184,7 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(monkeypatch: pytest.Monk
 # --- Statement, report, files -------------------------------------------------------------------
 
 
+@pytest.mark.samples
 def test_statement_and_reports_speak_of_a_histogram(table: pd.DataFrame) -> None:
     release = mechanism().release(table, n_synthetic=2)
     text = release.statement

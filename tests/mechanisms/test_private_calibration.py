@@ -32,6 +32,7 @@ def table() -> pd.DataFrame:
     return pd.DataFrame({"y": np.random.default_rng(3).poisson(3.0, 2500)})
 
 
+@pytest.mark.long
 def test_rounds_and_release_cost_what_was_given(table: pd.DataFrame, tmp_path: Path) -> None:
     made = calibrate_privately(POISSON, table, epsilon=1, **OPTIONS)
     assert made.bought is not None
@@ -70,6 +71,7 @@ def test_usual_rounds_count_more_records_with_more_parameters_and_a_larger_cap()
     assert np.allclose(records(100_000, 9, relation="replace"), np.array(many) / 2)
 
 
+@pytest.mark.samples
 def test_a_histogram_is_a_reference(table: pd.DataFrame) -> None:
     for relation, cap in (("remove", 0.75), ("replace", 0.375)):
         made = calibrate_privately(
@@ -84,6 +86,7 @@ def test_a_histogram_is_a_reference(table: pd.DataFrame) -> None:
         assert (release.charge.epsilon, release.charge.kind) == (2.0, "strict")
 
 
+@pytest.mark.samples
 def test_a_regression_is_bought_at_public_predictors() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=400)

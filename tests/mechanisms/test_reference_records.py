@@ -61,6 +61,7 @@ def drawn(name: str, rng: np.random.Generator, n: int) -> Any:
     return POPULATIONS[name](rng, n).astype(np.int64).astype(np.uint64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(400, 400), (400, 100), (100, 700)])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_chance_is_not_taken_for_sharing(name: str, sizes: tuple[int, int]) -> None:
@@ -128,6 +129,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("how", FORMS)
 def test_on_its_own_records_a_calibration_is_not_strict(
     how: str, calibration: ph.Calibration, tmp_path: Path
@@ -145,6 +147,7 @@ def test_on_its_own_records_a_calibration_is_not_strict(
         release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
+@pytest.mark.samples
 def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
@@ -196,6 +199,7 @@ def test_half_of_the_records_of_few_values_are_not_found_but_need_the_word() -> 
     assert found["counts"] < 20, "else say so where detection is described"
 
 
+@pytest.mark.samples
 def test_the_check_sees_a_calibration_on_its_own_records(
     calibration: ph.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +220,7 @@ def test_whole_rows_tell_what_the_models_columns_cannot() -> None:
     assert own.shared_with(model.bind(table[["y"]])), "all of it is found even so"
 
 
+@pytest.mark.samples
 def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
     calibration: ph.Calibration, tmp_path: Path
 ) -> None:
@@ -233,6 +238,7 @@ def test_digests_survive_the_disk_and_tell_nothing_without_the_key(
     assert calibration.reference.key not in repr(calibration) + repr(calibration.reference)
 
 
+@pytest.mark.samples
 def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path: Path) -> None:
     """As calibrations of an earlier version are, and those whose digests were taken away."""
     calibration.save(tmp_path / "c")
@@ -251,6 +257,7 @@ def test_without_digests_nothing_is_strict(calibration: ph.Calibration, tmp_path
         ph.Calibration.load(tmp_path / "c")
 
 
+@pytest.mark.samples
 def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
     """Before anything is fitted: weights of 1 are strict, the calibration is not."""
     first = ph.Poisson("y ~ 1")
@@ -266,6 +273,7 @@ def test_a_step_on_its_own_calibration_is_not_composed_as_strict() -> None:
         ph.SequentialSynthesis(steps).release(table, **OPTIONS)
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the calibration was made from records")
 @pytest.mark.filterwarnings("ignore:the owner has not said")
 def test_from_the_command_line(

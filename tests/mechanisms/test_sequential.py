@@ -42,6 +42,7 @@ def released(table: pd.DataFrame) -> ph.Release:
     )
 
 
+@pytest.mark.samples
 def test_all_columns_are_replaced_and_others_kept(
     released: ph.Release, table: pd.DataFrame
 ) -> None:
@@ -55,6 +56,7 @@ def test_all_columns_are_replaced_and_others_kept(
     assert released.predictors == ("x",)
 
 
+@pytest.mark.samples
 def test_later_columns_read_the_synthetic_earlier_ones(
     released: ph.Release, table: pd.DataFrame
 ) -> None:
@@ -69,6 +71,7 @@ def test_later_columns_read_the_synthetic_earlier_ones(
         assert np.abs(within).max() < 5 / np.sqrt(180)
 
 
+@pytest.mark.samples
 def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     first, second = (part.charge for part in released.parts)
     whole = released.charge
@@ -91,6 +94,7 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     assert f"epsilon = {second.epsilon:g}" in released.statement
 
 
+@pytest.mark.samples
 def test_the_bound_holds_for_the_joint_density(released: ph.Release) -> None:
     """Brute force: |alpha_1 f_1 + alpha_2 f_2| over all pairs of draws stays below the sum."""
     fits = [part.fit for part in released.parts]
@@ -112,6 +116,7 @@ def _data_of(released: ph.Release) -> pd.DataFrame:
     return pd.DataFrame({"b": rng.poisson(np.exp(0.3 * a)), "x": x, "a": a})
 
 
+@pytest.mark.samples
 def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
     seeds = [part.provenance.seed for part in released.parts]  # type: ignore[union-attr]
     assert len(set(seeds)) == 2
@@ -120,6 +125,7 @@ def test_steps_use_random_numbers_of_their_own(released: ph.Release) -> None:
     assert root.child("step 1").engine_seed("posterior") != root.engine_seed("posterior")
 
 
+@pytest.mark.samples
 def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.DataFrame) -> None:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
     again = ph.SequentialSynthesis(steps).release(
@@ -129,6 +135,7 @@ def test_the_same_seed_gives_the_same_tables(released: ph.Release, table: pd.Dat
         pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.samples
 def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     released.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
@@ -148,6 +155,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.samples
 def test_a_ledger_takes_the_whole_once(released: ph.Release, tmp_path: Path) -> None:
     epsilon = released.charge.epsilon
     ledger = ph.Ledger(tmp_path / "l", budget=epsilon, kind="asymptotic local", relation="remove")
@@ -214,6 +222,7 @@ def test_what_is_refused(steps: list[Any], message: str, table: pd.DataFrame) ->
         ph.SequentialSynthesis(steps).release(table, engine="embedded", settings=SHORT)
 
 
+@pytest.mark.samples
 def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> None:
     """log(a) exists for the data without zeros; a synthetic 0 has none."""
     positive = table[table["a"] > 0].reset_index(drop=True)
@@ -233,6 +242,7 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
         ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
 
 
+@pytest.mark.samples
 def test_no_step_sees_true_values_of_later_columns(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +266,7 @@ def test_no_step_sees_true_values_of_later_columns(
         assert released.index.equals(table.index)
 
 
+@pytest.mark.samples
 def test_from_the_command_line(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -314,6 +325,7 @@ CENSORED = ph.Censored(
 )  # fmt: skip
 
 
+@pytest.mark.samples
 def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.DataFrame) -> None:
     steps = [HISTOGRAM, CENSORED]
     release = ph.SequentialSynthesis(steps).release(
@@ -328,6 +340,7 @@ def test_a_histogram_may_stand_before_a_model_that_reads_its_column(table: pd.Da
     release.check_seal()
 
 
+@pytest.mark.samples
 def test_what_did_not_converge_makes_the_whole_local_and_is_named(table: pd.DataFrame) -> None:
     """Not an error after all fits; with a histogram, which is strict by itself."""
     steps, hard = [HISTOGRAM, CENSORED], ConvergenceRule(ess_per_chain=1e6)  # no chains meet it
@@ -359,6 +372,7 @@ def test_a_histogram_of_another_relation_is_refused() -> None:
         ph.SequentialSynthesis([replace(HISTOGRAM, relation="replace"), CENSORED])
 
 
+@pytest.mark.samples
 def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataFrame) -> None:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
     made = [
@@ -371,6 +385,7 @@ def test_columns_fitted_in_two_processes_are_those_fitted_in_one(table: pd.DataF
     assert made[0].charge == made[1].charge
 
 
+@pytest.mark.long
 def test_the_error_of_a_column_fitted_apart_comes_back(table: pd.DataFrame) -> None:
     steps = [ph.Unweighted(FIRST, delta=0.5), ph.Unweighted(SECOND, delta=0.5)]
     with pytest.raises(InvalidInput, match="delta must"):
@@ -456,6 +471,7 @@ def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
     assert seen == [("Intercept", "g[T.b]", "g[T.c]")] * 2
 
 
+@pytest.mark.samples
 def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.DataFrame) -> None:
     """A rule or a predictor reads true values: the statement says so where they are not shown."""
     steps = [ph.Unweighted(ph.Poisson("a ~ x")), ph.Unweighted(ph.Poisson("b ~ 1"))]

@@ -18,6 +18,8 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.reports.release import release_report
 from tests.mechanisms.test_accounting import OPTIONS
 
+pytestmark = pytest.mark.samples
+
 MODEL = ph.NegativeBinomial("y ~ 1")
 
 

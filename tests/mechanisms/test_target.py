@@ -14,6 +14,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.mechanisms.target import with_epsilon
 from tests.mechanisms.test_accounting import MODEL, counts
 
+pytestmark = pytest.mark.samples
+
 OPTIONS: dict[str, Any] = {
     "seed": 5,
     "engine": "embedded",

@@ -71,6 +71,7 @@ MECHANISMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession) -> None:
@@ -88,6 +89,7 @@ def test_epsilon_is_that_of_all_rows_of_a_person(name: str, session: FitSession)
         assert "k rows of one person cost k times" in by_row.statement
 
 
+@pytest.mark.samples
 def test_every_accounting_is_by_person(session: FitSession) -> None:
     """Range and deviation of the summed terms; by row both are smaller, the control."""
     own = {}
@@ -103,6 +105,7 @@ def test_every_accounting_is_by_person(session: FitSession) -> None:
     assert own["person"].charge.unit == "person"
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:re-weighting found no weights")
 @pytest.mark.parametrize("name", [n for n in MECHANISMS if n != "GivenWeights"])
 def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) -> None:
@@ -110,6 +113,7 @@ def test_all_rows_of_a_person_have_one_weight(name: str, session: FitSession) ->
     assert (people().assign(alpha=alpha).groupby("person")["alpha"].nunique() == 1).all()
 
 
+@pytest.mark.samples
 def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None:
     plain = MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1)
     f = np.abs(_terms(session, plain)).max(axis=0)
@@ -119,6 +123,7 @@ def test_lipschitz_weights_are_the_map_of_the_units(session: FitSession) -> None
     np.testing.assert_allclose(found, expected[codes], rtol=1e-9)
 
 
+@pytest.mark.samples
 def test_units_of_one_row_change_nothing(session: FitSession) -> None:
     table = people().assign(person=np.arange(60))
     alone = open_session(MODEL.bind(table), **OPTIONS)
@@ -176,6 +181,7 @@ def test_bounds_of_a_unit_hold_its_loss_by_enumeration() -> None:
     assert lost > by_row, "the control: charged by row, the person loses more than is stated"
 
 
+@pytest.mark.samples
 def test_a_censored_release_by_person_is_strict(session: FitSession) -> None:
     release = _censored(unit="person").release_from(session, n_synthetic=1, n_draws_released=1)
     assert (release.charge.kind, release.charge.epsilon) == ("strict", 30.0)
@@ -244,6 +250,7 @@ def test_a_unit_that_a_step_synthesizes_is_refused() -> None:
         ph.SequentialSynthesis(steps).release(table, **OPTIONS)
 
 
+@pytest.mark.samples
 def test_a_charge_keeps_its_unit_on_disk(session: FitSession) -> None:
     charge = (
         MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1).charge

@@ -76,6 +76,7 @@ def _density(model: Any, y: Any, draws: Any) -> Any:
     return own.logpdf(y) - np.log(mass)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", CASES)
 def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
     bound, draws = _fitted(name)
@@ -118,6 +119,7 @@ def test_the_target_moves_with_the_weights_alone(name: str, cap: float | None) -
     assert np.abs(difference - (term(one) - term(0.9 * two))).max() > 0.1, "control"
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", CASES)
 def test_replicates_have_the_models_distribution_and_stay_within(name: str) -> None:
     """A uniform transform of 60 replicates (Kolmogorov, level 1e-6); another scale is caught."""
@@ -151,6 +153,7 @@ def test_replicates_have_the_models_distribution_and_stay_within(name: str) -> N
     assert p_value(0.9) < 1e-6
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("model", "grid"),
     [

@@ -94,6 +94,7 @@ def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, *
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     bound = ph.Bernoulli("y ~ x", prior=prior).bind(_table())
@@ -184,6 +185,7 @@ def test_replicates_have_the_models_frequencies() -> None:
     assert chi_square(0.65) > stats.chi2.ppf(1 - 1e-6, 3)
 
 
+@pytest.mark.samples
 def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     """Means and deviations against statsmodels' Logit: n = 4000, prior scales of 100. Means within
     5 Monte Carlo errors and the posterior's own skewness, which is of order sd / sqrt(n)."""
@@ -210,6 +212,7 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     np.testing.assert_allclose(wide.std(axis=0), 2 * fit.bse, rtol=0.15)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_the_grids_posterior_is_the_programs(prior: str) -> None:
     """Mean and deviation of a weighted posterior on the grid, against Stan's draws."""
@@ -238,6 +241,7 @@ def test_the_grids_posterior_is_the_programs(prior: str) -> None:
     assert abs(draws.std() - moments(1.0)[1]) > 5 * error["sd"], "control"
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_separated_levels_have_a_proper_posterior_and_end(prior: str) -> None:
     """No maximum of the likelihood: the prior keeps the coefficients finite, trees stay small."""
@@ -463,6 +467,7 @@ def test_mechanisms_are_compared_on_a_column_of_text() -> None:
     np.testing.assert_allclose(data["estimate"], TRUE.mean())
 
 
+@pytest.mark.samples
 def test_a_column_of_text_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def _target(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("name", ["beta", "beta_regression"])
 def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
     bound = _model(name).bind(table)
@@ -55,6 +56,7 @@ def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", ["beta", "beta_regression"])
 @pytest.mark.parametrize("cap", [None, 0.8])
 def test_target_moves_with_the_weights_as_it_should(
@@ -95,6 +97,7 @@ def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
     )
 
 
+@pytest.mark.samples
 def test_the_rough_fit_has_the_posteriors_spread() -> None:
     """A spread that is far too small once cost thousands of gradients before a chain got away."""
     for seed in range(6):
@@ -108,6 +111,7 @@ def test_the_rough_fit_has_the_posteriors_spread() -> None:
         np.testing.assert_allclose(np.cov(whitened), np.eye(2), atol=0.15)
 
 
+@pytest.mark.samples
 def test_outcomes_are_scaled_and_come_back(table: pd.DataFrame) -> None:
     scaled = table.assign(y=(20 + 100 * table["y"]).round(2))
     model = ph.Beta("y ~ 1", lower=20, upper=120)
@@ -132,6 +136,7 @@ def test_decimals(values: list[float], decimals: int | None) -> None:
     assert decimals_of(np.array(values)) == decimals
 
 
+@pytest.mark.samples
 def test_exact_ends_are_moved_to_the_edge() -> None:
     table = pd.DataFrame({"y": [0.0, 0.2, 0.5, 0.7, 1.0] * 4})
     bound = ph.Beta("y ~ 1", edge=0.01).bind(table)
@@ -148,6 +153,7 @@ def test_scaling_and_rounding_look_at_one_record_only(table: pd.DataFrame) -> No
     np.testing.assert_array_equal(whole[:60], half)
 
 
+@pytest.mark.samples
 def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFrame) -> None:
     removed, replaced = (
         ph.LipschitzWeighted(ph.Beta("y ~ 1"), relation=relation, accounting="lipschitz").release(

@@ -49,6 +49,7 @@ def test_log_likelihood_against_scipy_and_far_out() -> None:
     assert np.isfinite(MODEL.log_lik(far, DAYS.astype(float), design)).all()
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     model = ph.BetaBinomial("y ~ x", lower=1, upper=8, prior=prior)
@@ -90,6 +91,7 @@ def _log_jacobian(program: ProgramAtPoints, points: Any) -> Any:
     return np.linalg.slogdet(slope.transpose(1, 0, 2))[1]
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_counts_of_less_spread_than_a_binomial_converge(seed: int) -> None:
     y = np.minimum(np.random.default_rng(seed).poisson(2, 300), 40)

@@ -52,6 +52,7 @@ def uncentered() -> str:
     return text[: text.index("  // actual population-level")] + "}\n"
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_log_lik_is_the_density_without_the_weight(table: pd.DataFrame) -> None:
     """Held against scipy at the draws, under weights that are not 1: never weighted twice."""

@@ -19,7 +19,9 @@ from pyhybrid.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
 from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 
-SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "mixture": 12}
+pytestmark = pytest.mark.samples
+
+SIMULATIONS = {"beta": 200, "poisson": 100, "bernoulli": 200, "mixture": 12, "gamma": 25}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -183,6 +183,7 @@ def _constants(model: str, prior: str, bound: Any, program: StanProgram, data: A
     return np.array(found)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("prior", PRIORS)
 def test_location_scale_and_hints_do_not_move_the_posterior(prior: str) -> None:
     """Means under the hints of the data, and under none at all."""
@@ -216,6 +217,7 @@ model {
 """
 
 
+@pytest.mark.samples
 def test_the_posterior_is_that_of_the_published_program_written_plainly() -> None:
     """Means of beta, sigma_beta and of the prior's correlations, which are drawn afterwards."""
     rng = np.random.default_rng(3)
@@ -246,6 +248,7 @@ def test_the_posterior_is_that_of_the_published_program_written_plainly() -> Non
                 assert abs(a.mean() - b.mean()) < 5 * error, (name, k, power)
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("emit_log_lik", [False, True])
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("model", MODELS)
@@ -260,6 +263,7 @@ def test_the_embedded_engine_compiles_all_of_a_program(
     assert draws.provenance.notes == ()
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("model", MODELS)
 def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> None:
     """Trees stay shallow whatever the columns' location and scale."""
@@ -273,6 +277,7 @@ def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> Non
     assert draws.divergent.mean() < 0.02
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("prior", ["published", "normal"])
 def test_many_columns_in_large_units_are_sampled(prior: str) -> None:
     """Products of so many columns are unsymmetric by rounding, which Cholesky's factor refuses."""
@@ -322,6 +327,7 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
             ph.BetaRegression("y ~ x", **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.samples
 def test_the_normal_prior_holds_where_the_data_say_nothing() -> None:
     bound = ph.Poisson("y ~ x", prior="normal", prior_scale=0.5).bind(
         pd.DataFrame({"y": [0, 1, 2], "x": [0.0, 1, 3]})

@@ -44,6 +44,7 @@ def _released(model: Any, table: pd.DataFrame) -> ph.Release:
     return mechanism.release(table, **FAST)
 
 
+@pytest.mark.samples
 def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
     """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon."""
     first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbors())
@@ -54,6 +55,7 @@ def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -
         assert "decimals= (--model NAME:decimals=...)" in release.statement
 
 
+@pytest.mark.samples
 def test_given_decimals_are_the_same_for_neighbors_and_strict() -> None:
     for table in _neighbors():
         release = _released(ph.Beta("y ~ 1", decimals=3), table)

@@ -67,6 +67,7 @@ def test_levels_are_indicators_after_the_other_columns_the_longest_group_last() 
     assert len(pairs) == len({tuple(row) for row in design.keys})
 
 
+@pytest.mark.samples
 def test_a_category_declares_levels_that_no_record_has() -> None:
     df = _table()
     df["g"] = pd.Categorical(df["g"], categories=[*sorted(df["g"].unique()), "of nobody"])
@@ -79,6 +80,7 @@ def test_a_category_declares_levels_that_no_record_has() -> None:
     assert stats.kstest(unseen, "norm").pvalue > 1e-4
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("prior", ["published", "normal"])
 @pytest.mark.parametrize("model", MODELS)
 def test_stans_log_lik_is_that_of_numpy_and_everything_is_compiled(model: str, prior: str) -> None:
@@ -181,6 +183,7 @@ def _means(model: Any, df: pd.DataFrame, seed: int) -> dict[str, Any]:
     return own | {f"{name}^2": v**2 for name, v in own.items()}
 
 
+@pytest.mark.samples
 def test_the_posterior_is_that_of_rstanarm() -> None:
     """Means and second moments of stan_glmer under the same priors, see make_rstanarm.R."""
     folder = Path(__file__).parents[1] / "stored" / "rstanarm"
@@ -195,6 +198,7 @@ def test_the_posterior_is_that_of_rstanarm() -> None:
     assert _differ(narrow["tau"], theirs["tau"]["mean"], theirs["tau"]["error"]) > 10
 
 
+@pytest.mark.samples
 def test_the_posterior_is_that_of_a_program_written_plainly() -> None:
     """Few records in a level: the intercepts are drawn to 0, tau has a long tail."""
     df = _table(levels=8, n=24, seed=5)
@@ -220,6 +224,7 @@ def test_the_posterior_is_that_of_a_program_written_plainly() -> None:
         assert _differ(ours[name], own.mean(), error) < 5, name
 
 
+@pytest.mark.samples
 def test_many_levels_sample_without_a_funnel() -> None:
     """61 levels of unlike size, from 1 record to 60."""
     rng = np.random.default_rng(6)
@@ -235,6 +240,7 @@ def test_many_levels_sample_without_a_funnel() -> None:
     assert draws.divergent.mean() < 0.01
 
 
+@pytest.mark.samples
 def test_replicates_know_their_group_and_tables_of_other_levels_are_refused() -> None:
     df = _table(n=300)
     bound = ph.Poisson("count ~ x + (1 | g)", prior="normal").bind(df)
@@ -250,6 +256,7 @@ def test_replicates_know_their_group_and_tables_of_other_levels_are_refused() ->
         bound.design.recoded(moved)
 
 
+@pytest.mark.samples
 def test_weights_cap_and_equal_rows_are_as_without_groups() -> None:
     df = _table().drop(columns="x").assign(x=0.5)
     df = pd.concat([df, df], ignore_index=True)
@@ -263,6 +270,7 @@ def test_weights_cap_and_equal_rows_are_as_without_groups() -> None:
     assert release.synthetic[0]["g"].equals(df["g"])
 
 
+@pytest.mark.samples
 def test_parts_of_a_model_may_have_groups() -> None:
     df = _table()
     df["income"] = np.where(df["member"], np.exp(df["amount"]), 0.0)
@@ -277,6 +285,7 @@ def test_parts_of_a_model_may_have_groups() -> None:
         assert np.isfinite(bound.log_lik(draws).total(np.ones(bound.n))).all()
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:.*did not converge")  # short chains
 @pytest.mark.parametrize("name", ["zeros and counts", "missing"])
 def test_mixtures_and_missing_values_may_have_groups(name: str) -> None:
@@ -353,6 +362,7 @@ def test_hints_of_two_groups_keep_the_smaller_one_among_the_others() -> None:
     np.testing.assert_allclose(found["apart_root"] ** 2, np.diag(information)[3:])
 
 
+@pytest.mark.samples
 def test_a_strict_release_has_the_levels_of_its_calibration() -> None:
     settings = SamplerSettings(chains=2, warmup=200, draws=200, parallel_chains=1)
     model = ph.Poisson("count ~ x + (1 | g)", prior="normal")

@@ -12,6 +12,8 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 
+pytestmark = pytest.mark.samples
+
 
 def _surveyed(levels: int, per_level: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)

@@ -46,6 +46,7 @@ def test_negative_binomial_tends_to_poisson() -> None:
     np.testing.assert_allclose(poisson, stats.poisson.logpmf(y, np.exp(beta)), rtol=1e-12)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     "formula",
@@ -69,6 +70,7 @@ def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.nda
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("censoring", ["none", "plain", "centered", "units"])
 @pytest.mark.parametrize("formula", ["visits ~ age", "visits ~ age + offset(log(age / 40))"])

@@ -56,6 +56,7 @@ def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
     return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_numpy_log_lik_is_stans(name: str) -> None:
     bound = _bound(name, f"x + {OFFSET}")
@@ -128,6 +129,7 @@ def test_the_hints_are_the_fit_with_the_offset(name: str) -> None:
     )
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
     """Posterior means of Poisson rates, within 5 posterior standard deviations of the truth.
@@ -144,6 +146,7 @@ def test_rates_are_recovered_where_the_exposure_is_known(seed: int) -> None:
     assert np.abs(found["x"]).min() > 10
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     """Means with an exposure that is synthetic, 4 standard errors of 40,000 draws."""
@@ -176,6 +179,7 @@ def test_replicates_of_counts_have_the_mean_of_their_exposure() -> None:
         assert abs((own == law.median()).mean() - law.pmf(law.median())) < 0.02
 
 
+@pytest.mark.samples
 def test_a_release_of_rates_keeps_its_exposure() -> None:
     """The exposure counts among the predictors: it stays as it is, and rates come back."""
     assert _bound("poisson", f"x + {OFFSET}").predictors == ("nights", "x")
@@ -189,6 +193,7 @@ def test_a_release_of_rates_keeps_its_exposure() -> None:
     assert abs(rate / true - 1) < 0.25
 
 
+@pytest.mark.samples
 def test_a_calibration_reads_the_exposure_of_each_record() -> None:
     """f of the records released under draws frozen on a reference; another exposure, another f."""
     model = ph.Poisson(f"visits ~ x + {OFFSET}")
@@ -214,6 +219,7 @@ def test_a_calibration_reads_the_exposure_of_each_record() -> None:
     assert (np.abs(other - own) > 0.01).mean() > 0.9
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", ["normal_regression", "normal_mixture"])
 def test_densities_that_are_monitored_know_the_offset(name: str) -> None:
     """An offset of an outcome on the identity scale is a shift of the outcome."""

@@ -26,6 +26,8 @@ from pyhybrid.errors import InvalidInput
 from pyhybrid.models.bound_stan_model import BoundStanModel
 from pyhybrid.models.free_text import check_decides_nothing
 
+pytestmark = pytest.mark.normal_draws
+
 POINTS = np.random.default_rng(1).uniform(-1, 1, (3, 3))
 SHORT = SamplerSettings(chains=4, warmup=300, draws=500, adapt_delta=0.95)
 REP = "exp(normal_rng(mu + slope * rooms[i], sigma))"

@@ -19,6 +19,8 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.models import Model
 
+pytestmark = pytest.mark.samples
+
 HERE = Path(__file__).parent / "published"
 SETTINGS = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
 

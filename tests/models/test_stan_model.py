@@ -21,6 +21,9 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import open_session
+from tests.monte_carlo import assert_near
+
+pytestmark = pytest.mark.samples
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
@@ -146,14 +149,12 @@ def test_the_pages_log_lik_is_scipys() -> None:
 
 def test_the_posterior_is_the_conjugate_one() -> None:
     """Weighted Poisson with a gamma prior: gamma(2 + sum a y, 1 + sum a)."""
-    import arviz
-
     alpha = np.random.default_rng(1).uniform(0, 1, 60)
     session = open_session(_model().bind(_table()), seed=1, engine="embedded")
     rate = session.fit(alpha, label="fit").draws.variables["rate"]
     exact = stats.gamma(2 + alpha @ _table()["y"], scale=1 / (1 + alpha.sum()))
-    assert abs(rate.mean() - exact.mean()) < 5 * float(arviz.mcse(rate))
-    assert rate.std() == pytest.approx(exact.std(), rel=0.1)
+    assert_near(rate, exact.mean())
+    assert_near(rate, exact.std(), method="sd")
 
 
 @pytest.mark.parametrize(

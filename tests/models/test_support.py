@@ -85,6 +85,7 @@ def test_dates_have_no_model() -> None:
         default_name("y ~ 1", table)
 
 
+@pytest.mark.samples
 def test_codes_are_refused_on_the_command_line_and_taken_with_their_support(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ def _table(n: int = 60) -> pd.DataFrame:
 MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", decimals=2)]
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("cap", [None, 1.5])
 def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float | None) -> None:
@@ -84,6 +85,7 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
 
 
+@pytest.mark.normal_draws
 def test_a_release_under_every_mechanism() -> None:
     table = _table()
     for mechanism in (
@@ -106,6 +108,7 @@ def _strict(design: ph.SurveyDesign) -> ph.PrivacyCharge:
     return mechanism.release(_table(), engine="embedded").charge
 
 
+@pytest.mark.samples
 def test_only_weights_of_the_own_record_are_strict() -> None:
     """The control: normalized by their sum, or calibrated, weights depend on all records."""
     assert _strict(DESIGN).kind == "strict"
@@ -118,6 +121,7 @@ def test_only_weights_of_the_own_record_are_strict() -> None:
         assert any("survey weights w" in sentence for sentence in charge.assumes)
 
 
+@pytest.mark.samples
 def test_the_unit_of_the_survey_is_the_unit_of_privacy() -> None:
     design = ph.SurveyDesign(weights="w", unit="home", population=120.0)
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=design)
@@ -165,6 +169,7 @@ def test_bad_designs_are_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.samples
 def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design=DESIGN)
     release = mechanism.release(_table(), seed=1, engine="embedded", settings=SHORT)

@@ -69,6 +69,7 @@ def _draws(bound: Any, *, draws: int = 30, alpha: Any = None, **data: Any) -> An
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
+@pytest.mark.normal_draws
 def test_a_record_tells_the_sum_of_its_parts() -> None:
     """numpy, Stan, and the same written down again."""
     bound = _model().bind(_table())
@@ -136,6 +137,7 @@ def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
     assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
 
 
+@pytest.mark.samples
 def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
     """The joint fit of the amounts against the fit of the positive records alone."""
     import arviz
@@ -152,6 +154,7 @@ def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
             assert abs(a.mean() - b.mean()) < 5 * error
 
 
+@pytest.mark.samples
 def test_shares_signs_and_amounts_come_back() -> None:
     """5 Monte Carlo standard errors over 20 replicates of one draw; no value at an excluded end."""
     bound = _model().bind(_table())
@@ -172,6 +175,7 @@ def test_shares_signs_and_amounts_come_back() -> None:
     assert abs((logs - mean).mean()) < 5 * spread + 0.01
 
 
+@pytest.mark.samples
 def test_a_model_of_any_sign_gives_no_zero_and_no_other_sign() -> None:
     model = ph.TwoPart(
         zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ 1", decimals=0)
@@ -183,6 +187,7 @@ def test_a_model_of_any_sign_gives_no_zero_and_no_other_sign() -> None:
     assert abs((made == 0).sum() - N * chance) < 5 * np.sqrt(N * chance * (1 - chance))
 
 
+@pytest.mark.samples
 def test_a_point_elsewhere_takes_its_records_alone() -> None:
     model = ph.TwoPart(
         zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ x", decimals=1), point=99.0
@@ -220,6 +225,7 @@ def json_of(model: Any) -> Any:
     return json.loads(json.dumps(model.describe()))
 
 
+@pytest.mark.samples
 def test_which_records_reach_a_part_does_not_change_its_coding() -> None:
     """A level that only records at 0 have keeps its column in the model of the amounts."""
     region = np.where(KIND == 0, "c", np.where(X > 0, "a", "b"))

@@ -60,6 +60,7 @@ def _draws(bound: Any, **data: Any) -> Any:
     return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
 
 
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     model, y = COLUMNS[kind]
@@ -82,6 +83,7 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     assert np.isnan(bound.outcome).sum() == GONE.sum()
 
 
+@pytest.mark.samples
 def test_missingness_follows_its_predictors() -> None:
     """Another formula, of a constant, spreads missing values evenly: the control."""
     table = pd.DataFrame({"y": COLUMNS["float"][1], "x": X})
@@ -108,6 +110,7 @@ def _predictors() -> pd.DataFrame:
     })  # fmt: skip
 
 
+@pytest.mark.samples
 def test_missing_predictors_count_as_a_level_or_get_an_indicator() -> None:
     table = _predictors()
     model = ph.WithMissing(ph.Poisson("y ~ age + size + group + x"), fill={"age": 45})
@@ -148,6 +151,7 @@ def test_strict_where_numbers_are_declared_and_refused_where_the_model_takes_non
         ph.Poisson("y ~ age").bind(table)
 
 
+@pytest.mark.samples
 def test_a_column_that_holds_no_missing_value_gets_none() -> None:
     table = pd.DataFrame({"y": COUNT.astype(int), "x": X})
     bound = ph.WithMissing(ph.Poisson("y ~ x")).bind(table)

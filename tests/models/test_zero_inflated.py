@@ -18,6 +18,8 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.errors import InvalidInput
 from pyhybrid.models.described import described_model
 
+pytestmark = pytest.mark.samples
+
 N = 250
 RNG = np.random.default_rng(2)
 X = RNG.choice([-1.0, 0.0, 1.0], N)

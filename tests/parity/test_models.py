@@ -21,8 +21,10 @@ from pyhybrid.models.built import BUILT
 from tests.conftest import require
 from tests.parity import test_rstan_engine
 
+pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
+
 ENGINES = ("embedded", "rstan", "cmdstan")
-SETTINGS = SamplerSettings(chains=4, warmup=500, draws=500, parallel_chains=1)
+SETTINGS = SamplerSettings(chains=4, warmup=300, draws=250, parallel_chains=1)
 ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODELS]
 
 

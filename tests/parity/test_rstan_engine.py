@@ -23,6 +23,8 @@ from pyhybrid.errors import EngineUnavailable, SamplingError
 from tests.conftest import require
 from tests.parity.golden import assert_same
 
+pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
+
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
 MODELS = {
     "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),

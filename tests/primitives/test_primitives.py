@@ -201,6 +201,7 @@ def test_the_sampling_variance_is_unbiased() -> None:
     assert share @ [a.sampling_variance for a in answers] == pytest.approx(variance, rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_exponential_mechanism_has_its_probabilities() -> None:
     scores, epsilon = np.array([0.0, 1.0, 3.0, 2.5]), 1.4
     weight = np.exp(epsilon * scores / (2 * 0.8))

@@ -46,6 +46,7 @@ def test_pairwise_weights_are_averages_over_pairs(session: FitSession) -> None:
     np.testing.assert_allclose(alpha, expected, rtol=1e-12)
 
 
+@pytest.mark.samples
 def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> None:
     bound = session.unweighted().bounds.overall
     alpha = ph.ScalarWeighted(MODEL, target_epsilon=4).weights(session)
@@ -85,6 +86,7 @@ def test_a_target_bound_is_read_from_a_file_on_the_command_line(tmp_path: Path) 
         build_mechanism("scalar:target_bound=@none", MODEL)
 
 
+@pytest.mark.samples
 def test_a_target_bound_is_not_published(session: FitSession) -> None:
     mechanism = ph.ScalarWeighted(MODEL, target_bound=2.123456)
     release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
@@ -94,6 +96,7 @@ def test_a_target_bound_is_not_published(session: FitSession) -> None:
     assert one.stream() != two.stream()
 
 
+@pytest.mark.samples
 def test_targets_know_of_the_doubling() -> None:
     table = pd.DataFrame({"y": np.random.default_rng(1).beta(2, 3, 300)})
     model = ph.Beta("y ~ 1")
@@ -114,6 +117,7 @@ def test_a_session_of_another_model_is_refused(session: FitSession) -> None:
         ph.Unweighted(MODEL).release_from(session, n_synthetic=4, n_draws_released=2)
 
 
+@pytest.mark.samples
 def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
     f = session.unweighted().bounds.by_record
     inner = ph.LipschitzWeighted(MODEL)
@@ -129,6 +133,7 @@ def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
     assert described["inner"]["mechanism"] == "LipschitzWeighted"
 
 
+@pytest.mark.samples
 def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     alpha = np.random.default_rng(1).uniform(0.123456, 1, 300)
     mechanism = ph.GivenWeights(MODEL, alpha=alpha)
@@ -140,6 +145,7 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     assert ones.bounds.overall == session.unweighted().bounds.overall
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("transform", ["reciprocal", "logistic", "softmax", "threshold"])
 def test_other_weight_maps_release(transform: str, session: FitSession) -> None:
     limit = 6.0 if transform == "threshold" else None
@@ -179,6 +185,7 @@ def test_bad_settings_are_named(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.samples
 def test_weights_must_fit_the_data(session: FitSession) -> None:
     with pytest.raises(InvalidInput, match="must have 300 elements: found 2"):
         ph.GivenWeights(MODEL, alpha=[0.5, 1]).weights(session)
@@ -219,6 +226,7 @@ def test_bad_text_is_named(text: str, message: str) -> None:
         build_mechanism(text, MODEL)
 
 
+@pytest.mark.samples
 def test_records_that_share_a_row_may_differ_in_weight() -> None:
     """Collapsing splits rows by weight: bounds are those of the matrix, record by record."""
     table = pd.DataFrame({"y": [1, 1, 1, 4, 4, 9] * 5})

@@ -22,6 +22,8 @@ from pyhybrid.errors import EngineUnavailable, InvalidInput
 from pyhybrid.rbridge import status as status_module
 from tests.conftest import require
 
+pytestmark = pytest.mark.needs_r
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

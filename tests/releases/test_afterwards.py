@@ -119,6 +119,7 @@ SAID = (
 )
 
 
+@pytest.mark.long
 def test_a_sequence_says_it_in_statement_report_checklist_and_json(
     release: ph.Release, tmp_path: Path
 ) -> None:

@@ -429,6 +429,7 @@ print(done)
 """
 
 
+@pytest.mark.long
 def test_processes_at_once_never_overspend(path: Path) -> None:
     root = Path(ph.__file__).parents[1]
     workers = [

@@ -18,6 +18,8 @@ from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.running.private_folder import cache_folder
 from tests.conftest import require
 
+pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "notebooks" / "07_moving_from_r.ipynb"
 SEEDS = range(1, 9)  # largest terms scatter by .13: four of them can lie within .03 by chance

@@ -40,11 +40,13 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, obj
     return [cell.outputs for cell in made.cells]
 
 
+@pytest.mark.long
 def test_no_cell_has_red_text(outputs: list[list[dict[str, object]]]) -> None:
     found = [each for cell in outputs for each in cell if each.get("name") == "stderr"]
     assert found == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cell", "kind"), [(1, "text/html"), (2, "text/html"), (4, "text/html")])
 def test_results_show_themselves(
     outputs: list[list[dict[str, object]]], cell: int, kind: str

@@ -64,6 +64,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_quick_start_runs_and_needs_nothing_else(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text.count('<img alt="') + text.count("<img src=") >= 3

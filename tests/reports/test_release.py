@@ -417,6 +417,7 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
     assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
 
 
+@pytest.mark.long
 def test_steps_of_a_reweighting_are_shown(data):
     mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("visits ~ 1"), reweighting=True)
     settings = ph.SamplerSettings(warmup=500, draws=500)

@@ -49,6 +49,7 @@ def _cells(page: str, heading: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 def test_steps_have_predictive_checks_of_their_own_column(
     pages: dict[str, str], data: pd.DataFrame
 ) -> None:
@@ -62,6 +63,7 @@ def test_steps_have_predictive_checks_of_their_own_column(
     assert "Posterior predictive checks" not in pages["report.html"]
 
 
+@pytest.mark.long
 def test_steps_have_the_losses_of_their_own_fit(
     release: ph.Release, pages: dict[str, str], data: pd.DataFrame
 ) -> None:

@@ -125,6 +125,7 @@ DASK = """
 """
 
 
+@pytest.mark.long
 def test_a_dask_cluster_of_two_processes(tmp_path: Path) -> None:
     script = tmp_path / "cluster.py"
     script.write_text(textwrap.dedent(DASK))

@@ -88,6 +88,7 @@ def _fit_or_die(seed: int) -> float:
     return ph.Unweighted(model).release(counts(), seed=seed, **OPTIONS).charge.epsilon
 
 
+@pytest.mark.samples
 def test_a_worker_that_is_killed_mid_fit_loses_its_task_only() -> None:
     done = {each.task: each for each in run_tasks(_fit_or_die, [1, 2, 3], workers=2)}
     assert isinstance(done[2].error, SamplingError)

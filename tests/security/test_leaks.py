@@ -315,6 +315,7 @@ def test_cmdstan_complaints_and_cache_hold_no_seed(
     assert json.loads(fake.log.read_text().splitlines()[-1])["data"]["y"] == CANARY  # it was there
 
 
+@pytest.mark.needs_r
 def test_r_keeps_nothing(capfd: Any) -> None:
     require(rbridge.r_status().available, "R must be found")
     require(RStanEngine().status().available, "rstan must be found")

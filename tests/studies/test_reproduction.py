@@ -43,6 +43,7 @@ def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None
     assert [line.quantity for line in lines if line.ours == "not run"] == []
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("name", "settings", "replicates"),
     [

@@ -67,6 +67,7 @@ def _options(**changes: Any) -> dict[str, Any]:
     return {"engine": "embedded", **changes}
 
 
+@pytest.mark.long
 def test_workers_and_resumption_do_not_change_a_byte(tmp_path: Path) -> None:
     study = _study("a", "b")
     whole = run_study(study, out=tmp_path / "one", replicates=6, **_options())
@@ -82,6 +83,7 @@ def test_workers_and_resumption_do_not_change_a_byte(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(load_study(tmp_path / "one").rows, whole.rows)
 
 
+@pytest.mark.long
 def test_the_time_of_a_run_is_kept_or_not_known(tmp_path: Path) -> None:
     """Also of a run in two goes; of a folder that lacks one database's, none is told."""
     busy, folder = _study("busy"), tmp_path / "out"
@@ -107,6 +109,7 @@ def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
     assert (row["n"], row["lowest"], row["highest"]) == (9, values.min(), values.max())
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """SIGKILL in the middle; the same file as without it, whatever the number of workers."""
     script = tmp_path / "run.py"
@@ -243,6 +246,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: str) -> tuple
     return int(done.value.code or 0), shown.out, shown.err
 
 
+@pytest.mark.samples
 def test_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")  # so that no cell goes on in the next line

@@ -45,6 +45,7 @@ def test_association_is_mutual_information() -> None:
     assert abs(association(one, other)) < 5 * np.sqrt(2 * 81) / 20_000  # 2n I is chi-squared(81)
 
 
+@pytest.mark.long
 def test_thirty_columns_of_three_hundred_levels_are_within_the_limits() -> None:
     """Each pair would have 90,000 effects, thirty times what is taken."""
     rng = np.random.default_rng(3)

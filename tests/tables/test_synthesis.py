@@ -139,6 +139,7 @@ def test_rules_are_met_by_drawing_again(survey: pd.DataFrame) -> None:
     assert ruled.charge.epsilon == 8
 
 
+@pytest.mark.long
 def test_a_rule_that_the_model_cannot_meet_is_named(survey: pd.DataFrame) -> None:
     """Two in three rows have an age at which no wage in the range meets the rule."""
     table = ph.Table(

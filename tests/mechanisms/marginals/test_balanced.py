@@ -57,6 +57,7 @@ def test_what_is_left_does_not_grow_with_the_records(monkeypatch: pytest.MonkeyP
     assert np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean()) < 2
 
 
+@pytest.mark.long
 def test_on_average_tables_with_predictors_and_of_three_columns_are_the_models() -> None:
     """Of two predictors and the outcome at once no table is raked."""
     rng, times = np.random.default_rng(7), 150

@@ -1,0 +1,24 @@
+"""What chains find against what is so, in Monte Carlo standard errors of the chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import arviz
+import numpy as np
+
+__all__ = ["assert_near"]
+
+_ERRORS = 5
+_OF = {"mean": np.mean, "sd": np.std}
+
+
+def assert_near(values: Any, expected: Any, *, method: str = "mean", apart: float = 0.0) -> None:
+    """The mean or sd of draws (chains, draws) is within 5 standard errors of `expected`, a number
+    or other draws, but for `apart`, which is known to lie between them."""
+    error, target = float(arviz.mcse(values, method=method)), expected
+    if np.ndim(expected):
+        error = float(np.hypot(error, arviz.mcse(expected, method=method)))
+        target = _OF[method](expected)
+    found = _OF[method](values)
+    assert abs(found - target) < _ERRORS * error + apart, (method, found, target, error)
