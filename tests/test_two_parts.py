@@ -18,7 +18,7 @@ NORMAL = StanProgram(
     name="two",
     text="""data { real center; }
 parameters { real x; real<lower=0> s; }
-model { x ~ normal(center, 2); s ~ gamma(9, 3); }
+model { x ~ normal(center, 0.5); s ~ gamma(9, 3); }
 generated quantities { real twice = 2 * x; }
 """,
 )
@@ -49,8 +49,8 @@ def test_normal_draws_converge_and_lie_about_the_mode() -> None:
     assert diagnose(one).converged
     assert one.provenance.engine_version == "normal draws"
     x, s = one.flat("x"), one.flat("s")
-    assert abs(x.mean() - 1) < 5 * 2 / np.sqrt(2000)
-    assert abs(x.std() / 2 - 1) < 5 / np.sqrt(4000)
+    assert abs(x.mean() - 1) < 5 * 0.5 / np.sqrt(2000)
+    assert abs(x.std() / 0.5 - 1) < 5 / np.sqrt(4000)
     assert abs(np.log(s).mean() - np.log(3)) < 5 / 3 / np.sqrt(2000)
     np.testing.assert_array_equal(one.flat("twice"), 2 * x)
     np.testing.assert_array_equal(two.flat("s"), s)

@@ -121,6 +121,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     signal.signal(signal.SIGXFSZ, handler)
 
 
+@pytest.mark.samples
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
     big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
     release.save(full_disk / "small", report=False)
@@ -132,6 +133,7 @@ def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
     assert ph.Release.load(full_disk / "small").identifier == release.identifier
 
 
+@pytest.mark.samples
 def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path: Path) -> None:
     ledger = ph.Ledger(full_disk / "l", budget=1e6, kind="strict", relation="replace")
     made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
@@ -157,6 +159,7 @@ def test_a_full_disk_under_a_ledger_and_a_calibration(full_disk: Path, tmp_path:
     assert ledger.entries[-1] == entry, "the file is as it was before the line that failed"
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize("place", ["a folder of mine", "données/été", "日本 語", 'quote\'s "x"'])
 def test_paths_with_spaces_and_letters(
     place: str,
@@ -221,6 +224,7 @@ def test_a_corrupt_cache_entry_is_built_anew(
     assert [path.name for path in executable.parent.parent.iterdir()] == [executable.parent.name]
 
 
+@pytest.mark.long
 def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> None:  # noqa: F811
     makefile = fake.root / "makefile"
     makefile.write_text(makefile.read_text().replace("@echo build", "@sleep 1; echo build"))
@@ -245,6 +249,7 @@ def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> N
 # --- Clock, home, network, locale ---------------------------------------------------------------
 
 
+@pytest.mark.samples
 def test_a_clock_that_goes_back(
     fake: Fake,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -275,6 +280,7 @@ class _Earlier:
         return datetime(2001, 1, 1, tzinfo=zone)
 
 
+@pytest.mark.samples
 def test_without_a_home_and_without_a_network(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -295,6 +301,7 @@ def test_without_a_home_and_without_a_network(
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "LANG": "C"}
 
 
+@pytest.mark.long
 def test_a_locale_without_letters(tmp_path: Path) -> None:
     table = pd.DataFrame({"visites_é": counts()["y"], "région": np.tile(["Zürich", "日本"], 20)})
     table.to_csv(tmp_path / "data.csv", index=False)
@@ -321,6 +328,7 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
 # --- Sizes --------------------------------------------------------------------------------------
 
 
+@pytest.mark.samples
 def test_ten_thousand_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     wide = pd.DataFrame(rng.integers(0, 9, (20, 10_000)), columns=[f"c{i}" for i in range(10_000)])
@@ -330,6 +338,7 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     assert ph.Release.load(tmp_path / "out").synthetic[0].equals(made.synthetic[0])
 
 
+@pytest.mark.samples
 def test_ten_thousand_levels(tmp_path: Path) -> None:
     n = 10_000
     table = counts(n).assign(g=pd.Categorical([f"level {i}" for i in range(n)]))
@@ -379,6 +388,7 @@ def test_extreme_values_are_refused_by_name(case: str) -> None:
         call()
 
 
+@pytest.mark.samples
 @pytest.mark.parametrize(
     ("model", "value"),
     [
