@@ -175,7 +175,6 @@ def synthesize(
     leave_one_out: Annotated[
         int | None,
         typer.Option(
-            min=0,
             help="Also fit without each of the K records that most is told about, as evidence in "
             "the confidential report; charges the larger number. \\[default: 2 where weights are "
             "computed on fewer than 2,000 records, else 0]",

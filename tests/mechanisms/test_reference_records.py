@@ -160,6 +160,7 @@ def test_on_other_records_it_is_strict(calibration: ph.Calibration, tmp_path: Pa
     release.save(tmp_path / "out", ledger=ledger, report=False)
 
 
+@pytest.mark.normal_draws
 def test_without_the_owners_word_nothing_is_strict(
     calibration: ph.Calibration, tmp_path: Path
 ) -> None:

@@ -138,6 +138,7 @@ def test_survey_weights_above_one_act_as_they_do_in_built_in_models() -> None:
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-12, atol=1e-10)
 
 
+@pytest.mark.samples
 def test_a_release_with_a_center_is_strict_and_says_what_it_rests_on() -> None:
     model = counts()
     mechanism = ph.Censored(

@@ -189,6 +189,7 @@ def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
         SurveyWeighted(ph.LogNormal("w ~ 1"), ph.SurveyDesign(weights="w")).bind(_table())
 
 
+@pytest.mark.normal_draws
 def test_normalized_weights_of_others_change_when_a_record_leaves() -> None:
     """T written out: all terms are scaled anew without the record. Held, the control, it is g_i."""
     rng = np.random.default_rng(5)

@@ -43,7 +43,8 @@ def answer(epsilon: float = 1.0, relation: str = "replace") -> NoisyCounts:
 def release() -> ph.Release:
     """Asymptotic local, remove; two sets."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(3, 80), "z": np.arange(80) % 7})
-    return ph.LipschitzWeighted(ph.Poisson("y ~ 1"), scale=0.5).release(
+    model = ph.Poisson("y ~ 1")
+    return ph.LipschitzWeighted(model, scale=0.5, accounting="range").release(
         df, n_synthetic=2, engine="embedded", seed=4
     )
 
@@ -520,7 +521,7 @@ def test_synthesize_with_a_ledger(
     )
     local_ledger(path, 0.5)
     common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson")
-    common += ("--engine", "embedded", "--ledger", path)
+    common += ("--accounting", "range", "--engine", "embedded", "--ledger", path)
     code, shown, error = run(capsys, *common, "--out", tmp_path / "out")
     assert (code, shown) == (2, "")
     assert "must cost at most what is left" in error

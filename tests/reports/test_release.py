@@ -122,7 +122,7 @@ def test_accessible(page, html):
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 13
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 14
     assert tags.count("h1") == 1
     assert tags.count("figcaption") == tags.count("figure") == 8
 

@@ -275,6 +275,7 @@ def own_program(text: str, folder: Path) -> Any:
     )
 
 
+@pytest.mark.samples
 def test_values_that_stan_quotes_are_not_repeated(tmp_path: Path) -> None:
     bounded = STAN.replace("vector[n] y;", "vector<upper=100>[n] y;")
     with pytest.raises(PyhybridError, match=r"must be less than or equal to #") as error:

@@ -54,7 +54,9 @@ def table(mechanism: str, kind: ph.Kind) -> Callable[[pd.DataFrame], ph.Release]
         if mechanism == "marginals":
             return ph.synthesize_table(plan, epsilon=50, mechanism=mechanism)
         other = df.assign(y=df["y"].iloc[::-1].to_numpy(), x=0.001 + df["x"] / 3.0123)
-        return ph.synthesize_table(plan, epsilon=8, reference=other, public=True, **OPTIONS)
+        return ph.synthesize_table(
+            plan, epsilon=8, reference=other, public=True, holds_no_released_record=True, **OPTIONS
+        )
 
     return release
 

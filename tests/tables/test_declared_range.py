@@ -47,7 +47,7 @@ def released(plan: Any, mechanism: str, **options: Any) -> ph.Release:
     if mechanism == "censored":
         reference = plan.table.df.iloc[::-1].reset_index(drop=True)
         options |= {"reference": reference.assign(age=0.003 + 0.9 * reference["age"]),
-                    "public": True}  # fmt: skip
+                    "public": True, "holds_no_released_record": True}  # fmt: skip
     if mechanism in ("censored", "scalar", "marginals"):
         options |= {"epsilon": 20.0}
     if mechanism != "marginals":
@@ -125,11 +125,12 @@ def test_ends_of_a_model_are_kept_where_they_are_narrower() -> None:
 def test_a_calibration_that_keeps_to_no_range_is_refused() -> None:
     plan = plan_of("education")
     other = DATA[["age", "education"]].iloc[::-1].reset_index(drop=True)
-    made = ph.calibrate_table(plan, other.assign(age=other["age"] / 2), epsilon=9, **SHORT)
+    word = {"holds_no_released_record": True}
+    made = ph.calibrate_table(plan, other.assign(age=other["age"] / 2), epsilon=9, **word, **SHORT)
     free = replace(made["education"].model, lower=None, upper=None, truncated="likelihood")
     old = {"education": replace(made["education"], model=free)}
     with pytest.raises(InvalidInput, match="keeps to the declared range"):
-        ph.synthesize_table(plan, epsilon=9, calibration=old, **SHORT)
+        ph.synthesize_table(plan, epsilon=9, calibration=old, **word, **SHORT)
 
 
 # --- Decimals -----------------------------------------------------------------------------------
