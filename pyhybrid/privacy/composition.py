@@ -232,8 +232,15 @@ def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float
     assert counted is not None
     if whole.accounting in ("gaussian", ZCDP):
         return counted
-    parts = [c.epsilon if c.kind == STRICT else c.epsilon_by(whole.accounting) for c in charges]
-    return max(counted, add_epsilons(part for part in parts if part is not None))
+    return max(counted, add_epsilons(_part_of(charge, whole.accounting) for charge in charges))
+
+
+def _part_of(charge: PrivacyCharge, accounting: str) -> float:
+    """What a part adds; one counted by the Gaussian limit no less than it states itself."""
+    if charge.kind == STRICT:
+        return charge.epsilon
+    own = charge.epsilon_by(accounting) or 0.0
+    return max(own, charge.epsilon) if charge.accounting == "gaussian" else own
 
 
 def _price(above_one: bool, charge: PrivacyCharge) -> int:

@@ -79,6 +79,7 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
         parts = [each.epsilon_by(accounting) for each in (first, second)]
         assert whole.epsilon_by(accounting) == pytest.approx(sum(parts), abs=0.0201)
     gaussian = first.accounting == second.accounting == "gaussian"
+    gaussian &= first.range_failing is None and second.range_failing is None
     assert (whole.accounting, whole.delta) == (("gaussian", 1e-6) if gaussian else ("range", 0.0))
     assert whole.mu == pytest.approx(np.hypot(first.mu, second.mu))
     assert whole.epsilon_by("gaussian", delta=1e-6) <= sum(
@@ -454,7 +455,7 @@ def test_declared_levels_and_constants_are_strict(term: str) -> None:
         rule=ConvergenceRule(rhat=9, ess_per_chain=1, divergent_share=1),
     )  # fmt: skip
     assert release.charge.kind == "strict"
-    assert release.synthetic[0]["g"].cat.categories.tolist() == ["a", "b", "c"]
+    assert set(release.synthetic[0]["g"]) <= {"a", "b", "c"}
 
 
 def test_categories_are_no_declaration_of_a_predictors_levels() -> None:
