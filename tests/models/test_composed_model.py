@@ -181,6 +181,7 @@ def test_a_density_above_one_counts_as_one_where_the_user_denies_it() -> None:
         matrix(bound, beta=BETA)
 
 
+@pytest.mark.needs_r
 def test_rstan_reads_composed_programs_too(tmp_path: Path) -> None:
     """Its old language, with arrays rewritten as the engine does; brms's and functions, too."""
     status = RStanEngine().status()

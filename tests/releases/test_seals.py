@@ -338,7 +338,7 @@ def test_a_charge_fits_its_seal_only_as_it_was_made(release: ph.Release) -> None
     charge = release.charge
     assert charge.is_sealed
     for field in ("epsilon", "safety_factor"):
-        free: dict[str, Any] = {"bound": 0.0, "loss_range": 0.0, "mu": 0.0}
+        free: dict[str, Any] = {"bound": 0.0, "loss_range": 0.0, "range_failing": None, "mu": 0.0}
         raised = replace(charge, **{**free, field: getattr(charge, field) + 100.0})
         assert not raised.is_sealed
     assert charge.mu is not None
