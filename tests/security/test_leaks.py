@@ -143,6 +143,7 @@ def planned(table: pd.DataFrame, kind: Any = None) -> ph.Plan:
     return ph.Table(table, sensitive=["visits"], types={"visits": own}).plan()
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("name", mechanisms())
 def test_a_release_leaves_nothing_and_publishes_no_secret(
@@ -275,6 +276,7 @@ def own_program(text: str, folder: Path) -> Any:
     )
 
 
+@pytest.mark.samples
 def test_values_that_stan_quotes_are_not_repeated(tmp_path: Path) -> None:
     bounded = STAN.replace("vector[n] y;", "vector<upper=100>[n] y;")
     with pytest.raises(PyhybridError, match=r"must be less than or equal to #") as error:
