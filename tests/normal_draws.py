@@ -62,7 +62,10 @@ def _mode_and_spread(model: Any) -> tuple[Any, Any]:
     def gradient(point: Any) -> Any:
         return np.asarray(model.log_prob_grad(point)[1])
 
-    mode = np.asarray(model.optimize(seed=1).unconstrained, dtype=float)
+    try:
+        mode = np.asarray(model.optimize(seed=1).unconstrained, dtype=float)
+    except RuntimeError:  # no way ends at a kink of clipped terms: draws about the origin then
+        mode = np.zeros(model.n_unconstrained)
     for _ in range(3):  # steps of Newton, as far as they help
         steps = _STEP * np.eye(mode.size)
         hessian = np.array([gradient(mode + h) - gradient(mode - h) for h in steps]) / (2 * _STEP)

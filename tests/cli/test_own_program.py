@@ -75,6 +75,7 @@ def test_a_release_from_the_formula_and_the_program(folder: Path) -> None:
     assert Path("out/public/synthetic_1.csv").read_text().splitlines()[1].startswith("000,")
 
 
+@pytest.mark.long
 def test_the_design_is_that_of_the_built_in_models(folder: Path) -> None:
     table = pd.read_csv("data.csv")
     options = {"outcome": "visits", "predict": "y_rep", "formula": FORMULA[1]}
@@ -120,6 +121,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
         run([*frozen[:-1], "other", "--model", "poisson", *FORMULA])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -429,6 +429,7 @@ release.save("out")
 """
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Path) -> None:
     release = mechanisms()["unweighted"](people())
