@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from pyhybrid.engines.base import Draws, Provenance, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints
@@ -32,7 +31,7 @@ def normal_draws(
     rng = np.random.default_rng(seed)
     points = np.zeros((shape[0] * shape[1], at.n_unconstrained))
     if at.n_unconstrained:
-        mode, spread = _mode_and_spread(at._model, at.n_unconstrained)
+        mode, spread = _mode_and_spread(at._model)
         points = mode + rng.normal(size=points.shape) @ spread.T
     values = at.quantities(points, seed=seed % (2**31 - 1) or 1)
     return Draws(
@@ -57,7 +56,7 @@ def normal_draws(
     )
 
 
-def _mode_and_spread(model: Any, size: int) -> tuple[Any, Any]:
+def _mode_and_spread(model: Any) -> tuple[Any, Any]:
     """The mode, and a square root of the covariance there."""
 
     def gradient(point: Any) -> Any:
@@ -65,11 +64,8 @@ def _mode_and_spread(model: Any, size: int) -> tuple[Any, Any]:
 
     try:
         mode = np.asarray(model.optimize(seed=1).unconstrained, dtype=float)
-    except RuntimeError as error:
-        if "did not converge" not in str(error):
-            raise
-        down = lambda at: (-model.log_prob_grad(at)[0], -gradient(at))  # noqa: E731
-        mode = minimize(down, np.zeros(size), jac=True, method="BFGS").x
+    except RuntimeError:  # no way ends at a kink of clipped terms: draws about the origin then
+        mode = np.zeros(model.n_unconstrained)
     for _ in range(3):  # steps of Newton, as far as they help
         steps = _STEP * np.eye(mode.size)
         hessian = np.array([gradient(mode + h) - gradient(mode - h) for h in steps]) / (2 * _STEP)

@@ -94,6 +94,7 @@ def test_a_release_from_the_formula_and_the_program(folder: Path) -> None:
     assert Path("out/public/synthetic_1.csv").read_text().splitlines()[1].startswith("000,")
 
 
+@pytest.mark.long
 def test_the_design_is_that_of_the_built_in_models(folder: Path) -> None:
     table = pd.read_csv("data.csv")
     options = {"outcome": "visits", "predict": "y_rep", "formula": FORMULA[1]}
@@ -142,6 +143,7 @@ def test_a_calibration_is_used_with_its_program_given_again(folder: Path) -> Non
         run([*frozen[:-1], "other", "--model", "poisson", *FORMULA])
 
 
+@pytest.mark.long
 def test_a_composed_program_is_strict(folder: Path) -> None:
     """With the formula's design, and with columns, constants and declared levels instead."""
     Path("levels.json").write_text(json.dumps({"region": ["a", "b", "c"]}))
@@ -160,6 +162,7 @@ def test_a_composed_program_is_strict(folder: Path) -> None:
     assert ph.Release.load("area").predictors == ("region",)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -51,7 +51,8 @@ class Recording(EmbeddedEngine):
 def test_short_chains_go_on_and_are_not_started_anew(bound: Any) -> None:
     engine = Recording()
     assert isinstance(engine, ContinuingEngine)
-    fit = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=MANY).unweighted()
+    settings = replace(SHORT, max_draws=3200)
+    fit = open_session(bound, seed=1, engine=engine, settings=settings, rule=MANY).unweighted()
     assert [kind for kind, *_ in engine.asked][:2] == ["sample", "more"]
     assert all(kind == "more" for kind, *_ in engine.asked[1:])
     assert len({seed for _, seed, _ in engine.asked}) == len(engine.asked)

@@ -56,7 +56,7 @@ def _bound(name: str, terms: str, table: pd.DataFrame | None = None) -> Any:
     return MODELS[name](f"{outcome} ~ {terms}").bind(_rates() if table is None else table)
 
 
-@pytest.mark.normal_draws
+@pytest.mark.samples
 @pytest.mark.parametrize("name", MODELS)
 def test_numpy_log_lik_is_stans(name: str) -> None:
     bound = _bound(name, f"x + {OFFSET}")

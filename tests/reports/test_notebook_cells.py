@@ -55,6 +55,7 @@ def test_results_show_themselves(
     assert kind in shown["data"]  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_a_figure_is_the_picture_of_its_cell(outputs: list[list[dict[str, object]]]) -> None:
     """Without pyplot, which would teach the notebook to show figures."""
     (shown,) = outputs[3]

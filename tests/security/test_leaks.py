@@ -143,6 +143,7 @@ def planned(table: pd.DataFrame, kind: Any = None) -> ph.Plan:
     return ph.Table(table, sensitive=["visits"], types={"visits": own}).plan()
 
 
+@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("name", mechanisms())
 def test_a_release_leaves_nothing_and_publishes_no_secret(
@@ -428,6 +429,7 @@ release.save("out")
 """
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_save_that_was_killed_is_private_and_goes_with_the_next_one(places: Path) -> None:
     release = mechanisms()["unweighted"](people())

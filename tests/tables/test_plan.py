@@ -48,6 +48,7 @@ def test_kinds_give_models(plan: Any) -> None:
     }
 
 
+@pytest.mark.long
 def test_predictors_of_many_levels_are_groups() -> None:
     """From twelve levels on, in models that read them; the plan says so, and a strict release too
     goes through."""
