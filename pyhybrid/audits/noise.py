@@ -143,7 +143,7 @@ def share_in_first_bin(value: int, epsilon: float, runs: int) -> FloatArray:
     mechanism = PerturbedHistogram(column="y", lower=0, upper=1, n_bins=2, epsilon=epsilon)
     return np.array(
         [
-            np.mean([t["y"].iloc[0] == 0 for t in mechanism.release(df, n_synthetic=5).synthetic])
+            np.mean([t["y"].iloc[0] < 0.5 for t in mechanism.release(df, n_synthetic=5).synthetic])
             for _ in range(runs)
         ]
     )

@@ -110,7 +110,9 @@ def charge_of_fit(
         loss_range=account.loss_range if math.isfinite(account.loss_range) else None,
         range_failing=failing,
         mu=mu if math.isfinite(mu) else None,
-        mu_standard_error=account.mu_standard_error if math.isfinite(mu) else None,
+        mu_standard_error=account.mu_standard_error
+        if math.isfinite(mu) and math.isfinite(account.mu_standard_error)
+        else None,
         not_covered=not_covered_sentences(bound, unit),
         n_synthetic=n_synthetic,
         n_draws_released=n_draws_released,

@@ -156,7 +156,7 @@ def _log_ratio(own: FloatArray, other: FloatArray) -> float:
         low -= 1 + high - low
     while difference(high) < 0:
         high += 1 + high - low
-    return low if low == high else float(brentq(difference, low, high, xtol=1e-12))
+    return low if low == high else float(brentq(difference, low, high, xtol=1e-12, maxiter=5000))
 
 
 def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:

@@ -161,10 +161,10 @@ def test_the_curve_falls_with_the_grid(found: RiskUtilityCurve) -> None:
     assert vector[0] < found.table["lipschitz_bound"][0]
 
 
-@pytest.mark.long
-def test_workers_and_executors_do_not_change_the_results(
-    found: RiskUtilityCurve, table: pd.DataFrame
-) -> None:
+@pytest.mark.samples
+def test_workers_and_executors_do_not_change_the_results(table: pd.DataFrame) -> None:
+    """Workers sample in processes of their own, where no other draws can be put in their place."""
+    found = risk_utility_curve(MODEL, table, **GRID, **BY_BOUND)
     two = risk_utility_curve(MODEL, table, **GRID, **BY_BOUND, workers=2)
     pd.testing.assert_frame_equal(two.table, found.table, check_exact=True)
     with ThreadPoolExecutor(1) as pool:
