@@ -112,7 +112,7 @@ def test_held_weights_are_a_control_that_is_caught(session: FitSession) -> None:
     account = held.confidential.account
     assert account is not None
     assert account.mu_by_record[refit.record] < 0.5 * refit.loss.mu_without
-    assert refit.mu > 0.8 * refit.loss.mu_without, "charged as it moves, it is not"
+    assert refit.mu > 0.9 * refit.loss.mu_without, "charged as it moves, it is not"
 
 
 def test_units_are_left_out_whole(session: FitSession) -> None:
