@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = ["FORMS", "covered", "run"]
 

@@ -1,6 +1,6 @@
 """`python -m benchmarks.fuzz --examples N [NAME ...]`: the long run of the fuzz tests.
 
-Every case must end in a valid result or an error of `pyhybrid.errors`. Without names all entry
+Every case must end in a valid result or an error of `pyhybrid.core.errors`. Without names all entry
 points of `tests.fuzzing.entry_points` are attacked; failures are printed as hypothesis shrinks
 them, and become named cases in `tests/fuzzing/test_found.py`. `--coverage` hands the bytes of the
 file readers and the text of formulas to Atheris, which looks for inputs that reach new branches of

@@ -36,7 +36,7 @@ from statsmodels.datasets import randhie
 import pyhybrid as ph
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import open_session
-from pyhybrid.models.design import read_design
+from pyhybrid.models.formula.design import read_design
 
 EPSILONS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)
 STORED = Path(__file__).parent / "results" / "guarantees.csv"

@@ -32,7 +32,7 @@ from scipy.special import logsumexp
 import pyhybrid as ph
 from benchmarks.mixture import FILE, MODEL, incomes
 from pyhybrid.engines import SamplerSettings, engine_by_name
-from pyhybrid.models import rough_mixture as rough
+from pyhybrid.models.initialization import mixture as rough
 from pyhybrid.studies.income import PUBLISHED_BOUNDS, ce_incomes
 
 _PUBLISHED = np.array(list(PUBLISHED_BOUNDS.values()))
@@ -194,7 +194,9 @@ def _one_of(number: int) -> Callable[..., rough.RoughMixture]:
 
 def _collapsed(table: pd.DataFrame) -> None:
     bound = MODEL.bind(table.sample(_START_RECORDS, random_state=1))
-    with mock.patch("pyhybrid.models.normal_mixture.rough_mixture", _one_of(MODEL.n_components)):
+    with mock.patch(
+        "pyhybrid.models.families.normal_mixture.rough_mixture", _one_of(MODEL.n_components)
+    ):
         data = bound.stan_data(np.ones(bound.n))
     settings = SamplerSettings(chains=2, warmup=100, draws=100, adapt_delta=0.7, parallel_chains=1)
     draws = engine_by_name("embedded").sample(bound.program, data, seed=1, settings=settings)

@@ -20,7 +20,7 @@ import statsmodels.api as sm
 from scipy.stats import skew
 
 from benchmarks.guarantees import CASES, INCOMES, halves
-from pyhybrid.models.design import read_design
+from pyhybrid.models.formula.design import read_design
 
 __all__ = ["back_transformed", "run"]
 

@@ -19,7 +19,7 @@ import pandas as pd
 from statsmodels.datasets import randhie
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 
 RISKS = ("size", "range", "deviation")

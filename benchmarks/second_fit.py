@@ -31,7 +31,7 @@ import pandas as pd
 
 import pyhybrid as ph
 from benchmarks.regressions import MODELS, RIGHT, own_settings, survey, worst_ess
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import ConvergenceRule, Draws, SamplerSettings, WarmStart, diagnose
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints

@@ -19,7 +19,7 @@ import pandas as pd
 import pyhybrid as ph
 from benchmarks import tables
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measuring import Measured
+from pyhybrid.mechanisms.marginals.measurement import Measured
 from pyhybrid.mechanisms.marginals.one_way import within
 from pyhybrid.tables.marginals import marginals_by_plan
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid import checks, errors
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core import checks, errors
+from pyhybrid.core.errors import InvalidInput
 
 NOT_NUMBERS = [None, "1", True, np.True_, math.nan, math.inf, -np.inf, Decimal(1), [1.0]]
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.releases.release import Release
 
 N = 60

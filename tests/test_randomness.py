@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.errors import InvalidInput
-from pyhybrid.randomness import Streams, streams
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams, streams
 
 N = 20_000
 

@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Entry point of the `pyhybrid` command."""
-    from pyhybrid.errors import PyhybridError
+    from pyhybrid.core.errors import PyhybridError
 
     warnings.showwarning = _show_warning
     _say_what_the_terminal_cannot()
@@ -37,7 +37,7 @@ def main() -> None:
 
 def _one_line(error: Exception) -> str:
     """Messages are one line; only a compiler's keeps its lines, with the caret in its place."""
-    from pyhybrid.errors import SamplingError
+    from pyhybrid.core.errors import SamplingError
 
     text = str(error)
     return text if isinstance(error, SamplingError) else " ".join(text.split())

@@ -9,18 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.checks import check_count, did_you_mean
 from pyhybrid.cli.named import converted, named
 from pyhybrid.cli.released import show_release
 from pyhybrid.cli.tables import SourceTable
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_count, did_you_mean
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.mechanism import Mechanism
-from pyhybrid.models.row_rules import read_rules
-from pyhybrid.models.survey_weighted import SurveyWeighted
-from pyhybrid.releases.afterwards import AFTERWARDS, check_still_published
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted
+from pyhybrid.models.formula.row_rules import read_rules
+from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.households import with_households
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.postprocess import AFTERWARDS, check_still_published
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.rows import with_rows
 from pyhybrid.releases.totals import with_totals

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import pyhybrid
-from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 
 __all__ = ["COMMANDS", "run"]
 
@@ -124,7 +124,7 @@ def _with_example(message: str, arguments: Sequence[str]) -> str:
     said = " ".join(message.split()).rstrip(".")
     name = next((each for each in arguments if each in COMMANDS), None)
     if name is None:
-        from pyhybrid.checks import did_you_mean  # imports numpy, which help texts do not need
+        from pyhybrid.core.checks import did_you_mean  # imports numpy, which help texts do not need
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"

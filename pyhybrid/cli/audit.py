@@ -10,9 +10,9 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.audits import AuditFinding, AuditReport, run_audits
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.parameters import Engine
+from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 __all__ = ["audit"]
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.options import build_model
 from pyhybrid.cli.parameters import Engine, HoldsNoReleasedRecord, ModelInShort, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.calibration import Calibration
-from pyhybrid.mechanisms.calibration import calibrate as frozen
-from pyhybrid.mechanisms.private_calibration import calibrate_privately
+from pyhybrid.core.checks import check_output_folder
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms.censored.calibration import Calibration
+from pyhybrid.mechanisms.censored.calibration import calibrate as frozen
+from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
 from pyhybrid.models import default_name
 from pyhybrid.privacy.epsilon import epsilon_text
 

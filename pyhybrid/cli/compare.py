@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_mechanism, build_model, sampler_settings
 from pyhybrid.cli.parameters import (
@@ -29,13 +28,14 @@ from pyhybrid.cli.parameters import (
     Workers,
 )
 from pyhybrid.cli.tables import read_table
-from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison
-from pyhybrid.comparing.comparison import compare as compare_mechanisms
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_count, check_output_folder
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model, default_name
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.running.files import write_folder
+from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison
+from pyhybrid.studies.comparing.comparison import compare as compare_mechanisms
 
 __all__ = ["DEFAULT_SET", "build_mechanisms", "compare"]
 

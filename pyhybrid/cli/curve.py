@@ -11,7 +11,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.checks import check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model, sampler_settings
 from pyhybrid.cli.parameters import (
@@ -31,11 +30,12 @@ from pyhybrid.cli.parameters import (
     Workers,
 )
 from pyhybrid.cli.tables import read_table
-from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_count, check_output_folder
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import default_name
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.running.files import write_folder
+from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 
 __all__ = ["curve", "numbers"]
 

@@ -11,13 +11,13 @@ import pandas as pd
 import typer
 from rich.markup import escape
 
-from pyhybrid.checks import check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.parameters import Engine, Overwrite, Seed
 from pyhybrid.cli.released import first_paragraph, show_release
+from pyhybrid.core.checks import check_output_folder
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms import Censored, LipschitzWeighted
-from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import NegativeBinomial
 from pyhybrid.releases.release import Release
 

@@ -16,8 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import progress_bars, show
+from pyhybrid.core.errors import PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
-from pyhybrid.errors import PyhybridError
 from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 

@@ -9,11 +9,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.parameters import Data, FileFormat, OnNotConverged, Overwrite, Seed
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_count, check_output_folder
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import (
     MaskedImputation,
     MaskedRelease,

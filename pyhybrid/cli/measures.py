@@ -17,7 +17,7 @@ from rich.table import Table
 
 from pyhybrid.cli.console import show
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.running.files import check_new_file, write_files
 

@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.checks import did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["converted", "named", "values_of"]
 

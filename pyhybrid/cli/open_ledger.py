@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger
 

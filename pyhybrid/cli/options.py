@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.checks import check_choice
 from pyhybrid.cli.named import converted, named, values_of
 from pyhybrid.cli.parameters import COMPOSED, MODEL_NAMES, OWN_PROGRAM, TWO_PART, ZERO_INFLATED
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.mechanisms import (
@@ -25,7 +25,7 @@ from pyhybrid.mechanisms import (
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
-from pyhybrid.mechanisms.calibration import Calibration
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import (

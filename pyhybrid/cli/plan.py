@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from pyhybrid.checks import check_choice, check_output_folder
 from pyhybrid.cli.afterwards import Afterwards, check_afterwards, save_with_these
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.parameters import Data, HoldsNoReleasedRecord, Overwrite
 from pyhybrid.cli.tables import read_table, read_types
+from pyhybrid.core.checks import check_choice, check_output_folder
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.running.files import check_new_file

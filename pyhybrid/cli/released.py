@@ -11,8 +11,8 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.checks import FloatArray
 from pyhybrid.cli.console import show
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.privacy.epsilon import epsilon_text

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 
 __all__ = ["report"]

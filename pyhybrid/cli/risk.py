@@ -19,7 +19,7 @@ from pyhybrid.cli.measures import (
     read_versions,
 )
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import risk_summary
 from pyhybrid.measures.as_json import risk_as_dict
 

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.checks import check_choice, check_count
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +169,7 @@ def _check_new(*paths: Path | None, overwrite: bool) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from pyhybrid.errors import SaveFailed
+    from pyhybrid.core.errors import SaveFailed
 
     try:
         path.write_text(text, encoding="utf-8")

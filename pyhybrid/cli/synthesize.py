@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from pyhybrid.checks import check_choice, check_count, check_output_folder
 from pyhybrid.cli.afterwards import (
     Afterwards,
     check_afterwards,
@@ -48,10 +47,11 @@ from pyhybrid.cli.parameters import (
 from pyhybrid.cli.plan import check_taken_by_plan, synthesize_by_plan
 from pyhybrid.cli.tables import read_table
 from pyhybrid.cli.target import check_target, release_within
-from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.core.checks import check_choice, check_count, check_output_folder
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.mechanisms.mechanism import Mechanism
-from pyhybrid.releases.decisions import Decisions, check_decided
+from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 
 __all__ = ["synthesize"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.release import Release

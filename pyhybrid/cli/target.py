@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.cli.console import note
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.mechanisms.epsilon_target import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
-from pyhybrid.mechanisms.target import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.releases.release import Release
 
 __all__ = ["check_target", "release_within"]

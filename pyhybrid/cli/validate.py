@@ -10,15 +10,15 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.agreement import Row, Validation
-from pyhybrid.agreement import validate as compared
-from pyhybrid.agreement.rows import UNITS
 from pyhybrid.cli.console import progress_bars, show
 from pyhybrid.cli.options import build_model, sampler_settings
 from pyhybrid.cli.parameters import Chains, Draws, ModelInShort, Overwrite, Warmup
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.running.files import check_new_file
+from pyhybrid.validation.agreement import Row, Validation
+from pyhybrid.validation.agreement import validate as compared
+from pyhybrid.validation.agreement.rows import UNITS
 
 __all__ = ["validate"]
 

@@ -15,7 +15,8 @@ import importlib
 from collections.abc import Mapping
 from typing import cast
 
-from pyhybrid.checks import check_choice
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.engines.base import (
     ContinuingEngine,
     Draws,
@@ -30,7 +31,6 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose
 from pyhybrid.engines.programs import load_program, parameter_names, program_names
-from pyhybrid.errors import EngineUnavailable
 
 __all__ = [
     "AUTOMATIC",

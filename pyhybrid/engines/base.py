@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "METRICS",

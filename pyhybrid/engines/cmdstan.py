@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -34,7 +35,6 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.errors import EngineUnavailable, SamplingError
 from pyhybrid.running.private_folder import cache_folder, private_folder
 
 __all__ = ["CmdStanEngine", "compiled_program"]

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -32,7 +33,6 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.errors import EngineUnavailable, SamplingError
 
 __all__ = ["EmbeddedEngine", "as_json", "compiled", "stanli_module"]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import as_json, compiled, stanli_module
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.errors import InvalidInput, SamplingError
 
 __all__ = ["ProgramAtPoints", "check_compiles"]
 

@@ -6,8 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import StanProgram
-from pyhybrid.errors import InvalidInput
 
 __all__ = [
     "block_text",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid import rbridge
+from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -28,7 +29,6 @@ from pyhybrid.engines.base import (
 )
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.errors import EngineUnavailable, SamplingError
 from pyhybrid.running.private_folder import cache_folder
 
 __all__ = ["RStanEngine"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, Provenance, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.primitives.library import opendp_version
@@ -138,7 +138,7 @@ def exact_posterior(
     """Log posterior of every candidate under weights `alpha` (n,) and `cap`.
 
     A frozen `excess` (C,) is added to each term before it is clipped; see
-    `pyhybrid.mechanisms.center`.
+    `pyhybrid.mechanisms.censored.center`.
 
     Raises
     ------

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws
-from pyhybrid.errors import InvalidInput
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns import with_columns
-from pyhybrid.models.row_rules import RowRule, meeting
-from pyhybrid.randomness import Streams
+from pyhybrid.models.formula.row_rules import RowRule, meeting
+from pyhybrid.models.formula.values import with_columns
 
 __all__ = ["choose_draws", "in_one_dtype", "joined", "marked", "synthesize"]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
@@ -31,9 +31,9 @@ from pyhybrid.checks import (
     check_fraction,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.record_risk import told_at, told_by
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.fitting.told import told_at, told_by
 from pyhybrid.privacy.bounds import LipschitzBounds
 from pyhybrid.privacy.weights import RISKS, reweight
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import (
     ContinuingEngine,
     ConvergenceRule,
@@ -34,7 +35,6 @@ from pyhybrid.engines import (
 )
 from pyhybrid.engines.programs import block_text
 from pyhybrid.models.base import BoundModel
-from pyhybrid.randomness import Streams
 
 __all__ = ["Sampling"]
 

@@ -16,7 +16,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_alpha, check_choice
+from pyhybrid.core.checks import FloatArray, check_alpha, check_choice
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     ConvergenceRule,
     Diagnostics,
@@ -26,19 +28,17 @@ from pyhybrid.engines import (
     WarmStart,
     resolve_engine,
 )
-from pyhybrid.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
-from pyhybrid.fitting.exposed import exposed_columns
 from pyhybrid.fitting.sampling import Sampling
 from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.composite.survey_weighted import weights_told
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.models.survey_weighted import weights_told
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.units import Units, bounds_by_unit
-from pyhybrid.randomness import Streams, streams
 from pyhybrid.running.progress import Progress
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import did_you_mean
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.design import row_label
+from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.design import row_label
 from pyhybrid.privacy.units import Units
 
 __all__ = ["check_rows_per_unit", "read_units"]

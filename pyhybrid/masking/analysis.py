@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.release import MaskedRelease
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.combining import NESTED

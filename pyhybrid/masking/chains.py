@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_count
+from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.errors import NotConverged
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
-from pyhybrid.errors import NotConverged
 from pyhybrid.masking.association import AssociationModel, Snapshot
-from pyhybrid.randomness import Streams
 from pyhybrid.running.progress import Progress
 
 __all__ = ["Chains", "GibbsSettings", "run_chains"]

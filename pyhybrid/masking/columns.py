@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.design import row_label
+from pyhybrid.core.checks import FloatArray, check_choice
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.design import row_label
 
 __all__ = ["KINDS", "MAX_LEVELS", "Column", "read_column", "unusable"]
 

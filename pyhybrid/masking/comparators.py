@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.draws import draw_levels
 from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
 from pyhybrid.masking.release import MaskedRelease, masked_release
 from pyhybrid.masking.statement import PARTIAL
-from pyhybrid.randomness import streams
 
 __all__ = ["CartSynthesis", "ParametricSynthesis"]
 

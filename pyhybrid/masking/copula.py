@@ -27,8 +27,8 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import Column
 from pyhybrid.masking.draws import draw_levels, elliptical_slice, truncated_normal

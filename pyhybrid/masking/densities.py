@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_numeric, check_positive, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_numeric, check_positive, check_vector
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "MaskedNormal",

@@ -25,7 +25,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = [
     "LogPosterior",

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr, ndtr
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = ["SLOPE_PRECISION", "LevelModel", "NormalPosterior", "Unknown", "log_between"]
 

@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import check_choice
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics
-from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.releases.parts import (
     read_diagnostics,

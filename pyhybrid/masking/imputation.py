@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import check_choice, check_count
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.association import AssociationModel, Snapshot
 from pyhybrid.masking.chains import Chains, GibbsSettings, run_chains
 from pyhybrid.masking.columns import Column
@@ -29,7 +30,6 @@ from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.masking.tuning import TunedMask, tune_mask
-from pyhybrid.randomness import Streams, streams
 from pyhybrid.running.progress import Progress
 
 __all__ = ["MaskedFit", "MaskedImputation"]

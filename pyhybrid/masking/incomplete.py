@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.masking.draws import elliptical_slice
 from pyhybrid.masking.families import SLOPE_PRECISION, LevelModel, NormalPosterior
 

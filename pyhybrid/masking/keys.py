@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import Column, read_column, unusable
-from pyhybrid.models.design import row_label
+from pyhybrid.models.formula.design import row_label
 
 __all__ = ["BoundKeys", "Roles", "bind_keys", "check_keys", "checked_names", "key_kinds"]
 

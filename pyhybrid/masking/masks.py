@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count, check_numeric, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_numeric, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.densities import (
     gaussian_mask_log_density,
     misclassification_log_density,

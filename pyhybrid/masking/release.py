@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import check_choice, check_flag, check_output_folder
+from pyhybrid.core.checks import check_choice, check_flag, check_output_folder
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
-from pyhybrid.errors import InvalidInput
 from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
 from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
-from pyhybrid.models.columns import with_columns
-from pyhybrid.randomness import Streams, new_identifier
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.running.files import whole_only
 

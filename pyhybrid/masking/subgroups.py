@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import check_count, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import read_column
 from pyhybrid.masking.evidence import SUBGROUPS
 from pyhybrid.masking.keys import check_keys, checked_names

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_count, check_fraction, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_count, check_fraction, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.evidence import KeyMasks, weakened
 from pyhybrid.masking.release import MaskedRelease

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_choice
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.contingency import TableUtility, tables_of_tables
 from pyhybrid.measures.tables.estimates import ColumnUtility, columns_of_tables
@@ -26,7 +27,6 @@ from pyhybrid.measures.tables.matching import (
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
-from pyhybrid.randomness import generator_of
 from pyhybrid.running.progress import Progress
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]

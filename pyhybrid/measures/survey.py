@@ -11,8 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import stdtrit
 
-from pyhybrid.checks import FloatArray, check_count, check_fraction, check_positive, did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_count,
+    check_fraction,
+    check_positive,
+    did_you_mean,
+)
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "design_weights", "survey_mean"]
 

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyhybrid.mechanisms.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.censored import Censored
-from pyhybrid.mechanisms.count_weighted import CountWeighted
-from pyhybrid.mechanisms.given_weights import GivenWeights
-from pyhybrid.mechanisms.lipschitz_weighted import LipschitzWeighted
-from pyhybrid.mechanisms.noisy_marginals import NoisyMarginals
+from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
-from pyhybrid.mechanisms.scalar_weighted import ScalarWeighted
-from pyhybrid.mechanisms.truncated import Truncated
-from pyhybrid.mechanisms.unweighted import Unweighted
+from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
+from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
+from pyhybrid.mechanisms.weighted.given_weights import GivenWeights
+from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
+from pyhybrid.mechanisms.weighted.truncated import Truncated
+from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 
 __all__ = [
     "MECHANISMS",

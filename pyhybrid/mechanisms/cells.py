@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.decimals import of_steps, snapped
-from pyhybrid.models.design import row_label
-from pyhybrid.models.form import Form
-from pyhybrid.models.levels import level_places, outcome_levels
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.decimals import of_steps, snapped
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.levels import level_places, outcome_levels
+from pyhybrid.models.formula.design import row_label
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["Cells", "bins_of", "check_grid", "levels_of"]

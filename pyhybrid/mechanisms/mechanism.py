@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from pyhybrid.checks import check_count
+from pyhybrid.core.checks import check_count
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.releases.release import Release
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
@@ -19,30 +19,30 @@ from pyhybrid.checks import (
     check_positive,
     did_you_mean,
 )
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.fitting.units import check_rows_per_unit
+from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.cells import Cells, bins_of, check_grid, levels_of
-from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.models.decimals import check_decimals
-from pyhybrid.models.levels import check_levels_given
-from pyhybrid.models.row_rules import RowRule, meeting
+from pyhybrid.mechanisms.synthesis_step import Made
+from pyhybrid.models.columns.decimals import check_decimals
+from pyhybrid.models.columns.levels import check_levels_given
+from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.checks import check_bounds
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
-from pyhybrid.randomness import Streams, streams
-from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.origin import Origin
+from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
 
 __all__ = ["BoundHistogram", "PerturbedHistogram"]
 

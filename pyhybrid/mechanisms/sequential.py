@@ -22,28 +22,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import check_count, check_draws_released, check_flag
+from pyhybrid.core.checks import check_count, check_draws_released, check_flag
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
-from pyhybrid.mechanisms.charge_of_fit import unsynthesized_sentence
+from pyhybrid.mechanisms.accounting.local_charge import unsynthesized_sentence
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.mechanisms.steps import Joined, Opened, Step, fit_apart, is_strict
-from pyhybrid.models.bound_parts import designs_of
-from pyhybrid.models.coding import levels_taken
-from pyhybrid.models.columns import kind_of
-from pyhybrid.models.levels import levels_declared, outcome_levels
-from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
-from pyhybrid.models.whitelist import Factor
+from pyhybrid.models.columns.levels import levels_declared, outcome_levels
+from pyhybrid.models.composite.bound_steps import designs_of
+from pyhybrid.models.formula.coding import levels_taken
+from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
+from pyhybrid.models.formula.values import kind_of
+from pyhybrid.models.formula.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
-from pyhybrid.randomness import streams
-from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.origin import Origin
+from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
 
 __all__ = ["SequentialSynthesis"]
 
@@ -64,7 +64,8 @@ class SequentialSynthesis:
         Compose strict charges with local ones; the whole is then stated as asymptotic local.
     rules : sequence of str
         That synthetic rows must meet, such as ``"wage <= income"``: values that break one are drawn
-        anew from the model of the last of its columns, see `pyhybrid.models.row_rules`. Public.
+        anew from the model of the last of its columns, see `pyhybrid.models.formula.row_rules`.
+        Public.
 
     Raises
     ------

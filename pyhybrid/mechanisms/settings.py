@@ -7,13 +7,13 @@ import json
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any, ClassVar
 
-from pyhybrid.checks import check_choice, check_finite, check_fraction
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_finite, check_fraction
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import Model
-from pyhybrid.models.possible import Support, check_support
-from pyhybrid.models.survey_weighted import SurveyWeighted, weights_told
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
+from pyhybrid.models.hypothetical_records import Support, check_support
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
@@ -23,7 +23,8 @@ __all__ = ["MechanismSettings"]
 
 @dataclass(frozen=True)
 class MechanismSettings:
-    """Settings of all mechanisms; see `pyhybrid.mechanisms.base.PseudoPosteriorMechanism`."""
+    """Settings of all mechanisms; see
+    `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`."""
 
     model: Model
     starts_from_unweighted: ClassVar[bool] = False

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
-from pyhybrid.mechanisms.made import Made
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
+from pyhybrid.mechanisms.synthesis_step import Made
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.row_rules import RowRule
-from pyhybrid.randomness import Streams
-from pyhybrid.releases.origin import Origin
+from pyhybrid.models.formula.row_rules import RowRule
+from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 
 __all__ = ["Joined", "OpenStep", "Opened", "Step", "fit_apart", "is_strict"]

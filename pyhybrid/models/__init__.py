@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.bernoulli import Bernoulli
-from pyhybrid.models.beta import Beta
-from pyhybrid.models.beta_binomial import BetaBinomial
-from pyhybrid.models.beta_regression import BetaRegression
-from pyhybrid.models.categorical import Categorical
-from pyhybrid.models.composed_model import ComposedModel
-from pyhybrid.models.default import DefaultModel, default_name
-from pyhybrid.models.gamma import Gamma
-from pyhybrid.models.log_normal import LogNormal
-from pyhybrid.models.negative_binomial import NegativeBinomial
-from pyhybrid.models.normal_mixture import MixtureRegression
-from pyhybrid.models.normal_regression import NormalRegression
-from pyhybrid.models.ordinal import Ordinal
-from pyhybrid.models.poisson import Poisson
-from pyhybrid.models.stan_model import StanModel
-from pyhybrid.models.two_part import TwoPart
-from pyhybrid.models.with_missing import WithMissing
-from pyhybrid.models.zero_inflated import ZeroInflated
+from pyhybrid.models.composite.two_part import TwoPart
+from pyhybrid.models.composite.with_missing import WithMissing
+from pyhybrid.models.composite.zero_inflated import ZeroInflated
+from pyhybrid.models.default_model import DefaultModel, default_name
+from pyhybrid.models.families.bernoulli import Bernoulli
+from pyhybrid.models.families.beta import Beta
+from pyhybrid.models.families.beta_binomial import BetaBinomial
+from pyhybrid.models.families.beta_regression import BetaRegression
+from pyhybrid.models.families.categorical import Categorical
+from pyhybrid.models.families.gamma import Gamma
+from pyhybrid.models.families.log_normal import LogNormal
+from pyhybrid.models.families.negative_binomial import NegativeBinomial
+from pyhybrid.models.families.normal_mixture import MixtureRegression
+from pyhybrid.models.families.normal_regression import NormalRegression
+from pyhybrid.models.families.ordinal import Ordinal
+from pyhybrid.models.families.poisson import Poisson
+from pyhybrid.models.stan_program.composed_model import ComposedModel
+from pyhybrid.models.stan_program.stan_model import StanModel
 
 __all__ = [
     "MODELS",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap

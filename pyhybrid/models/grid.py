@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_count, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "Axis",

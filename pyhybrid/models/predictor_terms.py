@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keyword
 
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.default import MOST_LEVELS
-from pyhybrid.models.kinds import Kind, Leveled, Number, SemiContinuous
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import Kind, Leveled, Number, SemiContinuous
+from pyhybrid.models.default_model import MOST_LEVELS
 
 __all__ = [
     "FEWEST_GROUPED",

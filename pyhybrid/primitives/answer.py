@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text, round_up
-from pyhybrid.randomness import new_identifier
 
 __all__ = ["PrivateAnswer"]
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
     check_numeric,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
 from pyhybrid.primitives.library import whole_number_noise

@@ -29,18 +29,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_count,
     check_flag,
     check_numeric,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.randomness import streams
 
 __all__ = ["NoisyCenters", "dp_kmeans"]
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import check_choice, check_fraction, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_fraction, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.library import calibrated, load_opendp, refusals

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 
 __all__ = [
     "NoiseProvenance",

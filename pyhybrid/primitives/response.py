@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import load_opendp
 from pyhybrid.privacy.charge import PrivacyCharge

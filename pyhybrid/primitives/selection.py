@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import check_choice, check_positive, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_positive, check_vector
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import load_opendp, refusals
 from pyhybrid.privacy.charge import PrivacyCharge

@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.library import gaussian_whole_number_noise, whole_number_noise

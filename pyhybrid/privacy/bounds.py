@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_fraction,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.frozen_rows import STEEP, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
@@ -29,7 +29,7 @@ from pyhybrid.checks import (
     check_positive,
     check_vector,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS, STRICT, shown
 from pyhybrid.privacy.range_epsilon import at_least, epsilon_of_range
 

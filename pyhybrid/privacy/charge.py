@@ -17,14 +17,15 @@ import json
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     check_choice,
     check_count,
     check_finite,
     check_fraction,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import html_rows
 from pyhybrid.privacy.epsilon import (
     KINDS,
     RELATIONS,
@@ -36,7 +37,6 @@ from pyhybrid.privacy.epsilon import (
 from pyhybrid.privacy.gaussian_curve import check_delta, epsilon_of_mu, mu_of_release
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.range_epsilon import epsilon_of_range
-from pyhybrid.privacy.shown import html_rows
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 
 __all__ = [

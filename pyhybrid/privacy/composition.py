@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.concentrated import epsilon_together, rho_of_strict
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown

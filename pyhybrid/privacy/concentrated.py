@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from pyhybrid.checks import check_finite
+from pyhybrid.core.checks import check_finite
 from pyhybrid.privacy.epsilon import STRICT, add_epsilons, round_up, shown
 from pyhybrid.privacy.range_epsilon import at_least, epsilon_of_rho
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_finite
+from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.privacy.count_risk import balls_around, values_by_pattern
-from pyhybrid.privacy.terms import IntArray
 from pyhybrid.privacy.weight_sensitivity import Map, WeightsWithout
+from pyhybrid.privacy.weighted_log_lik import IntArray
 from pyhybrid.privacy.weights import count_weights
 
 __all__ = ["CountWithout", "count_without"]

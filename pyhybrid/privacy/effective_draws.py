@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import fft
 
-from pyhybrid.checks import FloatArray, check_count
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["check_chains", "effective_draws"]
 

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     check_choice,
     check_count,
     check_finite,
     check_flag,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "ASYMPTOTIC_LOCAL",

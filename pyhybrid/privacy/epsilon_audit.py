@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_count, check_fraction, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_fraction, check_vector
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["EpsilonAudit", "audit_epsilon", "epsilon_lower_bound"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["STEEP", "FrozenParts", "FrozenRows", "FrozenTerms"]
 

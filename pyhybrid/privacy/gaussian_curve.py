@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
     check_finite,
     check_nonnegative_vector,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import RELATIONS
 
 __all__ = [

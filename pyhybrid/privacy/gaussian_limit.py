@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from pyhybrid.checks import FloatArray, check_log_lik, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_log_lik, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.gaussian_curve import delta_of_mu, mu_of_epsilon
 from pyhybrid.privacy.gaussian_mu import (
@@ -42,7 +42,7 @@ from pyhybrid.privacy.gaussian_mu import (
 )
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, spread_of, terms_of
+from pyhybrid.privacy.weighted_log_lik import IntArray, Terms, lazy_terms, spread_of, terms_of
 
 __all__ = ["GaussianLimit", "gaussian_limit", "limit_of"]
 

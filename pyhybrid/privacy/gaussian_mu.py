@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_flag, check_log_lik, check_positive, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_flag, check_log_lik, check_positive, check_vector
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import check_chains, effective_draws
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import smoothed_log_weights
-from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, terms_of
+from pyhybrid.privacy.weighted_log_lik import IntArray, Terms, lazy_terms, terms_of
 
 __all__ = [
     "STANDARD_ERRORS",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["histogram_counts", "in_steps", "perturbed_probabilities"]
 

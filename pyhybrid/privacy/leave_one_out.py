@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.terms import IntArray, Terms, lazy_terms, terms_of
+from pyhybrid.privacy.weighted_log_lik import IntArray, Terms, lazy_terms, terms_of
 
 __all__ = ["LeaveOneOutLoss", "leave_one_out_loss", "losses_of"]
 

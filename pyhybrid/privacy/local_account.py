@@ -26,16 +26,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.privacy.beyond_draws import expansion_of, loss_of_expansion
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.effective_draws import effective_draws
 from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.privacy.ranges import ranges_of
-from pyhybrid.privacy.terms import IntArray
+from pyhybrid.privacy.tail_extrapolation import expansion_of, loss_of_expansion
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
+from pyhybrid.privacy.weighted_log_lik import IntArray
 
 __all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = ["RELIABLE_K", "smoothed_log_weights"]
 

@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pyhybrid.checks import check_choice, check_count, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, RELATIONS, round_up, shown
 from pyhybrid.privacy.gaussian_curve import check_delta
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_fraction
+from pyhybrid.core.checks import FloatArray, check_fraction
 from pyhybrid.privacy.bounds import quantile_type7
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.terms import Terms, lazy_terms, spread_of, terms_of
+from pyhybrid.privacy.weighted_log_lik import Terms, lazy_terms, spread_of, terms_of
 
 __all__ = ["LossRanges", "loss_ranges", "ranges_of"]
 

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from pyhybrid.checks import FloatArray, check_finite, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_finite, check_vector
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import check_chains, effective_draws
 
 __all__ = ["RefitLoss", "refit_loss"]

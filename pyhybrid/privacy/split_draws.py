@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from pyhybrid.checks import FloatArray, check_finite, check_log_lik, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_finite, check_log_lik, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import check_chains, effective_draws
 from pyhybrid.privacy.pareto import smoothed_log_weights
 from pyhybrid.privacy.ranges import LossRanges, loss_ranges
-from pyhybrid.privacy.terms import IntArray, terms_of
+from pyhybrid.privacy.weighted_log_lik import IntArray, terms_of
 
 __all__ = ["SplitRanges", "share_bound", "split_ranges"]
 

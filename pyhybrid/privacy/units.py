@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.bounds import LipschitzBounds, largest_abs, quantile_type7
 from pyhybrid.privacy.log_lik import LogLik
 

@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
@@ -53,10 +53,10 @@ from pyhybrid.checks import (
     check_log_lik,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.terms import IntArray
+from pyhybrid.privacy.weighted_log_lik import IntArray
 from pyhybrid.privacy.weights import (
     RISKS,
     reweight,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
@@ -27,7 +27,7 @@ from pyhybrid.checks import (
     check_nonnegative_vector,
     check_positive,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
 

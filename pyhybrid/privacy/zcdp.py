@@ -22,8 +22,8 @@ import math
 
 from scipy.optimize import brentq, minimize_scalar
 
-from pyhybrid.checks import check_finite, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_finite, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.gaussian_curve import check_delta
 
 __all__ = ["epsilon_of_zcdp", "rho_of_zcdp"]

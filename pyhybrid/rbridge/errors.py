@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhybrid.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
 
 __all__ = ["RError", "exception_of"]
 

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.errors import EngineUnavailable
+from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.rbridge.errors import exception_of
 from pyhybrid.rbridge.from_r import from_r
 from pyhybrid.rbridge.status import r_status

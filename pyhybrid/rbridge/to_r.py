@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["DTYPE", "INDEX", "NA_INT", "NA_INT64", "NA_REAL_BITS", "to_r"]
 

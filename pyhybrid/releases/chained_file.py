@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running.locks import lock, unlock
 
 __all__ = ["ChainedFile", "Line", "locked_file"]

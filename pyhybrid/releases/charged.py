@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.data_fingerprint import DataMark
 
 __all__ = ["Charged", "ChargedTables"]
 

@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.releases.data_mark import DataMark
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.metadata import public_metadata
 from pyhybrid.releases.parts import (
     read_diagnostics,

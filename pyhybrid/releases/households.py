@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.columns import with_columns
-from pyhybrid.models.row_rules import RowRule, read_rules, rules_met_by
-from pyhybrid.randomness import streams
-from pyhybrid.releases.afterwards import afterwards_of
-from pyhybrid.releases.processed import changed_release, check_columns, check_synthesized
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
+from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
+from pyhybrid.models.formula.values import with_columns
+from pyhybrid.releases.postprocess import afterwards_of
+from pyhybrid.releases.postprocessed import changed_release, check_columns, check_synthesized
 from pyhybrid.releases.release import Release
 
 __all__ = ["summed_anew", "unit_codes", "with_households"]

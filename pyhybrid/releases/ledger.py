@@ -20,8 +20,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.checks import check_choice, check_finite, check_flag, check_positive
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import (
     KINDS,
@@ -32,7 +32,7 @@ from pyhybrid.privacy.epsilon import (
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.charged import Charged, ChargedTables
-from pyhybrid.releases.data_mark import keyed
+from pyhybrid.releases.data_fingerprint import keyed
 from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
 from pyhybrid.releases.spending import delta_of_new, is_delta, left_of, spent_on, spent_with
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.checks import check_choice, check_finite, check_flag
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_finite, check_flag
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import KINDS, RELATIONS
 from pyhybrid.privacy.gaussian_curve import mu_of_release
 from pyhybrid.releases.chained_file import Line
-from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.data_fingerprint import DataMark
 
 __all__ = ["LedgerEntry", "data_of", "entries_of", "entry_of"]
 

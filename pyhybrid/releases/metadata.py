@@ -14,7 +14,7 @@ import pandas as pd
 
 import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.releases.afterwards import afterwards_of, afterwards_sentences
+from pyhybrid.releases.postprocess import afterwards_of, afterwards_sentences
 
 __all__ = ["public_metadata"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Diagnostics
-from pyhybrid.errors import InvalidInput
 
 __all__ = [
     "read_diagnostics",

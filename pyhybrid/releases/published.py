@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.models.columns import with_columns
+from pyhybrid.models.formula.values import with_columns
 
 __all__ = ["published"]
 

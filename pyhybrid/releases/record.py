@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.case_deletion import Refits
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.privacy.possible_records import PossibleAccount
-from pyhybrid.privacy.refits import Refits
-from pyhybrid.releases.data_mark import DataMark
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.data_fingerprint import DataMark
 
 __all__ = ["Confidential", "ReleaseRecord"]
 
@@ -100,7 +100,7 @@ class ReleaseRecord:
         Weights, bounds, seed. Never publish.
     exposed : mapping of str to str
         Columns that were not synthesized and must not be published without a decision, with the
-        reason; see `pyhybrid.fitting.exposed`. Not saved.
+        reason; see `pyhybrid.fitting.disclosive_columns`. Not saved.
     decisions : Decisions
         What was decided on columns that were not synthesized.
     fit : PosteriorFit or None

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import check_choice, check_flag, check_output_folder, no_such_attribute
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_flag, check_output_folder, no_such_attribute
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import html_rows
+from pyhybrid.core.randomness import new_identifier
 from pyhybrid.fitting.replicates import in_one_dtype, joined, marked
-from pyhybrid.privacy.shown import html_rows
-from pyhybrid.randomness import new_identifier
-from pyhybrid.releases.afterwards import check_still_published
-from pyhybrid.releases.data_mark import DataMark
-from pyhybrid.releases.decisions import Decisions, check_decided, decided_tables
+from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
+from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.origin import Origin
+from pyhybrid.releases.postprocess import check_still_published
 from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.report_context import Origin
 from pyhybrid.releases.seal import (
     content_digest,
     earlier_content_digest,

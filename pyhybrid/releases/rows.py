@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import check_count
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.columns import with_columns
-from pyhybrid.randomness import streams
-from pyhybrid.releases.afterwards import afterwards_of, read_afterwards
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.core.checks import check_count
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
+from pyhybrid.models.formula.values import with_columns
+from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.households import unit_codes
-from pyhybrid.releases.processed import changed_release, check_columns
+from pyhybrid.releases.postprocess import afterwards_of, read_afterwards
+from pyhybrid.releases.postprocessed import changed_release, check_columns
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import shaping_columns
 

@@ -14,7 +14,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
-from pyhybrid.releases.afterwards import AFTERWARDS, afterwards_sentences, decisions_afterwards
+from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = ["privacy_statement", "shaping_columns"]

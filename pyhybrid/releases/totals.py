@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_finite
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.survey import design_weights
-from pyhybrid.models.columns import with_columns
-from pyhybrid.models.decimals import decimals_of
+from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.households import summed_anew
-from pyhybrid.releases.processed import (
+from pyhybrid.releases.postprocessed import (
     changed_release,
     check_columns,
     check_synthesized,

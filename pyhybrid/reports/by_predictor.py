@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import norm
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.models.columns import with_columns
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.groups import plot_grouped_means
 from pyhybrid.reports.judged import LIMITS, is_number, word_of

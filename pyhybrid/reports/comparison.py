@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyhybrid.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
-from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
@@ -21,6 +19,8 @@ from pyhybrid.reports.numbers import interval_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.verdicts import comparison_verdict
+from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
+from pyhybrid.studies.comparing.outcome import outcome_of
 
 __all__ = [
     "charge_name",

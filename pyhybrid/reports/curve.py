@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.figures.curve import plot_curve
 from pyhybrid.reports.measures import judged_cell
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Cell, Section, Table, picture_of, render_page
 from pyhybrid.reports.verdicts import curve_verdict
+from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve
 
 __all__ = ["curve_report", "epsilon_words"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.measures.arrays.combining import combine_partially_synthetic
 from pyhybrid.measures.arrays.estimates import max_ecdf
 from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference

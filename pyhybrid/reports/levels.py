@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = ["LevelShares", "level_shares", "shares_of"]
 

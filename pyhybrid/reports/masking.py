@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
 from pyhybrid.masking.analysis import naming_share, release_risk
 from pyhybrid.masking.statement import unchanged_shares

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyhybrid.checks import check_choice
-from pyhybrid.errors import InvalidInput, PyhybridError
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.running.progress import Progress
 
 if TYPE_CHECKING:

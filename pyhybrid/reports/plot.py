@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.measures import plot_levels
 from pyhybrid.reports.figures.mechanisms import plot_distributions

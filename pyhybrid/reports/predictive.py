@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.predictive import plot_predictive
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, is_number

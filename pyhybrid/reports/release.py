@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
@@ -36,12 +36,12 @@ from pyhybrid.reports.level_parts import level_picture, level_table
 from pyhybrid.reports.numbers import number_text, setting_text
 from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
 from pyhybrid.reports.predictive import predictive_section
+from pyhybrid.reports.record_loss import told_section
+from pyhybrid.reports.refit_loss import loss_section
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.side_by_side import side_by_side
 from pyhybrid.reports.statement import statement_sections, without_steps
 from pyhybrid.reports.steps import steps_section
-from pyhybrid.reports.told import told_section
-from pyhybrid.reports.told_loss import loss_section
 from pyhybrid.reports.verdict import verdict_section
 
 if TYPE_CHECKING:

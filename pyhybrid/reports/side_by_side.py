@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.tables.contingency import tables_of_tables
 from pyhybrid.measures.tables.estimates import columns_of_tables

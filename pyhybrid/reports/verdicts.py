@@ -10,11 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.comparing.comparison import DATA, Comparison
-from pyhybrid.comparing.curve import RiskUtilityCurve
-from pyhybrid.comparing.curve_points import NEAR
-from pyhybrid.comparing.means import moved_away_text
-from pyhybrid.comparing.outcome import outcome_of
 from pyhybrid.masking.analysis import naming_share
 from pyhybrid.measures.arrays.intervals import interval_overlap
 from pyhybrid.measures.arrays.matching import MatchingRisk
@@ -27,6 +22,11 @@ from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Marked, Section, Table
 from pyhybrid.reports.verdict import in_short
+from pyhybrid.studies.comparing.comparison import DATA, Comparison
+from pyhybrid.studies.comparing.curve import RiskUtilityCurve
+from pyhybrid.studies.comparing.curve_points import NEAR
+from pyhybrid.studies.comparing.means import moved_away_text
+from pyhybrid.studies.comparing.outcome import outcome_of
 
 __all__ = [
     "comparison_verdict",

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pyhybrid.checks import check_output_folder
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.core.checks import check_output_folder
+from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running.private_folder import private_folder
 
 __all__ = [

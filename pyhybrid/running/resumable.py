@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyhybrid.errors import InvalidInput, SaveFailed
-from pyhybrid.randomness import streams
+from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.randomness import streams
 from pyhybrid.running.locks import lock
 
 __all__ = ["FinishedParts", "fingerprint", "open_parts"]

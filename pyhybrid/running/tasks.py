@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
 
 __all__ = ["Done", "first_failure", "run_tasks"]
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.studies.study import Claim
 
 __all__ = ["COST_OF_A_CAP", "replaced_and_removed"]

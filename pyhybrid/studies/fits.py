@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.study import Measured
 
 __all__ = ["ACCOUNTING", "bound_row", "fitted", "session_over", "utility_rows"]

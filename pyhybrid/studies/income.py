@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms import CountWeighted, GivenWeights, LipschitzWeighted, ScalarWeighted
 from pyhybrid.models import MixtureRegression
 from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.weights import count_weights
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.arrays.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import LipschitzWeighted, Truncated, Unweighted
 from pyhybrid.models import NegativeBinomial, Poisson
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of
 

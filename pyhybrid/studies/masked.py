@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import (
     CartSynthesis,
@@ -33,7 +34,6 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.chains import GibbsSettings
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.comparing.curve import risk_utility_curve
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, Unweighted
 from pyhybrid.models import Beta, NegativeBinomial
-from pyhybrid.randomness import Streams
+from pyhybrid.studies.comparing.curve import risk_utility_curve
 from pyhybrid.studies.fits import ACCOUNTING, fitted, session_over
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.strict import beta_database

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.studies.runner import StudyResult
 from pyhybrid.studies.study import Published, Study
 

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.checks import check_count
+from pyhybrid.core.checks import check_count
+from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.randomness import streams
 from pyhybrid.engines import resolve_engine
-from pyhybrid.errors import InvalidInput, SaveFailed
-from pyhybrid.randomness import streams
 from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.locks import lock
 from pyhybrid.running.progress import Progress

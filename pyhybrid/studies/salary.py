@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms import LipschitzWeighted, PseudoPosteriorMechanism
 from pyhybrid.models import BetaRegression
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over, utility_rows
 from pyhybrid.studies.strict import histogram_draws, strict_mechanisms
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms import (
@@ -29,7 +30,6 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import Beta, BetaRegression
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
-from pyhybrid.randomness import Streams
 from pyhybrid.studies.cost_of_a_cap import COST_OF_A_CAP
 from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over, utility_rows
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from pyhybrid.randomness import Streams
+from pyhybrid.core.randomness import Streams
 
 __all__ = ["Claim", "Measured", "Published", "Size", "Study", "mean_of", "summarize"]
 

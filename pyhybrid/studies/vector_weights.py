@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.comparing.comparison import DATA, Comparison, compare
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import CountWeighted, LipschitzWeighted, ScalarWeighted, Unweighted
 from pyhybrid.models import NegativeBinomial
-from pyhybrid.randomness import Streams
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, compare
 from pyhybrid.studies.fits import ACCOUNTING
 from pyhybrid.studies.local_bounds import mixture_counts
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, mean_of

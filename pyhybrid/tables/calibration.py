@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.engines import Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.calibration import Calibration, calibrate
+from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.models.base import Model
-from pyhybrid.randomness import streams
 from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.tables.coded_table import working_table
 from pyhybrid.tables.plan import Plan, PlannedColumn
-from pyhybrid.tables.working import working_table
 
 __all__ = ["calibrate_table", "epsilon_of"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
-from pyhybrid.models.decimals import of_steps
-from pyhybrid.models.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
+from pyhybrid.models.columns.decimals import of_steps
+from pyhybrid.models.columns.kinds import Amounts, Kind, Leveled, Number, Ordered, SemiContinuous
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["MOST_BINS", "domain_of"]

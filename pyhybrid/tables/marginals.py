@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges

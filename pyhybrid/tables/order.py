@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.default import MOST_LEVELS
-from pyhybrid.models.kinds import Counts, Kind, Leveled, Number
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
+from pyhybrid.models.default_model import MOST_LEVELS
 from pyhybrid.models.predictor_terms import n_coefficients
-from pyhybrid.tables.described import DescribedTable, KnownKind
+from pyhybrid.tables.table_spec import DescribedTable, KnownKind
 
 __all__ = ["kept_first", "ordered"]
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.checks import check_choice, check_count, check_positive, did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_count, check_positive, did_you_mean
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.built import BUILT, GROUPED, build_model, within
-from pyhybrid.models.default import HISTOGRAM, rule_for
-from pyhybrid.models.kinds import Kind, Number, kind_from_dict
+from pyhybrid.models.columns.kinds import Kind, Number, kind_from_dict
+from pyhybrid.models.default_model import HISTOGRAM, rule_for
 from pyhybrid.models.predictor_terms import (
     FEWEST_GROUPED,
     formula_of,
@@ -24,13 +23,14 @@ from pyhybrid.models.predictor_terms import (
     n_coefficients,
     unusable,
 )
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.models.registry import BUILT, GROUPED, build_model, within
+from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.running.files import write_files
-from pyhybrid.tables.below_zero import below_zero
-from pyhybrid.tables.described import DescribedTable, KnownKind
-from pyhybrid.tables.measured_with import measured_with, most_tables, note_of_tables
+from pyhybrid.tables.marginal_selection import measured_with, most_tables, note_of_tables
+from pyhybrid.tables.negative_amounts import below_zero
 from pyhybrid.tables.order import kept_first, ordered
 from pyhybrid.tables.plan_text import plan_html, plan_text
+from pyhybrid.tables.table_spec import DescribedTable, KnownKind
 
 __all__ = ["MOST_COEFFICIENTS", "SPLITS", "Plan", "PlannedColumn", "plan_of"]
 
@@ -50,7 +50,7 @@ class PlannedColumn:
     name : str
     kind : KnownKind
     model : str
-        Name in `pyhybrid.models.built.BUILT`, or "perturbed_histogram".
+        Name in `pyhybrid.models.registry.BUILT`, or "perturbed_histogram".
     options : mapping
         Settings of the model.
     predictors : tuple of str
@@ -303,8 +303,8 @@ def plan_of(
 
     Each column is given all kept columns and those synthesized before it, up to a number of
     coefficients; its kind and whether it has predictors give its model, by the table of rules
-    `pyhybrid.models.default.RULES`. Nothing else is read from the confidential columns; kinds are,
-    where they are neither declared nor in a reference, and the plan says so.
+    `pyhybrid.models.default_model.RULES`. Nothing else is read from the confidential
+    columns; kinds are, where they are neither declared nor in a reference, and the plan says so.
 
     Parameters
     ----------

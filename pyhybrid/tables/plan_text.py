@@ -6,7 +6,7 @@ import html
 import textwrap
 from typing import Any
 
-from pyhybrid.tables.described import SOURCES
+from pyhybrid.tables.table_spec import SOURCES
 
 __all__ = ["plan_html", "plan_text"]
 

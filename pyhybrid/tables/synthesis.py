@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     check_choice,
     check_count,
     check_draws_released,
@@ -18,27 +18,27 @@ from pyhybrid.checks import (
     check_fraction,
     check_positive,
 )
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
-from pyhybrid.mechanisms.calibration import Calibration
-from pyhybrid.mechanisms.charge_of_censoring import SAY_SO
+from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.built import within
-from pyhybrid.models.kinds import Kind, Number
-from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.decisions import check_decided
-from pyhybrid.releases.origin import Origin
+from pyhybrid.models.columns.kinds import Kind, Number
+from pyhybrid.models.registry import within
+from pyhybrid.releases.column_decisions import check_decided
+from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
 from pyhybrid.tables.calibration import calibrate_table, epsilon_of
+from pyhybrid.tables.coded_table import in_form_of_data, working_table
 from pyhybrid.tables.marginals import MarginalsOfPlan, marginals_by_plan, measured
 from pyhybrid.tables.plan import Plan, PlannedColumn
-from pyhybrid.tables.working import in_form_of_data, working_table
 
 __all__ = ["MECHANISMS", "delta_of", "synthesize_table"]
 
@@ -108,7 +108,8 @@ def synthesize_table(
         `pyhybrid.NoisyMarginals`.
     relation : {"remove", "replace"}
     n_synthetic, n_draws_released, seed, engine, settings, rule, on_not_converged, progress
-        See `pyhybrid.mechanisms.base.PseudoPosteriorMechanism.release`. With m draws released each
+        See `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.release`. With m draws
+        released each
         has 1 / m of epsilon; ``n_draws_released=1`` gives all sets one draw, at all of it.
     check_modes : bool, default False
         Look for other modes of each censored posterior; see `pyhybrid.Censored`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhybrid.tables.described import DescribedTable
 from pyhybrid.tables.plan import MOST_COEFFICIENTS, Plan, plan_of
+from pyhybrid.tables.table_spec import DescribedTable
 
 __all__ = ["Table"]
 
@@ -36,7 +36,7 @@ class Table(DescribedTable):
         the records.
     rules : sequence of str
         That every row meets, e.g. ``"wage <= income"``, or ``"age < 16 -> income == 0"`` for a
-        structural zero; see `pyhybrid.models.row_rules`.
+        structural zero; see `pyhybrid.models.formula.row_rules`.
     order : "auto" or sequence of str
         In which sensitive columns are synthesized; "auto" by their kinds, few levels first.
     reference : DataFrame, optional

@@ -45,15 +45,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_positive, did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive, did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import html_rows
 from pyhybrid.fitting.units import read_units
 from pyhybrid.measures.tables.reconcile import synthetic_sets
-from pyhybrid.models.kinds import Kind
+from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.shown import html_rows
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.verification.declared import ColumnTypes, coerced, column_types

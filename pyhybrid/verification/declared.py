@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, did_you_mean
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.columns import kind_of
-from pyhybrid.models.kinds import Kind, Leveled, kind_from_dict
+from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import Kind, Leveled, kind_from_dict
+from pyhybrid.models.formula.values import kind_of
 
 __all__ = ["ColumnTypes", "coerced", "column_types", "level_key", "numbers_of"]
 

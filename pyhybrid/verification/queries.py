@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.verification.declared import level_key, numbers_of
 
 __all__ = ["Coefficient", "Mean", "Quantile", "Query", "Share", "read_query"]

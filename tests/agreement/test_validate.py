@@ -16,14 +16,14 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import rbridge
-from pyhybrid.agreement import Row, arrays, posterior, run
-from pyhybrid.agreement.rows import compare
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SaveFailed
 from pyhybrid.engines import EngineStatus, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.errors import EngineUnavailable, InvalidInput, SaveFailed
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models import NegativeBinomial, Poisson
+from pyhybrid.validation.agreement import Row, arrays, posterior, run
+from pyhybrid.validation.agreement.rows import compare
 from tests.conftest import require
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhybrid.audits.centered import centered_audits
+from pyhybrid.validation.audits.centered import centered_audits
 
 pytestmark = pytest.mark.samples
 

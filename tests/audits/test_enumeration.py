@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pyhybrid.audits.enumeration import held_loss, largest_losses, log_posterior, loss
 from pyhybrid.privacy.bounds import lipschitz_bounds
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.epsilon import epsilon_of_bound
@@ -32,6 +31,7 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
+from pyhybrid.validation.audits.enumeration import held_loss, largest_losses, log_posterior, loss
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhybrid.audits.local_ranges import HELD, RELEASED_ONLY, local_audits
+from pyhybrid.validation.audits.local_ranges import HELD, RELEASED_ONLY, local_audits
 
 
 def test_no_database_loses_more_than_its_range_and_both_controls_are_caught() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.audits.enumeration import histogram_loss, response_loss
-from pyhybrid.audits.noise import released_shares, share_in_first_bin
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon_audit import audit_epsilon, epsilon_lower_bound
 from pyhybrid.privacy.histogram import perturbed_probabilities
+from pyhybrid.validation.audits.enumeration import histogram_loss, response_loss
+from pyhybrid.validation.audits.noise import released_shares, share_in_first_bin
 from tests.conftest import require
 
 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhybrid.audits.rounds import rounds_audits
+from pyhybrid.validation.audits.rounds import rounds_audits
 
 
 @pytest.mark.long

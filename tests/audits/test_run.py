@@ -14,10 +14,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
-from pyhybrid.audits import AuditFinding, AuditReport, censored_programs, run, run_audits
-from pyhybrid.audits.enumeration import censored_audits
-from pyhybrid.audits.noise import NOISE, noise_audit
-from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run, run_audits
+from pyhybrid.validation.audits.enumeration import censored_audits
+from pyhybrid.validation.audits.noise import NOISE, noise_audit
 from tests.conftest import require
 
 try:

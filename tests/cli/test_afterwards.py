@@ -14,8 +14,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.afterwards import check_afterwards, predictors_of, read_afterwards
-from pyhybrid.errors import InvalidInput
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.releases.column_decisions import Decisions
 from tests.tables.conftest import TYPES, survey_of
 
 Run = Callable[..., tuple[int, str, str]]

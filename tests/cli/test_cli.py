@@ -17,7 +17,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases import folder as storage
 
 Run = Any
@@ -260,10 +260,10 @@ def test_doctor_fits_and_says_so(run: Run) -> None:
 
 
 def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyhybrid.core.errors import SamplingError
     from pyhybrid.engines import EngineStatus
     from pyhybrid.engines.cmdstan import CmdStanEngine
     from pyhybrid.engines.embedded import EmbeddedEngine
-    from pyhybrid.errors import SamplingError
 
     def gone(self: Any) -> EngineStatus:
         return EngineStatus(name=self.name, available=False, cause="gone", remedy="mend it so")

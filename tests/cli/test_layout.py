@@ -15,11 +15,11 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from pyhybrid.agreement import Row, Validation
 from pyhybrid.cli.app import COMMANDS, _command, _listed
 from pyhybrid.cli.doctor import Finding, _show_repairs
 from pyhybrid.cli.layout import fitted
 from pyhybrid.cli.validate import _show
+from pyhybrid.validation.agreement import Row, Validation
 
 
 def _table(n_columns: int, n_rows: int, *, text: str = "household income") -> Table:

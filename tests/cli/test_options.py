@@ -9,7 +9,7 @@ import pytest
 
 from pyhybrid.cli.app import run
 from pyhybrid.cli.options import build_model, reweighting_of
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.reweighting import Reweighting
 
 

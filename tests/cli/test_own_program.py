@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.app import run
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 
 PROGRAM = """

@@ -12,12 +12,12 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.compare import build_mechanisms
-from pyhybrid.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
+from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
 from tests.reports.accessible import check_page
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=300)

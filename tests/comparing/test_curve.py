@@ -17,16 +17,16 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.comparing import curve_points
-from pyhybrid.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
-from pyhybrid.comparing.curve_points import NEAR
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
 from pyhybrid.reports.figures.curve import plot_curve
 from pyhybrid.reports.figures.mechanisms import figure_png
 from pyhybrid.running.resumable import fingerprint, open_parts
+from pyhybrid.studies.comparing import curve_points
+from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.studies.comparing.curve_points import NEAR
 
 MODEL = ph.Poisson("visits ~ 1")
 OPTIONS: dict[str, Any] = {

@@ -10,11 +10,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.released import _outcome_table
-from pyhybrid.comparing.comparison import compare, synthetic_means
-from pyhybrid.comparing.outcome import outcome_of
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.reports.comparison import comparison_report
+from pyhybrid.studies.comparing.comparison import compare, synthetic_means
+from pyhybrid.studies.comparing.outcome import outcome_of
 from tests.fuzzing.engine import RandomDraws
 
 OPTIONS: dict[str, Any] = {

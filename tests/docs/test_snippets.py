@@ -170,12 +170,12 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.audits.run"])
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.validation.audits.run"])
 def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Those of `run_audits`, a minute, are run by tests/audits."""
-    if module == "pyhybrid.models.brms":
+    if module == "pyhybrid.models.stan_program.brms":
         names["df"] = names["brms_data"]
     found = _examples(module, names)
     assert found.attempted > 0

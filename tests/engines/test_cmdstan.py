@@ -21,10 +21,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, WarmStart, diagnose
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.errors import EngineUnavailable, SamplingError
 from tests.monte_carlo import assert_near
 
 FAKE = Path(__file__).parents[1] / "fake_cmdstan"

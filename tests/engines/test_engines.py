@@ -13,10 +13,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import engines
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
 from pyhybrid.engines.convergence import diagnose_quantities
 from pyhybrid.engines.embedded import EmbeddedEngine, compiled
-from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError
 
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
 NORMAL = StanProgram(

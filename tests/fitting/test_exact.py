@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import load_program
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import (

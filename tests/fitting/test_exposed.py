@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.fitting.exposed import exposed_columns
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 
 N = 400
 RNG = np.random.default_rng(5)

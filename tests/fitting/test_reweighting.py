@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting import reweighting
 from pyhybrid.fitting.reweighting import Reweighting, estimated_bound, reweighted_fit
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.mechanisms.account import stepped
+from pyhybrid.mechanisms.accounting.loss_account import stepped
 
 pytestmark = pytest.mark.samples
 

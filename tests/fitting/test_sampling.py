@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import (
     ContinuingEngine,
     ConvergenceRule,
@@ -18,7 +19,6 @@ from pyhybrid.engines import (
     SamplerSettings,
 )
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import open_session
 
 pytestmark = pytest.mark.samples

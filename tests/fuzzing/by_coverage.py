@@ -8,7 +8,7 @@ import formulaic.parser  # noqa: F401  (instrumented with what imports it)
 import numpy as np
 import pandas as pd
 
-from pyhybrid.models.design import read_design
+from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.files import _parquet_seeds, check_table_file
 from tests.fuzzing.outcomes import attempted
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines import (
     Draws,
     EngineStatus,
@@ -22,7 +23,6 @@ from pyhybrid.engines import (
     StanProgram,
     WarmStart,
 )
-from pyhybrid.errors import SamplingError
 
 
 @dataclass(frozen=True)

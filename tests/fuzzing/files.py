@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pyhybrid as ph
 from pyhybrid.cli.tables import read_table
-from pyhybrid.errors import PyhybridError
+from pyhybrid.core.errors import PyhybridError
 from pyhybrid.releases.chained_file import locked_file
 from pyhybrid.studies.study import Measured, Size, Study
 from tests.fuzzing.engine import RandomDraws

@@ -11,8 +11,8 @@ import pandas as pd
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.errors import PyhybridError
-from pyhybrid.models.design import read_design
+from pyhybrid.core.errors import PyhybridError
+from pyhybrid.models.formula.design import read_design
 from tests.fuzzing.outcomes import attempted
 from tests.fuzzing.releases import WRONG, _mostly, _some, check_saved_masked
 from tests.fuzzing.tables import OFTEN, Recipe, formulas, recipes

@@ -1,4 +1,4 @@
-"""What may come of a call: a valid result, or an error of `pyhybrid.errors`; nothing else."""
+"""What may come of a call: a valid result, or an error of `pyhybrid.core.errors`; nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.errors import PyhybridError
+from pyhybrid.core.errors import PyhybridError
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.errors import PyhybridError
+from pyhybrid.core.errors import PyhybridError
 from tests.fuzzing.outcomes import attempted
 from tests.fuzzing.releases import WRONG, check_form, check_saved
 from tests.fuzzing.tables import OFTEN, Recipe, recipes

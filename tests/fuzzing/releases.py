@@ -10,8 +10,8 @@ import pandas as pd
 from hypothesis import strategies as st
 
 import pyhybrid as ph
+from pyhybrid.core.errors import PyhybridError
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import PyhybridError
 from pyhybrid.models import MODELS, NegativeBinomial, Poisson, TwoPart, WithMissing, ZeroInflated
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.outcomes import attempted, nothing_partial, scratch_folder

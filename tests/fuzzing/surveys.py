@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.errors import PyhybridError
+from pyhybrid.core.errors import PyhybridError
 from tests.fuzzing.measures import SetsCase, set_cases
 from tests.fuzzing.outcomes import attempted
 from tests.fuzzing.releases import _mostly, _some

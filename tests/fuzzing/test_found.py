@@ -14,11 +14,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.measures.as_json import utility_as_dict
-from pyhybrid.models.design import read_design
-from pyhybrid.models.kinds import kind_of
+from pyhybrid.models.columns.kinds import kind_of
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.releases.chained_file import locked_file
 from tests.fuzzing.engine import RandomDraws
 from tests.fuzzing.files import Damage, _parquet_seeds, check_damage

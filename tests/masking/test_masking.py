@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput, NotConverged
 from pyhybrid.masking import CartSynthesis, GibbsSettings, ParametricSynthesis, masked_utility
 
 EASY = ConvergenceRule(rhat=1.1, ess_per_chain=20)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.association import Snapshot
 from pyhybrid.masking.columns import read_column
 from pyhybrid.masking.copula import CopulaModel

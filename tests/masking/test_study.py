@@ -12,7 +12,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.masking import mask_report

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, estimates, max_ecdf, summaries
 
 VECTORS = st.lists(st.integers(-5, 20), min_size=1, max_size=30)

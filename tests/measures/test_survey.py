@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 
 def _sample(rng: np.random.Generator, n_clusters: int = 40, size: int = 5) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import pyhybrid as ph
 from pyhybrid.cli.app import app
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
 from pyhybrid.measures.arrays.propensity import pmse, specks
 from pyhybrid.measures.as_json import utility_as_dict

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
 

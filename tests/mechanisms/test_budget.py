@@ -11,11 +11,11 @@ import pytest
 from scipy.special import ndtri
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.budget import Fitted, fitted_at, largest_within
-from pyhybrid.mechanisms.nearby import Nearby
+from pyhybrid.mechanisms.epsilon_search import Fitted, fitted_at, largest_within
+from pyhybrid.mechanisms.weighted.nearby import Nearby
 from pyhybrid.privacy.log_lik import LogLik
 from tests.fitting.test_reweighting import MODEL, mixture
 

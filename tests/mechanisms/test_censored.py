@@ -16,12 +16,12 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.audits.enumeration import largest_losses
-from pyhybrid.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.modes import ModeCheck, look_for_modes
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.multimodality import ModeCheck, look_for_modes
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.validation.audits.enumeration import largest_losses
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
@@ -185,7 +185,9 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="relation must be one of"):
         calibrate(MODEL, outcomes(1), cap=2.0, relation="swap", **OPTIONS)
     unbounded = SimpleNamespace(by_record=np.full(400, np.inf))
-    monkeypatch.setattr("pyhybrid.mechanisms.calibration.bounds_of", lambda *_, **__: unbounded)
+    monkeypatch.setattr(
+        "pyhybrid.mechanisms.censored.calibration.bounds_of", lambda *_, **__: unbounded
+    )
     with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
         calibrate(MODEL, outcomes(1), epsilon=4, holds_no_released_record=True, **OPTIONS)
 
@@ -297,7 +299,7 @@ def test_a_better_mode_elsewhere_is_written_into_the_charge(
     session: FitSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
-    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: higher)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: higher)
     mechanism = ph.Censored(MODEL, epsilon=4)
     with pytest.raises(NotConverged, match="missed the main mode"):
         mechanism.fit(session)
@@ -317,7 +319,7 @@ def test_how_much_lesser_a_mode_must_be(
     session: FitSession, monkeypatch: pytest.MonkeyPatch, gap: float, seen: str
 ) -> None:
     found = ModeCheck(n_chains=8, n_elsewhere=1, log_density_gap=gap)
-    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: found)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: found)
     mechanism = ph.Censored(MODEL, epsilon=4)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

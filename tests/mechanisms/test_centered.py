@@ -14,15 +14,15 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.modes import look_for_modes
+from pyhybrid.fitting.multimodality import look_for_modes
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.calibration import calibrate
-from pyhybrid.mechanisms.calibration_files import frozen_draws
-from pyhybrid.mechanisms.center import Center
-from pyhybrid.models.cap_data import frozen_rows
+from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+from pyhybrid.mechanisms.censored.center import Center
+from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
 from tests.conftest import require
@@ -111,7 +111,7 @@ def test_the_mechanism_loses_at_most_its_epsilon(
     relation: str, poisson: ph.Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the excess, which is clipped with each term; near epsilon, too."""
-    monkeypatch.setattr("pyhybrid.mechanisms.center._SIZES", {1: 300})  # candidates
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.center._SIZES", {1: 300})  # candidates
     frozen = poisson
     if relation == "replace":
         table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.refits import with_refits
+from pyhybrid.privacy.case_deletion import with_refits
 from pyhybrid.reports.release import release_report
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 

@@ -15,10 +15,11 @@ import pytest
 import pyhybrid as ph
 from benchmarks import coverage
 from pyhybrid import cli
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import noisy_marginals
-from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
-from pyhybrid.mechanisms.marginals import choosing, measuring
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
+from pyhybrid.mechanisms.marginals import measurement as measuring
+from pyhybrid.mechanisms.marginals import noisy_marginals
+from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.reports.release import public_report, release_report
 from tests.conftest import require
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.replicates import choose_draws
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.models.regression import BoundRegression
+from pyhybrid.models.families.regression import BoundRegression
 
 pytestmark = pytest.mark.samples
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.cli import main
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.mechanisms.cells import bins_of
 from pyhybrid.reports.release import public_report, release_report

@@ -11,8 +11,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.private_calibration import Round, calibrate_privately, usual_rounds
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms.censored.private_calibration import (
+    Round,
+    calibrate_privately,
+    usual_rounds,
+)
 from tests.conftest import require
 
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}

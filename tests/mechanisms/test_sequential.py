@@ -12,13 +12,13 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, NotConverged
+from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.errors import BudgetExceeded, InvalidInput, NotConverged
 from pyhybrid.mechanisms import sequential
-from pyhybrid.models.regression import BoundRegression
+from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.randomness import streams
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.column_decisions import Decisions
 
 SHORT = SamplerSettings(chains=4, warmup=300, draws=400)
 FIRST, SECOND = ph.Poisson("a ~ x"), ph.Poisson("b ~ a + x")

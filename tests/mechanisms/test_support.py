@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.reports.release import release_report

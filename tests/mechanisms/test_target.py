@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.target import with_epsilon
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms.epsilon_target import with_epsilon
 from tests.mechanisms.test_accounting import MODEL, counts
 
 pytestmark = pytest.mark.samples

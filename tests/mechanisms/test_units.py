@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.audits.enumeration import held_loss, unit_audits
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.epsilon import epsilon_of_bound
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.units import unit_terms
+from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
 
 OPTIONS: dict[str, Any] = {
     "seed": 5,

@@ -11,11 +11,16 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.truncation import gamma_log_mass, gamma_within, normal_log_mass, normal_within
+from pyhybrid.models.families.truncation import (
+    gamma_log_mass,
+    gamma_within,
+    normal_log_mass,
+    normal_within,
+)
 
 N = 100
 RNG = np.random.default_rng(6)

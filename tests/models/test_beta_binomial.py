@@ -13,11 +13,11 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import calibration_files
+from pyhybrid.mechanisms.censored.censored import calibration_files
 
 RNG = np.random.default_rng(3)
 N = 200

@@ -15,7 +15,7 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import StanProgram, load_program
 from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
 

@@ -11,12 +11,12 @@ import pytest
 from scipy import integrate, special, stats
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.coefficients import PRIORS, quadratic
+from pyhybrid.models.families.coefficients import PRIORS, quadratic
 
 MODELS: dict[str, Any] = {
     "negative_binomial": ph.NegativeBinomial,
@@ -345,7 +345,7 @@ def test_a_stored_description_makes_the_same_model_again() -> None:
     """Descriptions without a prior, as of earlier versions, are of the published one."""
     import json
 
-    from pyhybrid.mechanisms.calibration_files import _model
+    from pyhybrid.mechanisms.censored.calibration_files import _model
 
     for model in (
         ph.Poisson("y ~ x", prior="normal", prior_scale=0.7),

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import StanProgram
 from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.bound_composed_model import BoundComposedModel
-from pyhybrid.models.composed_text import ComposedText
-from pyhybrid.models.stan_text import blocks_of, tokens_of
+from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
+from pyhybrid.models.stan_program.composed_text import ComposedText
+from pyhybrid.models.stan_program.stan_text import blocks_of, tokens_of
 from pyhybrid.privacy.cap import Cap
 
 PROGRAM = """
@@ -315,7 +315,7 @@ def replicate_data(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def frozen(values: dict[str, FloatArray]) -> Any:
-    from pyhybrid.mechanisms.calibration_files import frozen_draws
+    from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 
     own: Any = None
     return frozen_draws({name: values[name] for name in ("mu", "slope", "sigma")}, own)

@@ -14,14 +14,14 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.calibration_files import frozen_draws
-from pyhybrid.mechanisms.center import log_lik_at
-from pyhybrid.models.bound_composed_model import BoundComposedModel
-from pyhybrid.models.composed_text import ComposedText
+from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
+from pyhybrid.mechanisms.censored.center import log_lik_at
+from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
+from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.privacy.cap import Cap
 from tests.conftest import require
 

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models import coding, recoding
-from pyhybrid.models.design import read_design
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.design import read_design
+from pyhybrid.models.formula.terms import coding, recoding
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import STORED, sorted_columns
 
@@ -50,7 +50,7 @@ def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
 
 
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
-    from pyhybrid.models.whitelist import FUNCTIONS
+    from pyhybrid.models.formula.whitelist import FUNCTIONS
 
     text = " ".join(FORMULAS)
     assert [name for name in FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
@@ -269,7 +269,7 @@ def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
 
 
 def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyhybrid.mechanisms.calibration import calibrate
+    from pyhybrid.mechanisms.censored.calibration import calibrate
 
     monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", lambda x: x - x.mean())
     with pytest.raises(InvalidInput, match="depends on all records"):

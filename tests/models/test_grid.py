@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.grid import (
     Axis,
     BernoulliForm,

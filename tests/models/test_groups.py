@@ -16,10 +16,10 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.groups import _arranged, _log_evidence, grouped_hints
+from pyhybrid.models.formula.groups import _arranged, _log_evidence, grouped_hints
 
 MODELS: dict[str, tuple[Any, str]] = {
     "poisson": (ph.Poisson, "count"),

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.built import build_model
-from pyhybrid.models.default import HISTOGRAM, rule_for
-from pyhybrid.models.design import read_design
-from pyhybrid.models.kinds import Kind, kind_from_dict, kind_of
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import Kind, kind_from_dict, kind_of
+from pyhybrid.models.default_model import HISTOGRAM, rule_for
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.predictor_terms import formula_of, n_coefficients
+from pyhybrid.models.registry import build_model
 
 RNG = np.random.default_rng(5)
 CASES: dict[str, tuple[Any, Kind]] = {

@@ -13,12 +13,12 @@ from scipy.special import logsumexp
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import PosteriorFit, open_session
-from pyhybrid.models.rough_mixture import rough_mixture
-from pyhybrid.models.transforms import LARGEST, TRANSFORMS
+from pyhybrid.models.columns.transforms import LARGEST, TRANSFORMS
+from pyhybrid.models.initialization.mixture import rough_mixture
 from tests.monte_carlo import assert_near
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)

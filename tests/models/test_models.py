@@ -11,14 +11,14 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.collapse import distinct_rows, weighted_rows
-from pyhybrid.models.decimals import in_dtype_of
-from pyhybrid.models.design import read_design
-from pyhybrid.models.rough_fit import LOG_LINEAR, rough_fit
+from pyhybrid.models.columns.decimals import in_dtype_of
+from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
+from pyhybrid.models.formula.design import read_design
+from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
 from pyhybrid.privacy.cap import Cap
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]

@@ -16,11 +16,11 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, load_program
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)

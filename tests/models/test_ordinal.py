@@ -13,12 +13,12 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms import calibration_files
-from pyhybrid.models.rough_ordinal import rough_ordinal
+from pyhybrid.mechanisms.censored.censored import calibration_files
+from pyhybrid.models.initialization.thresholds import rough_ordinal
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 from tests.monte_carlo import assert_near

@@ -19,12 +19,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.bound_stan_model import BoundStanModel
-from pyhybrid.models.free_text import check_decides_nothing
+from pyhybrid.models.stan_program.bound_stan_model import BoundStanModel
+from pyhybrid.models.stan_program.free_text import check_decides_nothing
 
 pytestmark = pytest.mark.normal_draws
 
@@ -544,7 +544,7 @@ def test_replicates_are_made_from_data_without_the_outcome(
 ) -> None:
     """With the checks switched off, programs that read the outcome give none of it away: the same
     draws give the same replicates for two tables whose outcomes differ."""
-    import pyhybrid.models.stan_model as module
+    import pyhybrid.models.stan_program.stan_model as module
 
     monkeypatch.setattr(module, "check_bound", lambda *_: None)
     monkeypatch.setattr(BoundStanModel, "check_draws", lambda *_: None)
@@ -618,7 +618,7 @@ def test_the_weights_and_the_cap_of_a_fit_are_tried(
 ) -> None:
     """Were the text not read, and random weights and caps tried alone, as in 0.2: the very ones of
     the release are tried, too. The control: the same programs pass when they are bound."""
-    import pyhybrid.models.stan_model as module
+    import pyhybrid.models.stan_program.stan_model as module
 
     monkeypatch.setattr(module, "check_decides_nothing", lambda _: None)
     own = model(deciding(case))

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.models import Model

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.models.row_rules import meeting, read_rules, rules_met_by
+from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.models.formula.row_rules import meeting, read_rules, rules_met_by
 
 TABLE = pd.DataFrame(
     {

@@ -14,11 +14,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.options import build_model, default_models
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms import calibration_files
+from pyhybrid.mechanisms.censored.censored import calibration_files
 from pyhybrid.models import DefaultModel, default_name
-from pyhybrid.models.support import draw_within, limits_of_dtype
+from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from tests.fuzzing.engine import RandomDraws
 
 OPTIONS: dict[str, Any] = {

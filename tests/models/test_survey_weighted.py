@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.survey_weighted import SurveyWeighted
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.privacy.cap import Cap
 
 DESIGN = ph.SurveyDesign(weights="w", population=120.0)

@@ -11,10 +11,10 @@ from scipy import special
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.described import described_model
+from pyhybrid.models.stored import described_model
 from tests.fuzzing.engine import RandomDraws
 
 N = 300

@@ -12,11 +12,11 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.described import described_model
+from pyhybrid.models.stored import described_model
 
 pytestmark = pytest.mark.samples
 

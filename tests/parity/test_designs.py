@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyhybrid.models.design import read_design
+from pyhybrid.models.formula.design import read_design
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import in_r, offset_in_r, sorted_columns
 

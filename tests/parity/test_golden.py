@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from tests.parity.golden import (
     arguments,
     assert_same,

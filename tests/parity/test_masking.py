@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from tests.parity.golden import assert_same, in_python
 
 

@@ -15,11 +15,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import rbridge
+from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import Draws, Engine, SamplerSettings, StanProgram
 from pyhybrid.engines import rstan as rstan_module
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.errors import EngineUnavailable, SamplingError
 from tests.conftest import require
 from tests.parity.golden import assert_same
 

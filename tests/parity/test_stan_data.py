@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import declared_names, load_program
-from pyhybrid.errors import InvalidInput
 
 HINTS = frozenset({
     "information_root", "score", "center_rphi", "spread_rphi", "center_shape",

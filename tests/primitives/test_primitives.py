@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text

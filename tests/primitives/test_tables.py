@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 from tests.conftest import require

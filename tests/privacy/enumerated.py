@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import poisson
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 RATES = np.geomspace(0.1, 50, 40)
 SUPPORT = tuple(range(16))

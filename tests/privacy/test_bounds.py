@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
     bounds_of,

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import poisson
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from tests.privacy.enumerated import LOG_LIK, RATES, SUPPORT, Database, largest_losses
 
 CENTER = poisson.logpmf(SUPPORT, 5.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import (
     bound_of_epsilon,
     epsilon_of_bound,

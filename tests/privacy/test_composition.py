@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import (

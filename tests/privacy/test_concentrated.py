@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import poisson
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.concentrated import rho_of_strict
 from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior

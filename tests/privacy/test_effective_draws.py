@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.effective_draws import check_chains, effective_draws
 
 CHAINS = 4

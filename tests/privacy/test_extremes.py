@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 SCALES = (0.0, 5e-324, 1e-300, 1e-9, 1.0, 40.0, 1e4, 1e100, 1e160, 1e300, 1.7e308)
 

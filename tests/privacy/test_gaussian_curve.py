@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
 EPSILONS = [0.0, 1e-8, 1e-3, 0.1, 0.87, 1.0, 5.7, 20.0, 300.0]

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.stats import gamma, norm
 
 import pyhybrid as ph
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.gaussian_limit import limit_of
 from pyhybrid.privacy.gaussian_mu import mu_of
 from pyhybrid.privacy.log_lik import LogLik

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 
 def test_the_figures_of_guarantees() -> None:

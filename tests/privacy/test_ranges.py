@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.ranges import ranges_of
 from tests.privacy.enumerated import LOG_LIK, databases, log_posterior, removals

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import gamma, norm
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from tests.privacy.enumerated import LOG_LIK, exact_delta, log_posterior
 
 LEVELS = (np.random.default_rng(3).permutation(20_000) + 0.5) / 20_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 
 def test_risks_are_those_of_ranges_and_deviations() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.split_draws import share_bound
 from tests.privacy.enumerated import LOG_LIK, exact_delta, log_posterior
 

@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_mechanism
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from tests.fitting.test_reweighting import mixture
 

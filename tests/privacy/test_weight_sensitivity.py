@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from benchmarks import weights
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,

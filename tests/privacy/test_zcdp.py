@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.gaussian_curve import delta_of_mu

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid import rbridge
-from pyhybrid.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.rbridge import status as status_module
 from tests.conftest import require
 

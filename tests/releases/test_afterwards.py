@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.releases.origin import Origin
-from pyhybrid.releases.processed import changed_release
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.releases.postprocessed import changed_release
+from pyhybrid.releases.report_context import Origin
 from tests.releases.test_households import RULES
 from tests.tables.conftest import TYPES, survey_of
 

@@ -12,9 +12,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.column_decisions import Decisions
 
 N = 60
 FAST: dict[str, Any] = {
@@ -130,7 +130,7 @@ def test_on_the_command_line_before_anything_is_fitted(
             return int(ended.code or 0)
         return 0
 
-    monkeypatch.setattr("pyhybrid.mechanisms.base.open_session", None)  # not reached
+    monkeypatch.setattr("pyhybrid.mechanisms.weighted.base.open_session", None)  # not reached
     assert run("--drop", "source", "--keep", "surname") == 2
     err = capsys.readouterr().err
     assert "'person_id': its name is that of an identifier" in err

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose

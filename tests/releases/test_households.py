@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 RULES: dict[str, Any] = {
     "unit": "household",

@@ -19,14 +19,14 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.fitting.session import open_session
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.chained_file import locked_file
-from pyhybrid.releases.data_mark import DataMark
+from pyhybrid.releases.data_fingerprint import DataMark
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
@@ -416,7 +416,7 @@ WORKER = """
 import sys
 import numpy as np
 import pyhybrid as ph
-from pyhybrid.errors import BudgetExceeded
+from pyhybrid.core.errors import BudgetExceeded
 from tests.releases.test_ledger import answer
 ledger = ph.Ledger(sys.argv[1], budget=20, kind="strict", relation="replace", wait=60)
 done = 0

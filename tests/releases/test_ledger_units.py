@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 
 SETTINGS = ph.SamplerSettings(chains=2, warmup=200, draws=200)

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import InvalidInput
 from pyhybrid.fitting import sampling
-from pyhybrid.fitting.modes import ModeCheck
+from pyhybrid.fitting.multimodality import ModeCheck
 
 MODEL = ph.Poisson("y ~ x")
 SETTINGS = ph.SamplerSettings(chains=2, warmup=150, draws=60)
@@ -35,7 +35,7 @@ def people(seed: int = 1) -> pd.DataFrame:
 
 @pytest.fixture(autouse=True)
 def _no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: NO_MODES)
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: NO_MODES)
 
 
 def failing_at_first(
@@ -136,7 +136,9 @@ def modes(gap: float) -> Callable[[pytest.MonkeyPatch], None]:
     found = ModeCheck(n_chains=8, n_elsewhere=1, log_density_gap=gap)
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pyhybrid.mechanisms.censored.look_for_modes", lambda *_: found)
+        monkeypatch.setattr(
+            "pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: found
+        )
 
     return patch
 

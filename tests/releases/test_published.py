@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
 from pyhybrid.releases.parts import read_json, read_records, read_released, write_table
 from pyhybrid.releases.published import published
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput, SaveFailed
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 OWN = ["household", "w", "age", "head", "owner", "visits", "income"]
 

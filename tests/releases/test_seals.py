@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.releases.data_mark import data_mark
-from pyhybrid.releases.decisions import Decisions
+from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.seal import content_digest, earlier_content_digest, tables_digest
 

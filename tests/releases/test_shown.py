@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.privacy.shown import html_rows
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.html import html_rows
 
 
 @pytest.fixture(scope="module")

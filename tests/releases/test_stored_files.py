@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease
 from pyhybrid.releases.chained_file import _hash
 from pyhybrid.running.resumable import open_parts

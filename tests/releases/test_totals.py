@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 
 def test_whole_numbers_meet_public_totals_and_stay_whole(release: ph.Release) -> None:

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures import mechanisms as plots
 
 RNG = np.random.default_rng(20240229)

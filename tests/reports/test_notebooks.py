@@ -18,8 +18,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli import main
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput, PyhybridError
 from pyhybrid.reports.notebooks import (
     NotebookFailed,
     find_notebook,

@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.agreement import Row, Validation
-from pyhybrid.comparing.curve import RiskUtilityCurve
 from pyhybrid.privacy.leave_one_out import leave_one_out_loss
 from pyhybrid.reports.by_predictor import _shown_level
 from pyhybrid.reports.coefficients import coefficients_section, plain_term
@@ -22,6 +20,8 @@ from pyhybrid.reports.figures.groups import plot_forest
 from pyhybrid.reports.measures import risk_report, utility_report
 from pyhybrid.reports.predictive import tail_word
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
+from pyhybrid.studies.comparing.curve import RiskUtilityCurve
+from pyhybrid.validation.agreement import Row, Validation
 from tests.reports.accessible import check_page, contrast
 
 TEMPLATE = Path(ph.__file__).with_name("report_template.html").read_text()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.release import numeric_values, public_report, release_report
 from tests.reports.accessible import check_page

@@ -9,7 +9,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.reports.figures.accounts import plot_losses
-from pyhybrid.reports.told_loss import loss_section
+from pyhybrid.reports.refit_loss import loss_section
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pyhybrid
-from pyhybrid.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.running import files
 from pyhybrid.running.files import (
     check_new_file,

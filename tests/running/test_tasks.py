@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhybrid.errors import InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.running.tasks import Done, first_failure, run_tasks
 
 TASKS = [2, 3, -1, 4, 5]

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.columns import with_columns
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import library
 from tests.fuzzing.engine import RandomDraws
 

@@ -25,10 +25,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.tables import read_table
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
-from pyhybrid.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
-from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.running.tasks import run_tasks
 from tests.engines.test_cmdstan import PROGRAM, STORED, Fake, fake  # noqa: F401  (a fixture)
 

@@ -23,15 +23,15 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import rbridge
+from pyhybrid.core.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.fitting import sampling
 from pyhybrid.fitting import session as fitting
-from pyhybrid.models import regression
+from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 from pyhybrid.running.private_folder import private_folder

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import checks
+from pyhybrid.core import checks
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.calibration import calibrate
+from pyhybrid.mechanisms.censored.calibration import calibrate
 
 SECRET = "Ostrowsky"
 NUMBER = 7654.3219

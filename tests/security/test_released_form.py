@@ -173,7 +173,7 @@ def test_a_form_that_follows_the_data_is_told_apart(columns: str) -> None:
 def test_forms_are_what_keeps_neighbors_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the mechanisms: neither read nor cast in its form, a column tells."""
     for one in ("read", "cast"):
-        monkeypatch.setattr(f"pyhybrid.models.form.Form.{one}", lambda self, column: column)
+        monkeypatch.setattr(f"pyhybrid.models.columns.form.Form.{one}", lambda self, column: column)
     for name in ("censored counts", "with missing counts", "censored amounts"):
         columns, release = STRICT[name]
         own = (pd.DataFrame({"y": y, "x": X}) for y in COLUMNS[columns].values())

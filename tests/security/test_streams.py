@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.randomness import Streams, streams
+from pyhybrid.core.randomness import Streams, streams
 from tests.conftest import require
 from tests.security.test_leaks import MODEL, SEED, SETTINGS, mechanisms, opendp, people
 

@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 from pyhybrid.cli import main
-from pyhybrid.errors import InvalidInput, SaveFailed
-from pyhybrid.randomness import Streams
+from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.randomness import Streams
 from pyhybrid.studies import (
     STUDIES,
     Measured,

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.built import PREDICTED, build_model
-from pyhybrid.tables.below_zero import FEWEST_BELOW_ZERO
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.registry import PREDICTED, build_model
+from pyhybrid.tables.negative_amounts import FEWEST_BELOW_ZERO
 
 
 def profits(n: int, below: int) -> pd.DataFrame:

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.built import within
+from pyhybrid.models.registry import within
 from pyhybrid.tables.domains import domain_of
 from tests.fuzzing.engine import RandomDraws
 

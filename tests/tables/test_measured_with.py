@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.models.kinds import Kind
-from pyhybrid.tables.marginals import marginals_by_plan
-from pyhybrid.tables.measured_with import (
+from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.tables.marginal_selection import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
     measured_with,
     most_tables,
 )
+from pyhybrid.tables.marginals import marginals_by_plan
 
 
 def test_few_columns_have_many_tables_and_many_have_three() -> None:

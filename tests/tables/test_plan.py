@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
-from pyhybrid.models.built import build_model
-from pyhybrid.models.default import rule_for
-from pyhybrid.models.kinds import kind_from_dict
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import kind_from_dict
+from pyhybrid.models.default_model import rule_for
+from pyhybrid.models.registry import build_model
 from tests.tables.conftest import TYPES
 
 SENSITIVE = ["income", "wage", "visits", "region", "voted"]
@@ -102,7 +102,7 @@ def test_extra_zeros_are_counted_from_zero() -> None:
 
 
 def test_every_model_binds_and_none_depends_on_all_records(plan: Any, survey: pd.DataFrame) -> None:
-    from pyhybrid.tables.working import working_table
+    from pyhybrid.tables.coded_table import working_table
 
     working = working_table(survey, plan.kinds, list(plan.kinds))
     for column in plan.columns:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from tests.tables.conftest import TYPES
 
 WHOLE: dict[str, Any] = {"sensitive": ["voted", "region"], "id": "person", "drop": ["name"]}

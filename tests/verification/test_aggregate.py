@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 import pyhybrid as ph
-from pyhybrid.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.verification import aggregate
 from pyhybrid.verification import verify as verify_module_function
 from pyhybrid.verification.declared import coerced, column_types

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_finite, check_numeric, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_finite, check_numeric, check_positive
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "Combined",

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import check_choice, check_numeric
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice, check_numeric
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["STATISTICS", "TableDistance", "table_distance"]
 

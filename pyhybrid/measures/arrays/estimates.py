@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_count, check_finite, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays import weighted
-from pyhybrid.randomness import generator_of
 
 __all__ = ["STATISTICS", "Estimates", "avg_ecdf", "estimates", "max_ecdf", "summaries"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_numeric
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_numeric
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["interval_overlap", "standardised_difference"]
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_numeric
-from pyhybrid.errors import InvalidInput
-from pyhybrid.measures.arrays.rows import distinct_rows
+from pyhybrid.core.checks import FloatArray, check_numeric
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import distinct_rows
 
 __all__ = [
     "MatchingRisk",

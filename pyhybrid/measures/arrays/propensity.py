@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from pyhybrid.checks import FloatArray, check_choice, check_numeric, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_numeric, check_vector
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import max_ecdf
 from pyhybrid.measures.arrays.weighted import check_weights
 

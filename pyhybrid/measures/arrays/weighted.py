@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_vector
+from pyhybrid.core.errors import InvalidInput
 
 __all__ = ["average_one", "check_weights", "effective_size", "resampled", "statistic"]
 

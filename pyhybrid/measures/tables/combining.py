@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_numeric
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_numeric
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.combining import (
     Combined,
     combine_fully_synthetic,

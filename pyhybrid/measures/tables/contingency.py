@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count
+from pyhybrid.core.checks import FloatArray, check_choice, check_count
 from pyhybrid.measures.arrays.contingency import STATISTICS, TableDistance, table_distance
 from pyhybrid.measures.arrays.weighted import effective_size
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count
+from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.estimates import STATISTICS, Estimates, avg_ecdf, estimates, max_ecdf
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
-from pyhybrid.randomness import generator_of
 
 __all__ = ["DATA", "SYNTHETIC", "ColumnUtility", "column_utility", "columns_of_tables"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_finite
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
 from pyhybrid.measures.arrays.weighted import average_one
 from pyhybrid.measures.tables.combining import NESTED, RULES, Pooled, pool

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_finite, check_flag
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_flag
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.rows import distinct_rows
 from pyhybrid.measures.arrays.matching import (
     MatchingRisk,
     match_counts,
     matches_own_record,
     matching_risk_of_counts,
 )
-from pyhybrid.measures.arrays.rows import distinct_rows
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables, synthetic_sets
 
 __all__ = [

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_choice, check_count, check_flag
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_flag
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.propensity import (
     NULLS,
     NullPmse,
@@ -25,7 +26,6 @@ from pyhybrid.measures.arrays.propensity import (
 )
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
-from pyhybrid.randomness import generator_of
 from pyhybrid.running.progress import Progress
 
 __all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.weighted import average_one
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.measures.tables.sampled import Sampled, Weights, read_sampled

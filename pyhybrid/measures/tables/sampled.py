@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.weighted import check_weights
 from pyhybrid.measures.survey import SurveyDesign, design_weights
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.predictors import Rows
 
 __all__ = ["balanced", "drawn"]

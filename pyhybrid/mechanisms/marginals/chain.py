@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.balanced import balanced, drawn
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import (
@@ -31,7 +32,6 @@ from pyhybrid.mechanisms.marginals.predictors import (
     of_nothing,
     stacked,
 )
-from pyhybrid.randomness import Streams
 
 __all__ = ["SIMULATED", "Chain", "KnownOf", "Link", "fit_chain", "fit_link", "predictors_of"]
 

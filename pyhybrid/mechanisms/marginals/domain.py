@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.checks import FloatArray, check_count, check_finite, check_flag, check_positive
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.spread import spread
-from pyhybrid.models.decimals import decimals_of, of_steps, snapped
-from pyhybrid.models.form import Form
-from pyhybrid.models.levels import check_levels_given, outcome_levels
-from pyhybrid.models.tables import row_label
+from pyhybrid.models.columns.decimals import decimals_of, of_steps, snapped
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.levels import check_levels_given, outcome_levels
+from pyhybrid.models.formula.coded import row_label
 from pyhybrid.privacy.histogram import in_steps
 
 __all__ = ["ColumnDomain", "read_domain", "reference_domain", "with_steps"]

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.effects import (
     Effects,
     Known,

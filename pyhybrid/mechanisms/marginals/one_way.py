@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.spread import spread
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from pyhybrid.checks import FloatArray
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 
 __all__ = ["ALONE", "PARTS", "Predictor", "Rows", "of_cells", "of_nothing", "of_public", "stacked"]

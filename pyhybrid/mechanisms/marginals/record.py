@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.fitting.exposed import exposed_columns
-from pyhybrid.mechanisms.charge_of_censoring import OWNERS_WORD
-from pyhybrid.mechanisms.charge_of_fit import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.marginals.measuring import Measured
+from pyhybrid.core.randomness import Streams
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
+from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynthesized_sentence
+from pyhybrid.mechanisms.marginals.measurement import Measured
 from pyhybrid.mechanisms.marginals.predictors import ALONE
 from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.randomness import Streams
-from pyhybrid.releases.data_mark import data_mark
+from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 
 __all__ = ["record_of_tables"]

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from pyhybrid.checks import FloatArray, did_you_mean
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms.censored.reference_records import shares_records
 from pyhybrid.mechanisms.marginals.chain import predictors_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import Known
 from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS, Predictor, of_public
-from pyhybrid.mechanisms.reference_records import shares_records
 
 __all__ = ["Reference", "reference_of"]
 

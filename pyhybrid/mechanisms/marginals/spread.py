@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 
 __all__ = ["spread"]
 

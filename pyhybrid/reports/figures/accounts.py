@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import check_finite, check_nonnegative_vector
+from pyhybrid.core.checks import check_finite, check_nonnegative_vector
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
 from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.reports.figures.mechanisms import Groups

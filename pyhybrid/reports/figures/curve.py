@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyhybrid.checks import check_choice
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures.style import INK, MARKERS, STYLES, TEXT, finish, new_panels, plain
 
 if TYPE_CHECKING:

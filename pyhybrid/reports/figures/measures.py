@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import check_vector
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
     COLORS,
     INK,

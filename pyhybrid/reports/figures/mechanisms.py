@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import (
+from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
@@ -27,7 +27,7 @@ from pyhybrid.checks import (
     check_nonnegative_vector,
     check_vector,
 )
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
     COLORS,
     INK,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyhybrid.checks import FloatArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports.figures.style import (
     COLORS,
     INK,

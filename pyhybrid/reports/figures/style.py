@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.checks import FloatArray, check_vector
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_vector
+from pyhybrid.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

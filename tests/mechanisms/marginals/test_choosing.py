@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from pyhybrid.errors import InvalidInput
-from pyhybrid.mechanisms.marginals import choosing
-from pyhybrid.mechanisms.marginals.choosing import ROUNDS, chosen_tables, score
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
+from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.effects import TableWithNoise
-from pyhybrid.mechanisms.marginals.measuring import Measured, Measuring
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.mechanisms.marginals.predictors import ALONE, of_public
+from pyhybrid.mechanisms.marginals.selection import ROUNDS, chosen_tables, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
-from pyhybrid.randomness import streams
 from tests.conftest import require
 
 try:

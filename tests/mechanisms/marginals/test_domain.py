@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 
 P_VALUE = 1e-6
 Domain = ph.ColumnDomain

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measuring import (
+from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     check_columns,
     check_predictors,

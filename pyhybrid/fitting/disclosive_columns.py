@@ -1,0 +1,277 @@
+"""Columns that would be published as they are and should not be without a decision.
+
+Columns that are not synthesized are published. This looks for those that look like names,
+identifiers or free text, and for those that are a function of a synthesized column, or it of them:
+the synthesized one could be read off. What is found is named with a reason, never with a value. A
+heuristic: it can be wrong both ways, and the data owner decides.
+
+Relations are first looked for in a sample of rows, so that ten thousand columns take seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import gammaln
+
+from pyhybrid.core.checks import FloatArray
+
+__all__ = ["exposed_columns"]
+
+IntArray = npt.NDArray[np.intp]
+_LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
+_SAMPLE, _CELLS = 2000, 4_000_000
+_FEWEST = 10  # rows that anything can be said of
+_WORDS = 4.0  # in a text that is free
+_MOST_CODES = 50
+_NAMED = re.compile(
+    r"(^|[_\W])(sur|first|last|given|family|full|middle|maiden|user)?_?names?($|[_\W])|e_?mail|"
+    r"phone|address|street|passport|iban|(^|[_\W])(ssn|tel|fax)($|[_\W])",
+    re.IGNORECASE,
+)
+_IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.I)
+
+
+def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:
+    """Reason by column, for the columns of the confidential table that need a decision.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Confidential records, with the true values of the synthesized columns.
+    synthesized : collection of str
+
+    Returns
+    -------
+    dict of str to str
+        In the order of the columns; text labels of rows under the name of the index, or "index".
+    """
+    if len(table) < _FEWEST:
+        return {}
+    found = {}
+    others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
+    rows = _sampled(len(table), len(others))
+    truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
+    for place in others:
+        name, whole = str(table.columns[place]), _hashable(table.iloc[:, place])
+        own = whole.iloc[rows]
+        reason = _looks_like(name, whole, own)
+        if reason is None:
+            reason = next(_relations(truths, whole, own), None)
+        if reason is not None:
+            found[name] = reason
+    for level in range(table.index.nlevels):
+        labels = table.index.get_level_values(level)
+        if _is_text(labels.dtype) and labels.is_unique and not _only_count(labels):
+            found[str(labels.name or "index")] = "row labels are texts that no two rows share"
+    return found
+
+
+def _sampled(n: int, n_columns: int) -> IntArray:
+    """Positions of the rows of a sample, the same for the same table: about 2000, fewer of a wide
+    table."""
+    size = min(n, max(200, min(_SAMPLE, _CELLS // max(1, n_columns))))
+    return np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
+
+
+def _is_text(dtype: Any) -> bool:
+    text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
+    return bool(text and not isinstance(dtype, pd.CategoricalDtype))
+
+
+def _only_count(labels: pd.Index) -> bool:
+    """True for one text and running numbers, "row 1", "row 2", ...: they tell the order of rows."""
+    parts = labels.astype(str).str.extract(r"^(.*?)(\d+)$", expand=True)
+    if parts.isna().to_numpy().any() or parts[0].nunique() > 1:
+        return False
+    return bool((np.diff(parts[1].astype(np.float64)) == 1).all())
+
+
+# --- What a column looks like --------------------------------------------------------------------
+
+
+def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
+    levels = isinstance(column.dtype, pd.CategoricalDtype)
+    if levels or _is_text(column.dtype):
+        return _text_looks_like(name, column, sample)
+    numbers = pd.api.types.is_integer_dtype(column.dtype) or pd.api.types.is_float_dtype(
+        column.dtype
+    )
+    if not numbers:
+        return None
+    own = sample.dropna().to_numpy(dtype=np.float64)
+    if own.size < min(_FEWEST, len(sample)) or (own % 1 != 0).any():
+        return None
+    if _IDENTIFIED.search(name) and np.unique(own).size > 0.1 * own.size:
+        return "its name is that of an identifier"
+    if np.unique(own).size < own.size:
+        return None
+    whole = column.dropna().to_numpy(dtype=np.float64)
+    if np.unique(whole).size < whole.size or whole.size < _FEWEST:
+        return None
+    digits = np.floor(np.log10(np.maximum(np.abs(whole), 1)))
+    long_numbers = digits.min() == digits.max() >= 5
+    # By chance no two of n numbers within a range R agree with probability exp(-n^2 / 2R).
+    if long_numbers or whole.size**2 > 6 * (np.ptp(whole) + 1):
+        return "it looks like an identifier: no two rows share a number"
+    return None
+
+
+def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
+    own = sample.dropna().astype(str)
+    own = own[own != ""]
+    if len(own) < _FEWEST:
+        return None
+    n_distinct = own.nunique()
+    many = n_distinct > max(_FEWEST, 0.1 * len(own))
+    if _NAMED.search(name) and many:
+        return "its name is that of a person's name or address"
+    if _IDENTIFIED.search(name) and many:
+        return "its name is that of an identifier"
+    if not many:
+        return None
+    if own.str.contains("@", regex=False).mean() > 0.5:
+        return "it looks like e-mail addresses"
+    if n_distinct == len(own) and _all_distinct(column):
+        return "it looks like an identifier or a name: no two rows share a text"
+    if (own.str.count(r"\s+") + 1).mean() >= _WORDS:
+        return "it looks like free text"
+    if own.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:
+        seldom = own.map(own.value_counts()) <= 3
+        if seldom.mean() > 0.3:
+            return "it looks like names: many texts that few rows share"
+    return None
+
+
+def _all_distinct(column: pd.Series) -> bool:
+    held = column.dropna().astype(str)
+    return bool(held[held != ""].is_unique)
+
+
+# --- Functions of a synthesized column -----------------------------------------------------------
+
+
+class _Truth:
+    """The true values of a synthesized column, and those of the sample."""
+
+    def __init__(self, column: pd.Series, rows: IntArray) -> None:
+        self.name = str(column.name)
+        self.values = _numbers(column)
+        if not pd.api.types.is_numeric_dtype(column.dtype):  # numbers that are held as objects
+            try:
+                numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
+            except OverflowError:  # whole numbers beyond any float are texts
+                numbers = np.full(len(column), np.nan)
+            if np.isfinite(numbers).sum() == column.notna().sum():
+                self.values = numbers
+        self.sample = self.values[rows]
+
+
+def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -> Iterator[str]:
+    """Reasons, one for each synthesized column that `column` gives away."""
+    held = None
+    for truth in truths:
+        text = not pd.api.types.is_numeric_dtype(column.dtype)
+        if not _may_tell(truth.sample, _numbers(sample), text=text):
+            continue
+        held = _numbers(column) if held is None else held
+        if _tells(truth.values, held, text=text):
+            yield f"it and {truth.name!r}, which is synthesized, are functions of each other"
+
+
+def _hashable(column: pd.Series) -> pd.Series:
+    """The column, or the text of its cells where some are lists or the like."""
+    if column.dtype != object or all(isinstance(cell, Hashable) for cell in column):
+        return column
+    return column.map(repr, na_action="ignore")
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    """Numbers as they are, dates as numbers, texts and levels as codes; missing values as NaN."""
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes = pd.factorize(column, sort=pd.api.types.is_datetime64_any_dtype(dtype))[0]
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+
+def _may_tell(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
+    """False if the sample shows that neither is a function of the other, nor rises with it."""
+    both = np.isfinite(y) & np.isfinite(c)
+    y, c = y[both], c[both]
+    if y.size < 2 or c.min() == c.max() or y.min() == y.max():
+        return False
+    if _repeated(y) and _constant_within(y, c):
+        return True
+    if _repeated(c) and _constant_within(c, y):
+        return True
+    return _one_way(y, c) or (_is_nominal(c, text) and _one_way(y, _by_mean(y, c)))
+
+
+def _tells(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
+    both = np.isfinite(y) & np.isfinite(c)
+    y, c = y[both], c[both]
+    if y.size < _FEWEST or c.min() == c.max() or y.min() == y.max():
+        return False
+    for one, other in ((y, c), (c, y)):
+        if _constant_within(one, other) and _chance_of_map(one, other) < _LOG_CHANCE:
+            return True
+    if not text and _one_way(y, c):
+        return _chance_of_order(y, c) < _LOG_CHANCE
+    if not _is_nominal(c, text):
+        return False
+    ordered = _by_mean(y, c)
+    found = float(gammaln(np.unique(c).size + 1))  # as many orders were there to choose from
+    return _one_way(y, ordered) and _chance_of_order(y, ordered) + found < _LOG_CHANCE
+
+
+def _is_nominal(c: FloatArray, text: bool) -> bool:
+    """Codes without an order of their own, or that may be such."""
+    return text or np.unique(c).size <= _MOST_CODES
+
+
+def _by_mean(y: FloatArray, c: FloatArray) -> FloatArray:
+    """Codes in the order of their mean outcome."""
+    inverse = np.unique(c, return_inverse=True)[1]
+    means = np.bincount(inverse, weights=y) / np.bincount(inverse)
+    return np.argsort(np.argsort(means))[inverse].astype(np.float64)
+
+
+def _repeated(values: FloatArray) -> bool:
+    return np.unique(values).size < values.size
+
+
+def _one_way(y: FloatArray, c: FloatArray) -> bool:
+    """No two rows are ordered one way by y and the other by c, or all are."""
+    return any(bool((np.diff(s[np.lexsort((s, y))]) >= 0).all()) for s in (c, -c))
+
+
+def _constant_within(group: FloatArray, values: FloatArray) -> bool:
+    """True if `values` is a function of `group`."""
+    order = np.lexsort((values, group))
+    same = np.diff(group[order]) == 0
+    return bool((np.diff(values[order])[same] == 0).all())
+
+
+def _chance_of_map(group: FloatArray, values: FloatArray) -> float:
+    """Log of the chance that unrelated values agree within all groups, roughly."""
+    share = np.unique(values, return_counts=True)[1] / values.size
+    repeats = group.size - np.unique(group).size
+    return float(repeats * math.log(float(share @ share)))
+
+
+def _chance_of_order(y: FloatArray, c: FloatArray) -> float:
+    """Log of the chance that a random order of c would agree with y as well: exact, for the number
+    of rows of each value of y, of c, and of both."""
+    own_y, own_c, pairs = (
+        np.unique(each, axis=0, return_counts=True)[1] for each in (y, c, np.column_stack([y, c]))
+    )
+    agreeing = gammaln(own_y + 1).sum() - gammaln(pairs + 1).sum()
+    orders = gammaln(y.size + 1) - gammaln(own_c + 1).sum()
+    return float(math.log(2) + agreeing - orders)

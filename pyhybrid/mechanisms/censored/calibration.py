@@ -1,0 +1,439 @@
+"""Frozen calibration: what turns a record into its weight without looking at other records.
+
+From a reference database (an earlier year, a public file) it keeps posterior draws theta_s of the
+unweighted model, the extremes of f over that database, scale, shift and cap. For a new database
+f_i = max_s |log p(x_i | theta_s)| and alpha_i = clip(c (1 - r_i) + g, 0, 1),
+r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so that a censored release
+is strict. The reference database itself is not protected by releases of the new one. That it holds
+none of the records to be released is its owner's word, without which nothing is strict: else the
+weights of a record are functions of the others. Keyed digests of its records help to find where the
+word is wrong; see `pyhybrid.mechanisms.censored.reference_records` for how often they do.
+
+References
+----------
+[C25] sec. 4.5.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_finite,
+    check_flag,
+    check_positive,
+)
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import Draws
+from pyhybrid.fitting.session import open_session
+from pyhybrid.mechanisms.censored.calibration_files import frozen_draws, load_fields, save_fields
+from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
+from pyhybrid.mechanisms.censored.reference_records import ReferenceRecords, reference_records
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.columns.form import forms_of, read_in_forms
+from pyhybrid.models.columns.levels import levels_declared
+from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.privacy.bounds import bounds_of
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.running.files import whole_only
+
+__all__ = ["Calibration", "Drift", "calibrate"]
+
+_FEWEST_FOR_VARIANCE = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """How a new database differs from the reference. Confidential.
+
+    Attributes
+    ----------
+    share_outside : float
+        Share of records whose f lies outside the reference's extremes.
+    censored_then, censored_now : float
+        Share of records that meet the cap under the frozen draws, in the reference and now.
+    distance : float or None
+        From theta_ref to where the new records' likelihood is largest, roughly, in posterior
+        standard deviations of the reference (a reference of the same population is about
+        sqrt(K) away, K parameters); None without a center. Beyond `region` the truth is outside of
+        where draws are made: calibrate on newer records, or with a larger region.
+    region : float or None
+        The center's.
+    """
+
+    share_outside: float
+    censored_then: float
+    censored_now: float
+    distance: float | None = None
+    region: float | None = None
+
+    @property
+    def outside(self) -> bool:
+        """True if the new records' parameters lie beyond the region."""
+        return self.distance is not None and self.region is not None and self.distance > self.region
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """Frozen reference of a censored mechanism; made by `calibrate`.
+
+    Attributes
+    ----------
+    model : Model
+    draws : Draws
+        Parameters of the likelihood only, shape (1, S, *dims) each.
+    lowest, highest : float
+        Extremes of f over the reference database, nats.
+    scale, shift : float
+        c and g.
+    cap : float
+        M, nats.
+    relation : {"remove", "replace"}
+    censored : float
+        Share of the reference's records that meet the cap under the draws.
+    levels : mapping of str to list
+        Levels of categorical predictors, in the order they are coded.
+    columns : tuple of str
+        Names of the columns of the design, in order.
+    program_sha256 : str
+        Hash of the Stan program the draws came from.
+    holds_no_released_record : bool
+        The owner's word that the reference holds none of the records to be released.
+    reference : ReferenceRecords or None
+        Keyed digests of the reference's records; None in a calibration of an earlier version,
+        whose releases are not strict.
+    center : Center or None
+        theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
+        a calibration of an earlier version.
+    epsilon : float or None
+        Of one released draw, if it was given.
+    bought : PrivacyCharge or None
+        What the center cost, where it was bought from the records to be released
+        (`pyhybrid.calibrate_privately`); each release states it, too.
+    """
+
+    model: Model
+    draws: Draws
+    lowest: float
+    highest: float
+    scale: float
+    shift: float
+    cap: float
+    relation: str
+    censored: float
+    levels: Mapping[str, list[Any]]
+    columns: tuple[str, ...]
+    program_sha256: str
+    holds_no_released_record: bool = False
+    reference: ReferenceRecords | None = None
+    center: Center | None = None
+    epsilon: float | None = None
+    bought: PrivacyCharge | None = None
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {self.model} with {self.draws.n_draws} draws, cap {self.cap:g}>"
+
+    def describe(self) -> dict[str, Any]:
+        """What of it may be published: the weight map and the cap, no draws and no extremes; the
+        center if the reference is public."""
+        shown = {"scale": self.scale, "shift": self.shift, "cap": self.cap,
+                 "n_draws": self.draws.n_draws}  # fmt: skip
+        if self.center is None:
+            return shown
+        center = self.center.as_dict() if self.center.public else "of the reference"
+        bought = {} if self.bought is None else {"bought_at": self.bought.epsilon}
+        return {**shown, "center": center, **bought}
+
+    def shared_with(self, bound: BoundModel) -> bool | None:
+        """True if more records of `bound` are in the reference than chance explains.
+
+        None if the calibration holds no digests, so that it cannot be told. See
+        `pyhybrid.mechanisms.censored.reference_records`. False of a center that was bought.
+        """
+        if self.bought is not None:
+            return False
+        return None if self.reference is None else self.reference.shared_with(bound)
+
+    def doubt(self, bound: BoundModel) -> str | None:
+        """Why releases of `bound` are not strict: "shared", "untold" (no digests) or "unsaid" (no
+        word of the owner's). None if they can be, and of a center that was bought."""
+        if self.bought is not None:
+            return None
+        shared = self.shared_with(bound)
+        if shared is not False:
+            return "shared" if shared else "untold"
+        return None if self.holds_no_released_record else "unsaid"
+
+    def check_fits(self, bound: BoundModel) -> None:
+        """Raise InvalidInput if the program has changed, or a column is coded in another way."""
+        if bound.program.sha256 != self.program_sha256:
+            raise InvalidInput(
+                f"calibration must be of the program that is run: stan/{bound.program.name}.stan "
+                "has another hash; calibrate again"
+            )
+        levels = categorical_levels(bound)
+        for column, own in self.levels.items():
+            declared = levels_declared(self.model) is not None or column not in levels
+            if column in bound.synthesized and declared:
+                continue  # which of them some record has makes no difference
+            if levels.get(column) != own:
+                raise InvalidInput(
+                    f"column {column!r} must have the levels of the calibration, {len(own)} in "
+                    f"its order: found {len(levels.get(column, []))}, other ones or in another "
+                    "order; make it categorical with those of the file calibration.json"
+                )
+        if bound.design_columns != self.columns:
+            raise InvalidInput(
+                f"predictors must be coded as in the calibration, in {len(self.columns)} columns: "
+                f"found {len(bound.design_columns)}, other ones or in another order; the levels "
+                "are in the file calibration.json"
+            )
+
+    def lipschitz(self, bound: BoundModel) -> FloatArray:
+        """f_i of the records of `bound`, which fits, under the frozen draws, shape (n,), nats."""
+        self.check_fits(bound)
+        try:
+            return bounds_of(bound.log_lik(self.draws), np.ones(bound.n)).by_record
+        except InvalidInput:  # a ValueError, too: what the model itself has to say
+            raise
+        except (ValueError, IndexError):
+            raise InvalidInput(
+                "the calibration's draws must have the shapes of the model's parameters: they have "
+                "others; calibrate again"
+            ) from None
+
+    def weights(self, bound: BoundModel) -> FloatArray:
+        """Weights of the records of `bound`, each a function of its own record, shape (n,)."""
+        return self._weights_of(self.lipschitz(bound))
+
+    def _weights_of(self, f: FloatArray) -> FloatArray:
+        spread = self.highest - self.lowest
+        risk = np.clip((f - self.lowest) / spread, 0, 1) if spread > 0 else np.zeros(f.size)
+        return np.where(np.isfinite(f), np.clip(self.scale * (1 - risk) + self.shift, 0, 1), 0.0)
+
+    def drift(self, bound: BoundModel) -> Drift:
+        """Compare the records of `bound` with the reference."""
+        f = self.lipschitz(bound)
+        alpha = self._weights_of(f)
+        met = np.zeros(f.size, dtype=bool)
+        if self.center is not None:
+            moved = bound.log_lik(self.draws).less(self.center.log_lik(bound))
+            f_moved = bounds_of(moved, alpha).by_record
+            np.greater(f_moved, self.cap, out=met)
+        else:
+            np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
+        return Drift(
+            share_outside=float(np.mean((f < self.lowest) | (f > self.highest))),
+            censored_then=self.censored,
+            censored_now=float(met.mean()),
+            distance=None if self.center is None else self._distance(self.center, bound),
+            region=None if self.center is None else self.center.region,
+        )
+
+    def _distance(self, center: Center, bound: BoundModel) -> float | None:
+        """See `Drift`. Over draws u ~ N(0, 1) about theta_ref, in whitened coordinates, the new
+        log-likelihood is b'u - r u'u / 2, r = n / n_0, largest at b / r; its variance is |b|^2 more
+        than r^2 times that of the reference's own, which is largest at 0."""
+        frozen = center.frozen
+        if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
+            return None
+        assert isinstance(bound, BoundRegression | BoundParts)
+        ratio = bound.n / frozen.n
+        new = bound.log_lik(self.draws).total(np.ones(bound.n))
+        own = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
+        spare = float(np.var(new)) - ratio**2 * float(np.var(own))
+        return float(np.sqrt(max(spare, 0.0)) / ratio)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the calibration as a folder of readable files (confidential, mode 0700)."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_fields(own, folder, overwrite=overwrite)
+
+    @staticmethod
+    def load(
+        folder: str | os.PathLike[str],
+        *,
+        model: Model | None = None,
+        holds_no_released_record: bool | None = None,
+    ) -> Calibration:
+        """Read a calibration.
+
+        Parameters
+        ----------
+        folder : str or path
+        model : Model, optional
+            The model it was made with, for models that are not built in: the program of a
+            `ComposedModel` is not stored.
+        holds_no_released_record : bool, optional
+            The owner's word, see `calibrate`, in place of the one that was stored; calibrations of
+            version 0.2 hold none.
+
+        Raises
+        ------
+        InvalidInput
+            If it is damaged, or of another program or model than the one given.
+        """
+        kept = load_fields(folder, model)
+        with whole_only(folder, "calibration"):
+            frozen, center = kept.pop("frozen"), kept.pop("center")
+            own = None if center is None else Center.from_dict(center, frozen)
+        if holds_no_released_record is not None:
+            check_flag(holds_no_released_record, "holds_no_released_record")
+            kept["holds_no_released_record"] = holds_no_released_record
+        return Calibration(**kept, center=own)
+
+
+def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        right = "ph.calibrate(model, last_year, epsilon=1)"
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
+
+
+def calibrate(
+    model: Model,
+    reference_data: pd.DataFrame,
+    *,
+    epsilon: float | None = None,
+    cap: float | None = None,
+    relation: str = "remove",
+    scale: float | None = None,
+    shift: float | None = None,
+    n_draws: int = 1000,
+    center: bool | None = None,
+    region: float = REGION,
+    public: bool = False,
+    holds_no_released_record: bool = False,
+    **options: Any,
+) -> Calibration:
+    """Fit the unweighted model to a reference database and freeze what weights need.
+
+    Parameters
+    ----------
+    model : Model
+        A model without data-dependent transforms; a `ComposedModel` is handed to
+        `Calibration.load` again, a `StanModel` has none.
+    reference_data : DataFrame
+        Historical or public records, not those to be released: of those no release is strict, and
+        that it holds none of them must be said (`holds_no_released_record`). They are not protected
+        by releases of the new database.
+    epsilon, cap : float
+        Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
+    relation : {"remove", "replace"}
+    scale, shift : float, optional
+        Of the weights. If both are omitted all weights are 1 with a center (0 and 1: the clip
+        alone limits what a record does), and 1 and 0 without.
+    n_draws : int, default 1000
+        Reference draws kept, at most the draws of the fit.
+    center : bool, optional
+        Keep theta_ref, so that the movement of a term is clipped and not its size: the same
+        epsilon at a fraction of the cost to the data. If omitted, where the model's program takes
+        a center (all built-in ones); False is [C25]'s censoring.
+    region : float, default 10
+        Half width, in posterior standard deviations of the reference, of the region about
+        theta_ref that parameters stay in, on a grid or in chains; see
+        `pyhybrid.mechanisms.censored.center`. A truth outside costs accuracy, not privacy.
+    public : bool, default False
+        True if the reference is public; then the statement shows theta_ref.
+    holds_no_released_record : bool, default False
+        True is the owner's word that no record of the reference, or of its persons, is among those
+        to be released. Without it no release is strict. Statement and checklist show it. What the
+        program can find out by itself is little where values are few.
+    **options
+        seed, engine, settings, rule, on_not_converged, progress of
+        `pyhybrid.fitting.session.open_session`.
+
+    Returns
+    -------
+    Calibration
+    """
+    _check_call(model, cap, epsilon)
+    check_choice(relation, "relation", ("remove", "replace"))
+    check_positive(region, "region")
+    check_flag(holds_no_released_record, "holds_no_released_record")
+    bound = model.bind(read_in_forms(reference_data, forms_of(model, reference_data)))
+    centered = bound.takes_center if center is None else check_flag(center, "center")
+    if centered and not bound.takes_center:
+        raise InvalidInput(
+            "center must be False for a whole program of your own, which clips terms as they "
+            "are: take a ph.ComposedModel or a built-in model for a center"
+        )
+    if epsilon is not None:
+        # A term less its center has either sign, whatever the outcome.
+        signs = centered or bound.density_above_one
+        cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
+    if scale is None and shift is None:
+        scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
+    levels = categorical_levels(bound)
+    if bound.data_dependent:
+        raise InvalidInput(
+            f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
+            "depends on all records; compute it beforehand with fixed constants"
+        )
+    session = open_session(bound, **options)
+    fit = session.unweighted()
+    kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
+    f = bounds_of(bound.log_lik(kept), np.ones(bound.n)).by_record
+    finite = f[np.isfinite(f)]
+    if not finite.size:
+        raise InvalidInput("the reference must have records with a finite log-likelihood")
+    made = Calibration(
+        model=model,
+        draws=kept,
+        lowest=float(finite.min()),
+        highest=float(finite.max()),
+        scale=check_finite(1.0 if scale is None else scale, "scale"),
+        shift=check_finite(0.0 if shift is None else shift, "shift"),
+        cap=check_positive(cap, "cap"),
+        relation=relation,
+        censored=0.0,
+        levels=levels,
+        columns=bound.design_columns,
+        program_sha256=bound.program.sha256,
+        holds_no_released_record=holds_no_released_record,
+        reference=reference_records(bound),
+        center=center_of_draws(bound, fit.draws, region=region, public=public)
+        if centered
+        else None,
+        epsilon=epsilon,
+    )
+    if made.center is not None:
+        rng = session.streams.generator("frozen rows of the reference")
+        made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
+    return replace(made, censored=made.drift(bound).censored_now)
+
+
+def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
+    """Evenly spaced draws of the likelihood's parameters, as one chain."""
+    chosen = np.unique(np.linspace(0, draws.n_draws - 1, min(n_draws, draws.n_draws)).astype(int))
+    names = bound.likelihood_parameters
+    return frozen_draws({name: draws.flat(name)[chosen] for name in names}, draws.provenance)
+
+
+def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
+    """Levels of each non-numeric column that the model reads, in coding order; of the outcome,
+    unless they are declared."""
+    levels = {}
+    given = getattr(getattr(bound, "model", None), "levels", None) is not None
+    for column in (*bound.predictors, *(() if given else bound.synthesized)):
+        values = bound.table[column]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            levels[column] = values.cat.categories.tolist()
+        elif not pd.api.types.is_numeric_dtype(values.dtype):
+            levels[column] = sorted(values.dropna().unique().tolist())
+    return levels

@@ -1,0 +1,402 @@
+"""Censored synthesis (Censor_w, Censor_uw): every record's term is clipped at a cap."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.fitting.multimodality import look_for_modes
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.mechanisms.accounting.censored_charge import (
+    WARNINGS,
+    charge_of_censored_fit,
+    with_bought,
+)
+from pyhybrid.mechanisms.accounting.local_charge import released_by_record
+from pyhybrid.mechanisms.censored.calibration import Calibration
+from pyhybrid.mechanisms.censored.center import Center, given_center
+from pyhybrid.mechanisms.synthesis_step import Made
+from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism, check_same_unit
+from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.weighted.unweighted import Unweighted
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
+from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.hypothetical_records import PossibleAccount
+from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.releases.report_context import Remarks
+
+__all__ = ["Censored"]
+
+SAMPLINGS = ("auto", "exact", "chains")
+_NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
+_OF_CALIBRATION = "frozen"
+
+
+@dataclass(frozen=True)
+class Censored(PseudoPosteriorMechanism):
+    r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i (f_i - c_i)))`.
+
+    A term moves by at most 2 M, for any parameters and any n. With a **center** theta_ref, c_i is
+    log p(x_i | theta_ref): clipping starts where a term has moved by M, and a strict epsilon of 1
+    leaves most data nearly as they were. Without one, c_i = 0 is the censoring of [C25], which
+    clips terms by their size. A calibration of this version holds a center; without a calibration
+    a public one can be given.
+
+    The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
+    or with a frozen `Calibration` of other records, which its owner has to say. Weights from the
+    same database depend weakly on all records; the charge then says so and stays local. It falls
+    back to local, too, if the calibration was made from the records released (more of them coincide
+    than chance explains, or nobody said that it was not), if the chains did not converge and the
+    release was made anyway, and if other modes were found: a strict ledger then refuses it.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Of one released draw, nats, above 0. M is epsilon / 2; epsilon / 4 under relation "replace"
+        with a center, or for outcomes whose density can exceed 1. (Without a center terms of
+        discrete outcomes lie in [-M, 0]: leaving a record out costs M, and 2 M are charged.)
+    cap : float, optional
+        M itself, nats, above 0. Exactly one of the two, or a calibration that holds M.
+    inner : PseudoPosteriorMechanism, optional
+        Whose weights are used, over the same model; `LipschitzWeighted` if omitted.
+    calibration : Calibration, optional
+        Frozen reference draws, extremes, scale, shift, cap, center and model; excludes `inner`.
+    center : mapping, Center or None, optional
+        A public theta_ref: numbers by the names of the likelihood's parameters, such as
+        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data, or the `center` of a
+        calibration whose reference is public, with its frozen rows. If omitted, the
+        calibration's; None is [C25]'s censoring.
+    sampling : {"auto", "exact", "chains"}, default "auto"
+        "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
+        chain that could be stuck, no seed. For an intercept alone (Poisson, NegativeBinomial,
+        NormalRegression, under the published prior) and Beta. "auto" does so where there is a
+        center, record by record. Of chains, which start at a rough fit, the charge says that they
+        approximate what it holds for, and whether their number was fixed beforehand (`max_draws` of
+        `settings` equal to `draws`).
+    grid : mapping, optional
+        ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
+        at the data; if omitted, the calibration's region, or a wide grid of the model's.
+    check_modes : bool, default True
+        Look for other modes with short chains from dispersed starts; their number is in the
+        release's diagnostics. Warns of modes whose log density is lower by less than 30 nats;
+        NotConverged if one is higher, or if no such chain finds the fit.
+
+    Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`; the model
+    may be left to the calibration.
+
+    References
+    ----------
+    [C25] sec. 3 and 4.5.
+
+    Examples
+    --------
+    >>> calibration = ph.calibrate(model, last_year, epsilon=1, holds_no_released_record=True)
+    >>> ph.Censored(calibration=calibration).release(this_year).charge.epsilon
+    1.0
+    """
+
+    model: Model = None  # type: ignore[assignment]
+    _: KW_ONLY
+    epsilon: float | None = None
+    cap: float | None = None
+    inner: PseudoPosteriorMechanism | None = None
+    calibration: Calibration | None = field(default=None, repr=False)
+    check_modes: bool = True
+    center: Mapping[str, float | Sequence[float]] | Center | str | None = _OF_CALIBRATION
+    sampling: str = "auto"
+    grid: Mapping[str, tuple[float, float, int]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.calibration is not None and not isinstance(self.calibration, Calibration):
+            raise InvalidInput(
+                "calibration must be one of ph.calibrate or ph.Calibration.load(folder): found "
+                f"{type(self.calibration).__name__}"
+            )
+        if self.model is None and self.calibration is not None:
+            object.__setattr__(self, "model", self.calibration.model)
+        super().__post_init__()
+        if self.reweighting is not False or self.draw_quantile != 1:
+            raise InvalidInput(
+                "a censored mechanism keeps all draws and re-weights nothing: re-weight the inner "
+                "mechanism, and leave draw_quantile at 1"
+            )
+        if self.calibration is not None:
+            self._check_calibration(self.calibration)
+        elif (self.cap is None) == (self.epsilon is None):
+            raise InvalidInput(
+                "exactly one of cap and epsilon must be given, e.g. ph.Censored(model, epsilon=1)"
+            )
+        for name in ("cap", "epsilon"):
+            if getattr(self, name) is not None:
+                check_positive(getattr(self, name), name)
+        if self.inner is not None and self.inner.model != self.model:
+            raise InvalidInput("inner must be a mechanism over the same model")
+        if self.support is not None:
+            raise InvalidInput(
+                "support is for charges made from draws: a censored release is charged its cap, "
+                "which holds for every record that could have been; leave it out"
+            )
+        check_same_unit(self, self.inner)
+        check_choice(self.sampling, "sampling", SAMPLINGS)
+        if self.center is not None and self.center != _OF_CALIBRATION:
+            if self.calibration is not None:
+                raise InvalidInput("a calibration holds the center: give no other, or None")
+            if not isinstance(self.center, Center):
+                given_center(self.center)  # type: ignore[arg-type]
+            elif not self.center.public:
+                raise InvalidInput(
+                    "center must be public, or released at a charge of its own: this one is of a "
+                    "reference that is not, and whether that holds the records to release cannot "
+                    "be told from it; give the calibration instead"
+                )
+        if self.grid is not None and self.sampling == "chains":
+            raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
+
+    def _check_calibration(self, calibration: Calibration) -> None:
+        if self.unit is not None:
+            raise InvalidInput(
+                "a calibration holds weights of single records: give no unit, or weights of 1 "
+                "(inner=Unweighted(model, unit=...)) in its place"
+            )
+        if self.inner is not None or self.cap is not None or self.epsilon is not None:
+            raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
+        if self.model != calibration.model or self.relation != calibration.relation:
+            raise InvalidInput(
+                f"calibration must be for this model and relation: it is for {calibration.model} "
+                f"and {calibration.relation!r}"
+            )
+
+    def remarks(self, bound: BoundModel) -> Remarks:
+        """How the records differ from those of the calibration, if there is one."""
+        if self.calibration is None:
+            return {}
+        drift = self.calibration.drift(bound)
+        shares = {
+            "records outside the reference's range": drift.share_outside,
+            "records that meet the cap, reference": drift.censored_then,
+            "records that meet the cap, new data": drift.censored_now,
+        }
+        if drift.distance is not None and drift.region is not None:
+            shares["way from the center to the end of its region"] = drift.distance / drift.region
+        return {"Drift from the reference": shares}
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings, with those of the inner mechanism or of the calibration."""
+        settings = super().describe()
+        calibration = settings.pop("calibration")
+        for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
+            if isinstance(settings[name], Center):
+                settings[name] = settings[name].as_dict()["parameters"]
+            elif settings[name] == usual:  # names of random streams stay what they were
+                del settings[name]
+        for unused in ("accounting", "delta"):  # the cap is charged
+            del settings[unused]
+        if calibration is None:
+            return {**settings, "inner": self._inner().describe()}
+        return {**settings, "calibration": calibration.describe()}
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """What the inner mechanism reads."""
+        return {**super().reads(), **self._inner().reads()}
+
+    def weights(self, session: FitSession) -> FloatArray:
+        """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
+        if self.calibration is not None:
+            return self.calibration.weights(session.bound)
+        return self._inner().final_weights(session)
+
+    def make_from(self, session: FitSession, **options: Any) -> Made:
+        """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
+        the dtype of the data is a function of the records."""
+        own = self._in_form(session)
+        forms, made = self._forms(own), super().make_from(own, **options)
+        return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
+
+    def _in_form(self, session: FitSession) -> FitSession:
+        """The session over records whose outcome is read in its declared form."""
+        table = session.bound.table
+        read = read_in_forms(table, self._forms(session))
+        return session if read is table else replace(session, bound=self.model.bind(read))
+
+    def _forms(self, session: FitSession) -> dict[str, Form]:
+        """Declared form of the outcome; where weights read all records, dtypes are the data's."""
+        return forms_of(self.model, session.bound.table) if self.record_indexed else {}
+
+    def fit(self, session: FitSession) -> Reweighted:
+        """The censored fit."""
+        session = self._in_form(session).by_unit(self.unit)
+        cap, alpha = self._cap(session.bound), self.weights(session)
+        found = self._grid(session.bound)
+        if found is not None:
+            form, grid = found
+            center = self.theta_ref
+            excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
+            fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
+            return Reweighted(start=fit, fit=fit, steps=())
+        fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
+        if self.check_modes:
+            fit = self._with_modes(session, fit)
+        return Reweighted(start=fit, fit=fit, steps=())
+
+    @property
+    def theta_ref(self) -> Center | None:
+        """The center that terms are clipped from, if there is one. Confidential if its reference
+        is."""
+        if self.center is None:
+            return None
+        if isinstance(self.center, Center):
+            return self.center
+        if self.center == _OF_CALIBRATION:
+            return None if self.calibration is None else self.calibration.center
+        return given_center(self.center)  # type: ignore[arg-type]
+
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True unless weights or predictors are computed from the records of `bound` together."""
+        by_record = self.record_indexed and released_by_record(bound)
+        return by_record and self._doubt(bound) is None
+
+    @property
+    def record_indexed(self) -> bool:
+        """True if each weight is a function of its own record alone."""
+        inner = self._inner()
+        plain = type(inner) is Unweighted and inner.reweighting is False
+        return self.calibration is not None or plain
+
+    def private_settings(self) -> dict[str, Any]:
+        """What tells calibrations apart that are described alike."""
+        if self.calibration is None:
+            return self._inner().private_settings()
+        own = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
+        center = self.theta_ref
+        return own if center is None else {**own, "center": center.as_dict()}
+
+    def _with_modes(self, session: FitSession, fit: PosteriorFit) -> PosteriorFit:
+        assert fit.diagnostics is not None
+        found, problems = look_for_modes(session, fit), fit.diagnostics.problems
+        if found.n_elsewhere and not found.log_density_gap > _NEGLIGIBLE_GAP:
+            gap = found.log_density_gap
+            message = (
+                f"{found.n_elsewhere} of {found.n_chains} chains from dispersed starts ended in "
+                "another mode of the censored posterior, its log-likelihood "
+                f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
+            )
+            if not found.log_density_gap > 0:
+                message += (
+                    ": the fit may have missed the main mode; raise epsilon, give more warm-up, or "
+                    "on_not_converged='warn' to release anyway with that in the charge"
+                )
+                if session.on_not_converged == "raise":
+                    raise NotConverged(message)
+                problems = (*fit.diagnostics.problems, message)
+            warnings.warn(message, stacklevel=2)
+        seen = replace(fit.diagnostics, n_elsewhere=found.n_elsewhere, problems=problems)
+        return replace(fit, diagnostics=seen)
+
+    def _charge(
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        possible: PossibleAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
+    ) -> PrivacyCharge:
+        doubt = self._doubt(bound)
+        if doubt is not None:
+            local = "the charge is asymptotic local, and a strict ledger refuses it"
+            warnings.warn(WARNINGS[doubt].format(local), stacklevel=2)
+        charge = charge_of_censored_fit(
+            self.name,
+            fit,
+            bound,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+            record_indexed=self.record_indexed,
+            calibrated=self.calibration is not None,
+            unit=self.unit,
+            doubt=doubt,
+            center=self._where_from(),
+        )
+        bought = None if self.calibration is None else self.calibration.bought
+        return charge if bought is None else with_bought(charge, bought)
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """None: the cap is charged, strict or not."""
+        return None
+
+    def _check_leave_one_out(self, k: int | None) -> int:
+        if super()._check_leave_one_out(k):
+            raise InvalidInput(
+                "leave_one_out is evidence for charges made from draws: a censored release is "
+                "charged its cap, which holds for every record; leave it out"
+            )
+        return 0
+
+    def _doubt(self, bound: BoundModel) -> str | None:
+        """Why the calibration may have been made from the records of `bound`, if it may."""
+        return None if self.calibration is None else self.calibration.doubt(bound)
+
+    def _inner(self) -> PseudoPosteriorMechanism:
+        return self.inner or LipschitzWeighted(self.model, unit=self.unit)
+
+    def _where_from(self) -> str | None:
+        """Where the center came from, as `charge_of_censored_fit` takes it."""
+        center = self.theta_ref
+        if center is None or self.calibration is None:
+            released = isinstance(self.center, Center)
+            return None if center is None else "released" if released else "given"
+        if self.calibration.bought is not None:
+            return "bought"
+        return "public" if center.public else "reference"
+
+    def _cap(self, bound: BoundModel) -> Cap:
+        """The clip of this release, record by record."""
+        center = self.theta_ref
+        if self.calibration is not None:
+            self.calibration.check_fits(bound)
+        size = self.calibration.cap if self.calibration is not None else self.cap
+        if center is not None and not bound.takes_center:
+            raise InvalidInput(
+                "a center needs a built-in model or a ph.ComposedModel: a whole program of your "
+                "own clips terms as they are; give center=None"
+            )
+        if size is None:
+            assert self.epsilon is not None
+            size = bound_of_epsilon(
+                self.epsilon,
+                relation=self.relation,
+                density_above_one=bound.density_above_one or center is not None,
+                safety_factor=self.safety_factor,
+            )
+        return Cap.of(size) if center is None else center.cap(bound, size)
+
+    def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
+        """Form and grid of exact sampling; None for chains."""
+        form, center, unit = bound.grid_form, self.theta_ref, self.unit
+        wanted = self.sampling == "exact" or self.grid is not None
+        if self.sampling == "chains" or (not wanted and (center is None or unit is not None)):
+            return None
+        if form is None or unit is not None:
+            if not wanted:
+                return None
+            why = "without a unit" if form is not None else "an intercept alone, published prior"
+            raise InvalidInput(
+                "exact sampling needs a model whose parameters lie on a grid, and single records "
+                f"({why}): take sampling='chains' for {self.model.name}"
+            )
+        if self.grid is None and center is not None:
+            within = center.grid(form)
+            if within is not None:
+                return form, within
+        return form, ParameterGrid.of(form, self.grid)

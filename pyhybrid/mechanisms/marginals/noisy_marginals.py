@@ -1,0 +1,393 @@
+r"""Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
+
+Every synthesized column has a table with each of its predictors. All cells of all tables get noise
+from OpenDP at once, and a log-linear model is fitted to what comes out: p(y | x) proportional to
+exp(sum_j theta_j(y, x_j)). Synthetic values are drawn from it. The tables are the only step that
+looks at confidential values; any number of synthetic sets costs what one costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_fraction,
+    check_positive,
+    did_you_mean,
+)
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.fitting.units import check_rows_per_unit
+from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.mechanisms.marginals.chain import Chain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
+from pyhybrid.mechanisms.marginals.measurement import (
+    Measured,
+    Measuring,
+    check_columns,
+    check_predictors,
+)
+from pyhybrid.mechanisms.marginals.predictors import of_public
+from pyhybrid.mechanisms.marginals.record import record_of_tables
+from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
+from pyhybrid.mechanisms.marginals.sampling import Sets
+from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
+from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
+from pyhybrid.primitives.tables import Price
+from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
+from pyhybrid.running.blas import one_blas_thread
+
+__all__ = ["NoisyMarginals"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMarginals:
+    r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
+
+    The guarantee is strict: it holds for every database of the stated domain, at any n, without a
+    sampler. A record is in one cell of each of T tables (shared out between two cells of a public
+    number): leaving it out changes T counts by 1, replacing it 2 T, so that the noise of each cell
+    is discrete Laplace of scale T / epsilon or 2 T / epsilon. Fewer predictors mean less noise.
+
+    With `given` columns only one column after the other is synthesized beside public predictors;
+    without them the whole table is.
+
+    Parameters
+    ----------
+    domain : mapping of str to ColumnDomain
+        The columns to synthesize, in their order, each with its public domain; a list stands for
+        levels. Domains of columns in `given` say how these are cut, in place of what is read from
+        them.
+    epsilon : float
+        Of all tables together, above 0, nats.
+    given : sequence of str
+        Public predictors, released as they are. Numbers need no bins: effects are linear between
+        five knots.
+    predictors : mapping of str to sequence of str, optional
+        What each synthesized column is drawn given: public columns, and columns before it. All of
+        them if a column is not named. Chosen without looking at the confidential data.
+    delta : float, optional
+        Public, below 1 / n: noise is then discrete Gaussian of scale sqrt(T / 2 rho) under
+        "remove", sqrt(T / rho) under "replace", rho of zCDP being what (epsilon, delta) allows. Of
+        many tables it is the smaller noise. None for pure epsilon.
+    most_bins : int, optional
+        With a number, every synthesized column of more bins is first measured alone in all of
+        them, at `one_way_share` of the price. Neighboring bins are then merged to so many for the
+        tables with predictors, and values are drawn within these as the column alone has them:
+        give narrow bins, 50 to 150, and 12 to 20 here.
+    one_way_share : float, default 0.2
+        In (0, 1).
+    select : {"all", "private"}
+        "all" measures every column with each of its predictors. "private" measures every column
+        alone, at `one_way_share` of the price, then chooses tables by noisy scores, one after the
+        other, where the model so far errs most (AIM). The choices are in the charge.
+    relation : {"replace", "remove"}
+        Neighboring databases. n and the public columns are the same in both.
+    noise_aware : bool, default True
+        Draw the effects of each synthetic set from their posterior given the noisy tables, so that
+        the sets differ by as much as sampling and noise leave unknown, and
+        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all
+        sets: each is then nearer to the data, and intervals are too short. A single set, which
+        gives no such interval, is always drawn at the mode, and evenly: its tables are those of
+        the model but for about a record in each cell, without the noise of a sample.
+    reference : DataFrame, optional
+        Other records, public or historical: their likelihood is added to that of the noisy tables.
+        That they may lie elsewhere costs accuracy, not privacy; they are **not protected**.
+    reference_weight : float, default 1
+        What a record of the reference counts for, in (0, 1]: less the further it is from the data.
+    public : bool, default False
+        True if the reference is public; the charge says which.
+    holds_no_released_record : bool, default False
+        The owner's word that the reference holds none of the records to be released, without which
+        none is taken; the charge states it.
+    unit, rows_per_unit : str, int, optional
+        See `PerturbedHistogram`.
+
+    Raises
+    ------
+    InvalidInput
+        For a domain, epsilon or predictors that are missing or wrong.
+
+    References
+    ----------
+    McKenna, Miklau, Sheldon (2021), Winning the NIST contest: a scalable and general approach to
+    differentially private synthetic data, J. Privacy and Confidentiality 11(3). Räisä, Jälkö,
+    Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic
+    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative
+    mechanism for differentially private synthetic data, PVLDB 15.
+
+    Examples
+    --------
+    >>> mechanism = NoisyMarginals(
+    ...     domain={"visits": ColumnDomain(bins=(0, 1, 3, 10, 100))}, given=["age"], epsilon=1.0
+    ... )
+    >>> df = pd.DataFrame({"visits": [0, 2, 7, 30] * 9, "age": range(20, 56)})
+    >>> mechanism.release(df, n_synthetic=20).charge.epsilon
+    1.0
+    """
+
+    domain: Mapping[str, ColumnDomain]
+    epsilon: float
+    delta: float | None = None
+    most_bins: int | None = None
+    one_way_share: float = 0.2
+    given: Sequence[str] = ()
+    predictors: Mapping[str, Sequence[str]] | None = None
+    select: str = "all"
+    relation: str = "replace"
+    noise_aware: bool = True
+    reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+    reference_weight: float = 1.0
+    public: bool = False
+    holds_no_released_record: bool = False
+    unit: str | None = None
+    rows_per_unit: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.given, str):
+            raise InvalidInput(f"given must be a list of columns: found {self.given!r}")
+        object.__setattr__(self, "domain", read_domain(self.domain))
+        object.__setattr__(self, "given", tuple(self.given))
+        check_positive(self.epsilon, "epsilon")
+        if self.delta is not None:
+            check_delta(self.delta)
+        if self.most_bins is not None:
+            check_count(self.most_bins, "most_bins", at_least=2)
+        if check_fraction(self.one_way_share, "one_way_share") == 1:
+            raise InvalidInput("one_way_share must be below 1: nothing is left for predictors")
+        check_choice(self.select, "select", SELECTS)
+        check_choice(self.relation, "relation", RELATIONS)
+        check_flag(self.noise_aware, "noise_aware")
+        check_flag(self.public, "public")
+        if self.reference is not None and not check_flag(
+            self.holds_no_released_record, "holds_no_released_record"
+        ):
+            raise InvalidInput(
+                "a reference must come with its owner's word, as what is read from it costs no "
+                f"epsilon: {SAY_SO}"
+            )
+        check_fraction(self.reference_weight, "reference_weight")
+        if not self.synthesizes:
+            raise InvalidInput("domain must hold a column that is not in given: it holds none")
+        check_unit_of_noise(self.unit, self.rows_per_unit)
+        check_predictors(self.predictors or {}, self.given, self.synthesizes)
+
+    @classmethod
+    def for_formula(
+        cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
+    ) -> NoisyMarginals:
+        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
+        public ones. `domain` may hold more columns than are named."""
+        left, _, right = formula.partition("~")
+        own, given = (
+            tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
+        )
+        given = () if given == ("1",) else given
+        if not all((*own, *given)):
+            raise InvalidInput(
+                f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
+                f"'y + z ~ 1': found {formula!r}"
+            )
+        known = {} if domain is None else dict(domain)
+        for name in own:
+            if name not in known:
+                raise InvalidInput(
+                    f"domain must hold every column to synthesize: {name!r} is not in it"
+                    f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
+                    "part of the guarantee"
+                )
+        kept = {name: known[name] for name in (*own, *given) if name in known}
+        return cls(domain=kept, given=given, **options)
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return type(self).__name__
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, in the order of synthesis."""
+        return tuple(name for name in self.domain if name not in self.given)
+
+    @property
+    def order(self) -> dict[str, tuple[str, ...]]:
+        """Predictors of each synthesized column."""
+        chosen, own = self.predictors or {}, self.synthesizes
+        return {
+            column: tuple(chosen.get(column, (*self.given, *own[:place])))
+            for place, column in enumerate(own)
+        }
+
+    @property
+    def n_tables(self) -> int:
+        """Tables T that are measured with predictors, or that are chosen among."""
+        return sum(max(1, len(reads)) for reads in self.order.values())
+
+    @property
+    def delta_of_charge(self) -> float | None:
+        """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
+        return self.delta
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism."""
+        private = self.select == "private"
+        return {
+            "mechanism": self.name,
+            "domain": {name: own.as_dict() for name, own in self.domain.items()},
+            "predictors": {name: list(reads) for name, reads in self.order.items()},
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "most_bins": self.most_bins,
+            "one_way_share": None if self.most_bins is None and not private else self.one_way_share,
+            "select": self.select,
+            "relation": self.relation,
+            "n_tables": self.n_tables,
+            "noise_aware": self.noise_aware,
+            "reference": None
+            if self.reference is None
+            else {
+                "records": len(self.reference),
+                "weight": self.reference_weight,
+                "public": self.public,
+            },
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+        }
+
+    def release(
+        self,
+        df: pd.DataFrame,
+        *,
+        n_synthetic: int = 1,
+        n_draws_released: int | None = None,
+        seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        leave_one_out: int | None = None,
+        progress: FitProgress | None = None,
+    ) -> Release:
+        """Count, add noise, fit, charge and draw.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets, at the price of one. Honest intervals need many:
+            20 or more.
+        n_draws_released : int, optional
+            1, the times that the tables are measured.
+        seed : int, optional
+            OpenDP takes its noise from the operating system and cannot be seeded: a seed is
+            refused.
+        engine, settings, rule, on_not_converged, leave_one_out
+            Of mechanisms with chains: refused here.
+        progress : callable, optional
+            See `pyhybrid.fitting.session.open_session`.
+
+        Returns
+        -------
+        Release
+            Without `diagnostics` and `fit`.
+
+        Raises
+        ------
+        InvalidInput
+            For a missing column, values outside of their domain (the column and the first row are
+            named), or a seed.
+        EngineUnavailable
+            If OpenDP is not installed.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        if n_draws_released not in (None, 1):
+            raise InvalidInput(
+                f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
+                "once, and any number of sets is drawn from them at the price of one"
+            )
+        check_no_fit(
+            self.name,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            leave_one_out=leave_one_out,
+            seed=seed,
+        )
+        random = streams()
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            chain, found = self._measured(df, random)
+            sets = Sets.of(chain, found, m, noise_aware=self.noise_aware, random=random)
+        tables = []
+        for place in range(m):
+            tables.append(sets.table(place, df, self.domain, random))
+            if progress is not None:
+                progress("synthetic data", place + 1, m)
+        record = record_of_tables(
+            df,
+            found,
+            price=Price.of(self.epsilon, self.delta),
+            relation=self.relation,
+            mechanism=self.name,
+            settings=self.describe(),
+            synthesized=self.synthesizes,
+            given=tuple(self.given),
+            n_synthetic=m,
+            unit=self.unit,
+            random=random,
+            reference=None if self.reference is None else ("public" if self.public else "own"),
+        )
+        return Release.of(record, tables, origin=Origin(data=df))
+
+    def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
+        """The noisy tables, and their model."""
+        check_columns(df, self.synthesizes, self.given, self.delta)
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
+        for name in self.synthesizes:
+            self.domain[name].check_values(name)
+        measuring, private = self._measuring(df), self.select == "private"
+        found = chosen_tables(measuring, df, random) if private else measuring.of(df)
+        return measuring.chain(found, len(df), random), found
+
+    def _measuring(self, df: pd.DataFrame) -> Measuring:
+        """What is counted: the only step that looks at confidential values."""
+        whole = Price.of(self.epsilon, self.delta)
+        reference: Reference | None = None
+        if self.reference is None:
+            public = {name: of_public(df[name], self.domain.get(name)) for name in self.given}
+        else:
+            reference, public = reference_of(
+                self.reference, self.reference_weight, df, self.domain, self.given
+            )
+        return Measuring(
+            domain={name: self.domain[name] for name in self.synthesizes},
+            order=self.order,
+            public=public,
+            most_bins=self.most_bins,
+            share=self.one_way_share,
+            price=whole.of_one_in(self.rows_per_unit or 1),
+            relation=self.relation,
+            reference=reference,
+        )

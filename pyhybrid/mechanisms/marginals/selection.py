@@ -1,0 +1,282 @@
+r"""The private choice of tables: one after the other, where the model so far errs most.
+
+Every column is first measured alone. Then, in rounds, a table is chosen by the exponential
+mechanism, is measured with noise, and its column's model is fitted anew (AIM, of McKenna and
+others, with log-linear models of columns in the place of a graphical model). The score of the table
+c of a column with a predictor is
+
+.. math:: u_c(x) = \lVert M_c(x) - M_c(\hat\theta) \rVert_1
+    - K_c L_c \operatorname{E}|\text{noise}|,
+
+M the counts of the records, and of rows simulated from the model so far: what the table is off by,
+less what noise would put it off by.
+
+**Sensitivity.** The model comes from noisy answers alone, so that :math:`M_c(\hat\theta)` and the
+noise are the same for neighbors at any given earlier answers, and by the triangle inequality
+
+.. math:: |u_c(x) - u_c(x')| \le \lVert M_c(x) - M_c(x') \rVert_1 \le 1
+    \text{ (remove), } 2 \text{ (replace)},
+
+as a record adds 1 to each table, in one cell or shared out between cells of a public number. No
+weights of a column and no squares are in it: these would change by more.
+
+**Price.** Rounds are composed adaptively: pure prices add, and so does rho, of which the
+exponential mechanism at epsilon takes epsilon^2 / 8. A round starts with a small part of the price.
+Where the model's table moved by less than the noise of the measurement that moved it, so that
+smaller noise is needed to learn more, the parts of later rounds grow (annealing): noise of half the
+scale, which is twice the epsilon or four times the rho. The last round takes what is left. That
+prices of later rounds depend on earlier answers changes nothing, as their sum is fixed beforehand.
+
+References
+----------
+McKenna, Mullins, Sheldon, Miklau (2022), AIM: an adaptive and iterative mechanism for
+differentially private synthetic data, PVLDB 15:2599-2612. [BS16]; Cesar, Rogers (2021), Bounding,
+concentrating, and truncating: unifying privacy loss composition for data analytics, ALT (rho of
+the exponential mechanism). Rogers, Roth, Ullman, Vadhan (2016), Privacy odometers and filters, and
+Whitehouse, Ramdas, Rogers, Wu (2023), Fully-adaptive composition in differential privacy (prices
+that depend on earlier answers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.effects import TableWithNoise
+from pyhybrid.mechanisms.marginals.measurement import Columns, Measured, Measuring
+from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS
+from pyhybrid.primitives.laplace import CHANGED
+from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
+
+__all__ = ["ROUNDS", "SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
+
+MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
+_CHOICE = 0.1  # of a round's price, for the choice
+_NOTHING_LEFT = 1e-9
+_ROUNDED = 1 + 1e-6  # sums of floating-point numbers, of up to 10^9 records
+ROUNDS = 30
+"""At the price of the first one, if no round's price grew."""
+SELECTS = ("all", "private")
+"""How the tables to measure are found: all that are named, or a private choice of them."""
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, str]
+"""A column and a predictor."""
+
+
+def chosen_tables(
+    measuring: Measuring, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
+) -> Measured:
+    """Measure all columns alone, and then tables that are chosen by noisy scores.
+
+    The first round takes 1 / most_rounds of what is left for rounds; fewer follow if parts grow.
+    """
+    n_tables = sum(len(reads) for reads in measuring.order.values())
+    if n_tables < 2:
+        raise InvalidInput(
+            "select='private' must have two tables or more to choose among: found "
+            f"{n_tables}; take select='all'"
+        )
+    replace(measuring, order=dict.fromkeys(measuring.order, ())).check_sizes()
+    rounds = _started(measuring, df, random)
+    left, part = 1.0, 1 / most_rounds
+    price = measuring.price.part(1 - measuring.share)
+    while left > _NOTHING_LEFT:
+        part = left if left < 2 * part else part
+        if rounds.take(price.part(part)):
+            left -= part
+        else:
+            break
+        if rounds.learned_less_than_noise():
+            part *= 2 if price.rho is None else 4
+    return rounds.measured()
+
+
+def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
+    """What a model's table is off by, less noise of mean size `size` on each cell; changes by no
+    more than a neighbor changes `true` (see the module)."""
+    return float(np.abs(true - modeled).sum() - size * true.size)
+
+
+def _started(measuring: Measuring, df: pd.DataFrame, random: Streams) -> _Rounds:
+    """Every column alone, its bins merged, and the model of independent columns."""
+    names, n = tuple(measuring.order), len(df)
+    answer = measuring.noisy(measuring.one_way(df, names), measuring.price.part(measuring.share))
+    counts = dict(zip(names, answer.tables(), strict=True))
+    columns = measuring.alone(counts, answer.variance)
+    noisy = {
+        name: {ALONE: _merged(counts[name], answer.variance, measuring.domain[name],
+                              columns.domain[name])}
+        for name in names
+    }  # fmt: skip
+    tables = by_candidate(measuring, measuring.two_way(df, columns.domain))
+    chain = Chain(links=(), domain=columns.domain, public=measuring.public, n=n)
+    rounds = _Rounds(measuring, columns, tables, noisy, [answer], chain, random)
+    for name in names:
+        rounds.fit(name)
+    rounds.look()
+    return rounds
+
+
+def _merged(
+    counts: FloatArray, variance: float, domain: ColumnDomain, few: ColumnDomain
+) -> TableWithNoise:
+    """Noisy counts of a domain's cells (K, 1), summed over the bins that are one in `few`."""
+    first = len(domain.levels)
+    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
+    missing = [domain.n_cells - 1] if domain.missing else []
+    starts: IntArray = np.array([*range(first), *inner, *missing], dtype=np.int64)
+    held = np.diff([*starts, domain.n_cells])[:, None]
+    return TableWithNoise(counts=np.add.reduceat(counts, starts, axis=0), variance=held * variance)
+
+
+class _Rounds:
+    """What was measured so far, and its model."""
+
+    def __init__(
+        self,
+        measuring: Measuring,
+        columns: Columns,
+        tables: Mapping[Candidate, CrossTable],
+        noisy: dict[str, dict[str, TableWithNoise]],
+        answers: list[NoisyTables],
+        chain: Chain,
+        random: Streams,
+    ) -> None:
+        self.measuring, self.columns, self.tables = measuring, columns, tables
+        self.noisy, self.answers, self.chain, self.random = noisy, answers, chain, random
+        self.true = {each: counts_of(own.codes, own.n_rows, own.cells)
+                     for each, own in tables.items()}  # fmt: skip
+        self.rows: dict[str, IntArray] = {}
+        self.choices: list[NoisyChoice] = []
+        self.modeled: dict[Candidate, FloatArray] = {}
+        self.moved = self.noise = 0.0
+
+    def take(self, price: Price) -> bool:
+        """One round at `price`; False if no table is left that a model could hold."""
+        among = [each for each in self.tables if self._fits(each)]
+        if len(among) < 2:
+            return False
+        relation = self.measuring.relation
+        spent = price.part(1 - _CHOICE)
+        size = size_of_noise(spent, relation)
+        choice = exponential_mechanism(
+            [score(self.true[each], self.modeled[each], size) for each in among],
+            sensitivity=CHANGED[relation] * _ROUNDED,
+            epsilon=_epsilon_of_choice(price.part(_CHOICE)),
+            relation=relation,
+            candidates=among,
+        )
+        column, name = found = choice.candidate
+        answer = self.measuring.noisy([self.tables[found]], spent)
+        self.choices.append(choice)
+        self.answers.append(answer)
+        table = TableWithNoise(counts=answer.tables()[0], variance=answer.variance)
+        before = self.noisy[column].get(name)
+        self.noisy[column][name] = table if before is None else before.with_another(table)
+        self.fit(column)
+        was = self.modeled[found]
+        self.look(list(self.measuring.order).index(column))
+        self.moved = float(np.abs(self.modeled[found] - was).sum())
+        self.noise = size * was.size
+        return True
+
+    def learned_less_than_noise(self) -> bool:
+        """Whether the last measurement moved its table by no more than its noise."""
+        return self.moved <= self.noise
+
+    def fit(self, column: str) -> None:
+        """The column's model, in its place."""
+        names = list(self.measuring.order)
+        place = names.index(column)
+        links = self.chain.links
+        before = replace(self.chain, links=links[:place])
+        own = self._reads(column)
+        link = fit_link(
+            before, column, own, [self.noisy[column][name] for name in own],
+            random=self.random.child(f"round {len(self.choices)}"),
+            known=self.measuring.known(self.columns.domain),
+            earlier=links[place] if place < len(links) else None,
+        )  # fmt: skip
+        self.chain = replace(self.chain, links=(*before.links, link, *links[place + 1 :]))
+
+    def look(self, first: int = 0) -> None:
+        """Tables of rows simulated from the model, as of n records; those of the columns before
+        the place `first`, whose models are as they were, stay."""
+        names = list(self.measuring.order)
+        kept, changed = names[:first], set(names[first:])
+        many = self.chain.repeated
+        self.rows = many.simulate(
+            self.random, "rows", kept={name: self.rows[name] for name in kept}
+        )
+        for each in self.tables:
+            if each[0] in changed:
+                self.modeled[each] = self._simulated(each, many) * (self.chain.n / many.n)
+
+    def _simulated(self, candidate: Candidate, many: Chain) -> FloatArray:
+        column, name = candidate
+        domain, own = self.columns.domain, many.public
+        cells = own[name].cells if name in own else (self.rows[name], domain[name].n_cells)
+        return counts_of(self.rows[column], domain[column].n_cells, cells)
+
+    def _reads(self, column: str) -> tuple[str, ...]:
+        """What the column was measured with, in the order of its predictors."""
+        own = self.noisy[column]
+        return (ALONE, *(name for name in self.measuring.order[column] if name in own))
+
+    def _fits(self, candidate: Candidate) -> bool:
+        column, name = candidate
+        cells = {own: self.noisy[column][own].counts.shape[1] for own in self.noisy[column]}
+        cells[name] = self.tables[candidate].cells.shape[1]
+        effects = self.columns.domain[column].n_cells * (1 + sum(cells.values()))
+        return bool(effects <= MOST_EFFECTS_OF_A_ROUND)
+
+    def measured(self) -> Measured:
+        order = {name: self._reads(name) for name in self.measuring.order}
+        return Measured(
+            order=order,
+            noisy={name: tuple(self.noisy[name][own] for own in reads)
+                   for name, reads in order.items()},
+            domain=self.columns.domain,
+            alone=self.columns.alone,
+            answers=tuple(self.answers),
+            choices=tuple(self.choices),
+        )  # fmt: skip
+
+
+def by_candidate(measuring: Measuring, tables: Sequence[CrossTable]) -> dict[Candidate, CrossTable]:
+    """Tables as `Measuring.two_way` lists them, but those of columns without predictors."""
+    names = [(name, own) for name, reads in measuring.order.items() for own in reads or (ALONE,)]
+    return {each: table for each, table in zip(names, tables, strict=True) if each[1] != ALONE}
+
+
+def counts_of(
+    codes: IntArray, n_rows: int, cells: sparse.csr_array | tuple[IntArray, int]
+) -> FloatArray:
+    """Of records in rows (n,) that are shared out over columns, or each in one: (n_rows L,)."""
+    if isinstance(cells, tuple):
+        places, n_columns = cells
+        held = codes * n_columns + places
+        weights = np.ones(codes.size)
+    else:
+        n_columns = cells.shape[1]
+        held = np.repeat(codes, np.diff(cells.indptr)) * n_columns + cells.indices
+        weights = cells.data / PARTS
+    counts = np.bincount(held, weights=weights, minlength=n_rows * n_columns)
+    return np.asarray(counts, dtype=np.float64)
+
+
+def _epsilon_of_choice(price: Price) -> float:
+    """Of the exponential mechanism: a pure price itself, or what rho = epsilon^2 / 8 allows."""
+    return price.epsilon if price.rho is None else math.sqrt(8 * price.rho)

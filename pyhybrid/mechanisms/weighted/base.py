@@ -1,0 +1,415 @@
+"""The release path that all pseudo posterior mechanisms share.
+
+A mechanism is a weight map: it says how alpha comes from the data (`weights`); everything else,
+from the fit to the charge, is here. A new mechanism is one file with one such method.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_count,
+    check_draws_released,
+)
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
+from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
+from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.accounting.case_deletion import (
+    check_same_coding,
+    refits_by_default,
+    refits_without,
+)
+from pyhybrid.mechanisms.accounting.hypothetical_records import possible_account
+from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit, check_delta_of, with_evidence
+from pyhybrid.mechanisms.accounting.loss_account import account_of_fit, known_without, stepped
+from pyhybrid.mechanisms.settings import MechanismSettings
+from pyhybrid.mechanisms.synthesis_step import Made, made_of
+from pyhybrid.models.base import BoundModel
+from pyhybrid.models.formula.row_rules import RowRule
+from pyhybrid.models.hypothetical_records import support_text
+from pyhybrid.privacy.case_deletion import Refits, with_refits
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
+from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin, Remarks
+
+__all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
+
+
+@dataclass(frozen=True)
+class PseudoPosteriorMechanism(MechanismSettings, ABC):
+    """Base of the mechanisms that release draws from a weighted posterior [S22 eq. 3].
+
+    Parameters
+    ----------
+    model : Model
+        Synthesizer, e.g. ``NegativeBinomial("visits ~ 1")``.
+    draw_quantile : float, default 1
+        See `pyhybrid.lipschitz_bounds`; below 1 the charge has a failure probability.
+    relation : {"remove", "replace"}
+        Neighboring databases of the charge.
+    safety_factor : float, default 1
+        s in epsilon = 2 s Delta [S22 sec. 4.5]: to turn a local bound into a global one, up to
+        1.05 for n > 1000 and from 1.05 to 1.10 below.
+    reweighting : bool or Reweighting, default False
+        Raise weights that leave slack below the overall bound; see `pyhybrid.fitting.reweighting`.
+    unit : str, optional
+        Column that says whose rows they are: the rows that share a value of it are one unit of
+        privacy. Their terms are summed before bounds, weights and censoring, and epsilon is that
+        of a whole unit. If omitted each row is a unit, and a person with k rows has k times the
+        epsilon.
+    accounting : {"gaussian", "range", "lipschitz"}
+        What a local release costs, counted by the deviation of a record's log-likelihood over the
+        posterior (an epsilon at `delta`), by its range, or by its size as in the papers
+        (2 Delta); see `pyhybrid.privacy.local_account`. The charge carries all three. Where the
+        Gaussian limit does not hold, or draws are dropped, the range is charged. Censored releases
+        are charged their cap, whatever is given here.
+    delta : float, default 1e-6
+        Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
+    support : mapping, optional
+        Records that could have been, declared and not read from the data: by column a range
+        ``(lowest, highest)`` or a list of values, e.g. ``{"visits": (0, 100), "sex": ["f", "m"]}``.
+        It must have the outcome; predictors that it leaves out take the rows of the data. Range,
+        mu and the Lipschitz bound are then the largest over the records present and over all that
+        could be added, on a grid; the charge states both.
+    design : SurveyDesign, optional
+        Of a survey: terms are weighted by the records' normalized design weights, before privacy
+        weights and censoring; see `pyhybrid.models.composite.survey_weighted`. Its unit is that of
+        privacy.
+    """
+
+    @abstractmethod
+    def weights(self, session: FitSession) -> FloatArray:
+        """Record weights alpha (n,) for the session's data; may ask it for other fits."""
+
+    def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """How the weights change when a record leaves; None if they do not, or it is not known."""
+        return None
+
+    def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:
+        """The weights with each of the records of `possible` added, for `support`."""
+        raise InvalidInput(
+            f"support needs a mechanism whose weights are known for other records: {self.name} "
+            "is none under these settings"
+        )
+
+    def remarks(self, bound: BoundModel) -> Remarks:
+        """What the owner should know of the data beside bounds and weights. Confidential."""
+        return {}
+
+    def release(
+        self,
+        df: pd.DataFrame,
+        *,
+        n_synthetic: int = 1,
+        n_draws_released: int | None = None,
+        seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        progress: FitProgress | None = None,
+        leave_one_out: int | None = None,
+    ) -> Release:
+        """Fit, bound, charge and synthesize.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets.
+        n_draws_released : int, optional
+            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
+            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
+            at the price of one: simulating from a released draw is post-processing).
+        seed, engine, settings, rule, on_not_converged, progress
+            See `pyhybrid.fitting.session.open_session`.
+        leave_one_out : int, optional
+            k: of a local release, also fit without each of the k records, or units, that it tells
+            most about, and charge the larger number where such a refit says more. What they found
+            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
+            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
+            are computed on fewer than 2,000 records, and else none. Where weights are computed on
+            the data the record that moves the draws most which they were read from is among them.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        InvalidInput
+            For data or arguments that do not meet what is stated.
+        EngineUnavailable, SamplingError
+            If no engine can run, or the one chosen fails.
+        NotConverged
+            If the chains do not converge.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        released = check_draws_released(n_draws_released, m)  # before anything is fitted
+        self._check_leave_one_out(leave_one_out)
+        session = open_session(
+            self.model.bind(df),
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        return self.release_from(
+            session, n_synthetic=m, n_draws_released=released, leave_one_out=leave_one_out
+        )
+
+    def release_from(
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        leave_one_out: int | None = None,
+    ) -> Release:
+        """Release from the data and fits of `session`; see `release`.
+
+        Each release from one session takes draws of theta that none before it took, and random
+        numbers of its own: their charges add.
+        """
+        made = self.make_from(
+            session,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            leave_one_out=leave_one_out,
+        )
+        origin = Origin(
+            data=session.bound.table,
+            model=self.model,
+            session=session.for_report(),
+            remarks=partial(self.remarks, session.bound),
+        )
+        return Release.of(made.record, made.tables, origin=origin)
+
+    def make_from(
+        self,
+        session: FitSession,
+        *,
+        n_synthetic: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None = None,
+        fitted: Reweighted | None = None,
+        leave_one_out: int | None = None,
+        rules: Sequence[RowRule] = (),
+    ) -> Made:
+        """What `release_from` releases, or a step of a sequence, which is no release by itself.
+
+        `given` are m tables in which other columns were synthesized before: the tables made are
+        these with the model's column replaced, and predictors are read from them. `fitted` is what
+        `fit` gave for this session, in another process perhaps. Values that break one of `rules`
+        are drawn anew.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        check_draws_released(n_draws_released, m)
+        if getattr(session.bound, "model", self.model) != self.model:
+            raise InvalidInput("session must be over the mechanism's model: it is over another")
+        session = session.by_unit(self.unit)
+        if self._check_leave_one_out(leave_one_out):
+            check_same_coding(session.bound)
+        path = self.fit(session) if fitted is None else fitted
+        account, refits = self._account(session, path), None
+        if account is not None:
+            account, refits = self._refitted(session, path, account, leave_one_out)
+        possible = self._possible(session, path)
+        charge = self._charge(session.bound, path.fit, account, possible, m, n_draws_released)
+        if refits is not None:
+            charge = with_evidence(charge, refits)
+        draws, kept = self._draws_to_release(path.fit, n_draws_released)
+        return made_of(
+            session,
+            path,
+            charge=charge,
+            account=account,
+            refits=refits,
+            possible=possible,
+            settings=self.describe(),
+            draws=draws,
+            kept=kept,
+            stream=self.stream(),
+            given=given,
+            rules=rules,
+        )
+
+    def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
+        """Refits without each of the `k` records, or units, that a release tells most about.
+
+        Evidence by itself, nothing is released; ``release(..., leave_one_out=k)`` also charges what
+        it finds. Confidential.
+
+        Raises
+        ------
+        InvalidInput
+            For a censored mechanism, whose cap is charged, or predictors that are coded with values
+            of all records.
+        """
+        session = session.by_unit(self.unit)
+        self._check_leave_one_out(check_count(k, "k"))
+        check_same_coding(session.bound)
+        path = self.fit(session)
+        account = self._account(session, path)
+        assert account is not None
+        return self._refits(session, path, account, k)
+
+    def is_strict(self, bound: BoundModel) -> bool:
+        """True if a release of `bound` would be strict, as far as can be told before a fit."""
+        return False
+
+    def fit(self, session: FitSession) -> Reweighted:
+        """The weighted fit that draws are released from (`.fit`), and how it was reached."""
+        session = session.by_unit(self.unit)
+        if self.accounting == "gaussian":  # before anything is fitted
+            check_delta_of(
+                self.delta, session.bound.n if session.units is None else session.units.n
+            )
+        alpha = self.weights(session)
+        label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
+        near = None
+        if self.starts_from_unweighted and not (alpha == 1).all():
+            near = session.unweighted(draw_quantile=self.draw_quantile).draws.warm_start()
+        start = session.fit(alpha, label=label, draw_quantile=self.draw_quantile, warm_start=near)
+        if self.reweighting is False:
+            return Reweighted(start=start, fit=start, steps=())
+        plan = Reweighting() if self.reweighting is True else self.reweighting
+        return reweighted_fit(session, start, plan)
+
+    def _charge(
+        self,
+        bound: BoundModel,
+        fit: PosteriorFit,
+        account: LocalAccount | None,
+        possible: PossibleAccount | None,
+        n_synthetic: int,
+        n_draws_released: int,
+    ) -> PrivacyCharge:
+        """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
+        assert account is not None
+        return charge_of_fit(
+            self.name,
+            fit,
+            bound,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+            unit=self.unit,
+            account=account,
+            accounting=self.accounting,
+            delta=self.delta,
+            possible=possible,
+            support=None if self.support is None else support_text(self.support),
+        )
+
+    def _draws_to_release(
+        self, fit: PosteriorFit, n_draws: int
+    ) -> tuple[Draws, npt.NDArray[np.bool_]]:
+        """Draws, and those of them (S,) that may be released: of an exact posterior, new ones."""
+        if fit.exact is None:
+            return fit.draws, fit.bounds.kept_draws
+        return (
+            fit.exact.released_draws(n_draws, relation=self.relation),
+            np.ones(n_draws, dtype=bool),
+        )
+
+    def charge_of(
+        self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
+    ) -> PrivacyCharge:
+        """What a release from the fit `path` of `session` would cost."""
+        account, possible = self._account(session, path), self._possible(session, path)
+        if account is not None:
+            account, _ = self._refitted(session, path, account, None)
+        return self._charge(
+            session.bound, path.fit, account, possible, n_synthetic, n_draws_released
+        )
+
+    def _possible(self, session: FitSession, path: Reweighted) -> PossibleAccount | None:
+        """What a released draw would tell of records of the declared support."""
+        if self.support is None:
+            return None
+        if self.reweighting is not False:
+            raise InvalidInput(
+                "support needs weights that are known for other records: re-weighted ones are not; "
+                "give no reweighting, or no support"
+            )
+        return possible_account(session, path.fit, self.support, self.joined)
+
+    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+        """What a released draw tells of the records present."""
+        return account_of_fit(session, path.fit, self._without(session, path))
+
+    def _without(self, session: FitSession, path: Reweighted) -> WeightsWithoutRecords | None:
+        """How the weights of the released fit change when a record leaves."""
+        without = self.recomputed(session)
+        return without if self.reweighting is False else stepped(session, path, without)
+
+    def _check_leave_one_out(self, k: int | None) -> int:
+        """k, 0 if it is not given, checked before anything is fitted."""
+        return 0 if k is None else check_count(k, "leave_one_out", at_least=0)
+
+    def _refitted(
+        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int | None
+    ) -> tuple[LocalAccount, Refits | None]:
+        """The account with k refits in it, or as many as are made by default."""
+        without = known_without(session, path.fit, self._without(session, path))
+        wanted = refits_by_default(session, without) if k is None else k
+        if not wanted:
+            return account, None
+        refits = self._refits(session, path, account, wanted, asked=k is not None)
+        return with_refits(account, refits), refits
+
+    def _refits(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        account: LocalAccount,
+        k: int,
+        asked: bool = True,
+    ) -> Refits:
+        return refits_without(
+            session,
+            path.fit,
+            account,
+            k=k,
+            without=known_without(session, path.fit, self._without(session, path)),
+            bind=self.model.bind,
+            asked=asked,
+        )
+
+    def final_recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
+        """How the final weights change when a record leaves, re-weighted ones, too."""
+        if self.reweighting is False:
+            return self.recomputed(session)
+        return self._without(session, self.fit(session))
+
+    def final_weights(self, session: FitSession) -> FloatArray:
+        """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
+        return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
+
+
+def check_same_unit(
+    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
+) -> None:
+    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
+    if inner is not None and inner.unit != mechanism.unit:
+        raise InvalidInput(
+            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
+            f"{mechanism.unit!r}; give unit= to both"
+        )

@@ -1,0 +1,335 @@
+"""Kinds of columns: what a column can hold, declared by its owner or read from a reference.
+
+A kind is public. It says which values can occur, and, for numbers, a typical value and a typical
+difference (`center`, `unit`): constants by which the column enters the models of others, and the
+scale of its own. Read from the confidential column they would be functions of its records that no
+epsilon covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.decimals import check_decimals, decimals_of
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.levels import check_levels_given
+from pyhybrid.models.columns.support import FEW
+
+__all__ = [
+    "KINDS",
+    "Amounts",
+    "Counts",
+    "Kind",
+    "Leveled",
+    "Nominal",
+    "Number",
+    "Ordered",
+    "Real",
+    "SemiContinuous",
+    "kind_from_dict",
+    "kind_of",
+]
+
+_SMALL = 1000  # whole numbers up to it are taken for counts
+_COUNTED = 6  # levels: that so many codes have one peak is chance, of 1 in 22
+_POINT = 0.02  # share of zeros from which they are a point mass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a column can hold.
+
+    Parameters
+    ----------
+    missing : bool, default False
+        Values may be missing; they then stay so, or are synthesized as a column of their own.
+    """
+
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag(self.missing, "missing")
+
+    @property
+    def name(self) -> str:
+        """Name of the kind."""
+        return type(self).__name__
+
+    @property
+    def form(self) -> Form:
+        """What released values look like."""
+        raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types; what is not given is left out."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}
+        return {"kind": self.name, **{k: v for k, v in shown.items() if v is not None}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leveled(Kind):
+    """A column of levels.
+
+    Parameters
+    ----------
+    levels : tuple
+        All values that the column can hold: texts, numbers or logicals, two or more.
+    """
+
+    levels: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = len(self.levels) if isinstance(self.levels, (tuple, list)) else 0
+        if size < 2:
+            raise InvalidInput("levels must be a tuple of two values or more")
+        object.__setattr__(self, "levels", check_levels_given(self.levels, size))
+
+    @property
+    def form(self) -> Form:
+        """The levels."""
+        return Form(levels=self.levels, ordered=isinstance(self, Ordered), missing=self.missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nominal(Leveled):
+    """Levels in no order: texts, codes, logicals; see `Leveled`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordered(Leveled):
+    """Levels in their order: ratings, grades; see `Leveled`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Kind):
+    """A column of numbers.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        Smallest and largest value that can occur.
+    center, unit : float, optional
+        A typical value, and a typical difference, above 0. If omitted, the middle of the range and
+        a quarter of it; where that has no end, they must be given or read from a reference.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    center: float | None = None
+    unit: float | None = None
+    whole: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("lower", "upper", "center"):
+            if getattr(self, name) is not None:
+                check_finite(getattr(self, name), name)
+        if self.unit is not None:
+            check_positive(self.unit, "unit")
+        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
+            raise InvalidInput(f"upper must be above lower: found {self.upper:g}, {self.lower:g}")
+
+    @property
+    def form(self) -> Form:
+        """Whole numbers, or those of the decimals."""
+        return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
+
+    @property
+    def least(self) -> float | None:
+        """Smallest value that can occur, of the decimals declared."""
+        return self.lower
+
+    @property
+    def typical(self) -> tuple[float, float] | None:
+        """A typical value and a typical difference; None if they are not known."""
+        if self.unit is not None:
+            return (self.center or 0.0, self.unit)
+        if self.lower is not None and self.upper is not None:
+            middle = (self.lower + self.upper) / 2 if self.center is None else self.center
+            return middle, (self.upper - self.lower) / 4
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts(Number):
+    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`.
+
+    Parameters
+    ----------
+    extra_zeros : bool, default False
+        More zeros than counts alone have, as of those who never go; `lower` is 0 then.
+    """
+
+    lower: float | None = 0
+    extra_zeros: bool = False
+    whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.lower, "lower", at_least=0)
+        if check_flag(self.extra_zeros, "extra_zeros") and self.lower != 0:
+            raise InvalidInput(f"lower must be 0 with extra_zeros: found {self.lower:g}")
+        if self.upper is not None:
+            check_count(self.upper, "upper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Real(Number):
+    """Numbers of any sign, released with so many `decimals`; see `Number`.
+
+    Parameters
+    ----------
+    decimals : int, optional
+        Of released values, 0 to 15: 2 for cents, 0 for whole units. A strict charge needs it, here
+        or from a reference; without it others read it from the data, and say so.
+    """
+
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_decimals(self.decimals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amounts(Real):
+    """Numbers above 0: prices, weights, times; see `Real`."""
+
+    lower: float | None = 0
+
+    @property
+    def least(self) -> float | None:
+        """0 is none of them: from `lower` 0 on, the smallest number of the decimals."""
+        if self.lower is None or self.lower > 0 or self.decimals is None:
+            return self.lower
+        return 10.0**-self.decimals
+
+
+@dataclass(frozen=True, kw_only=True)
+class SemiContinuous(Real):
+    """Numbers of which many are exactly 0: incomes, expenditures; see `Real`.
+
+    With ``lower=0`` none is negative.
+    """
+
+
+KINDS: Mapping[str, type[Kind]] = {
+    own.__name__: own for own in (Nominal, Ordered, Counts, Amounts, SemiContinuous, Real)
+}
+"""Kinds by name."""
+
+
+def kind_from_dict(given: Mapping[str, Any]) -> Kind:
+    """Inverse of `Kind.as_dict`."""
+    own = dict(given)
+    name = own.pop("kind", None)
+    if name not in KINDS:
+        raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")
+    if "levels" in own:
+        own["levels"] = tuple(own["levels"])
+    try:
+        return KINDS[name](**own)
+    except TypeError:
+        known = ", ".join(field.name for field in fields(KINDS[name]))
+        raise InvalidInput(f"{name} must have its own settings, {known}: found others") from None
+
+
+def kind_of(column: pd.Series) -> Kind:
+    """The kind of a column that may be looked at: of a reference, or one that is published.
+
+    Numbers with at most 10 different values are levels, unless they count on from 0, or are six or
+    more from 0 or 1 on whose frequencies rise to one peak and fall, as sizes of households do and
+    codes seldom (from 1 on, up to twice the largest); larger whole numbers up to 1000 are counts.
+    Where that guesses wrong, declare the type.
+
+    Raises
+    ------
+    InvalidInput
+        If all values are missing or the same, or the type is none of a table's.
+    """
+    name, held = str(column.name), column.dropna()
+    missing = bool(column.isna().any())
+    if held.empty:
+        raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        own = Ordered if dtype.ordered else Nominal
+        return own(levels=tuple(dtype.categories), missing=missing)
+    if pd.api.types.is_bool_dtype(dtype):
+        return Nominal(levels=(False, True), missing=missing)
+    if not all(isinstance(value, Hashable) for value in held):
+        raise _no_kind(column)
+    if held.nunique() < 2:
+        raise InvalidInput(f"column {name!r} must vary: it is constant; drop it, or keep it")
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return replace(_kind_of_numbers(held), missing=missing)
+    try:
+        return Nominal(levels=tuple(sorted(held.unique())), missing=missing)
+    except (TypeError, InvalidInput):
+        raise _no_kind(column) from None
+
+
+def _no_kind(column: pd.Series) -> InvalidInput:
+    return InvalidInput(
+        f"column {str(column.name)!r} must hold texts, logicals, categories or numbers: found "
+        f"{column.dtype}; drop it, or make it one of them"
+    )
+
+
+def _kind_of_numbers(held: pd.Series) -> Kind:
+    values = held.to_numpy(dtype=np.float64)
+    whole = bool((values == np.floor(values)).all())
+    levels = np.unique(values)
+    counted = levels.size > 3 and np.array_equal(levels, np.arange(levels.size))
+    counted |= levels.size >= _COUNTED and whole and _one_peak(values)
+    exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
+    if levels.size <= FEW and not counted and exact:
+        return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
+        spread = spread if spread > 0 else float(values.std())
+    if not 0 < spread < np.inf:
+        raise InvalidInput(
+            f"column {str(held.name)!r} must hold numbers that differ as floats and have a spread "
+            f"that a float holds: found {spread:g}; divide it by a power of ten, or drop it"
+        )
+    unit = _rounded(spread)
+    center = unit * (round(2 * float(np.median(values / unit))) / 2)
+    given: dict[str, Any] = {"center": center, "unit": unit}
+    if whole and values.min() >= 0 and values.max() <= _SMALL:
+        if levels.size <= FEW and levels[0] == 1:  # seldom as spread as counts without an end
+            return Counts(lower=1, upper=int(2 * values.max()), **given)
+        return Counts(lower=0, **given)
+    decimals = decimals_of(values)
+    largest = math.ceil(math.log10(np.abs(values).max()))  # of which a float holds 15 digits
+    given["decimals"] = max(0, min(8, 15 - largest)) if decimals is None else decimals
+    if (values == 0).mean() >= _POINT:
+        return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
+    return Amounts(**given) if values.min() > 0 else Real(**given)
+
+
+def _one_peak(values: FloatArray) -> bool:
+    """Whether whole numbers begin at 0 or 1 and their frequencies have one peak; what rises again
+    by less than two standard errors is no other one."""
+    if values.min() not in (0, 1) or values.max() > _SMALL:
+        return False
+    n = np.bincount(values.astype(np.int64))[int(values.min()) :]
+    steps, peak = np.diff(n), int(n.argmax())
+    wrong = np.append(-steps[:peak], steps[peak:])
+    return bool((wrong <= 2 * np.sqrt(n[1:] + n[:-1])).all())
+
+
+def _rounded(value: float) -> float:
+    """To one significant digit."""
+    digits = -math.floor(math.log10(value))
+    return round(value, digits)

@@ -1,0 +1,197 @@
+"""Amounts with a point mass: whether they are 0 (or below 0), and how large they are otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_finite
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.decimals import decimals_of
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.composite.steps import (
+    Amount,
+    Constant,
+    Node,
+    Part,
+    PartsModel,
+    Step,
+    decision,
+    outcome_of,
+)
+from pyhybrid.models.families.bernoulli import Bernoulli
+from pyhybrid.models.families.log_normal import LogNormal
+from pyhybrid.models.families.regression import Positions, RegressionModel
+from pyhybrid.models.formula.coded import row_label
+from pyhybrid.models.formula.design import check_formulas
+from pyhybrid.models.formula.values import with_columns
+
+__all__ = ["TwoPart"]
+
+_ABOVE_ZERO = (float(np.nextafter(0, 1)), np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoPart(PartsModel):
+    """An outcome with many records at one value, and amounts otherwise: two models, one charge.
+
+    Whether an outcome is at `point` is one model, how large it is otherwise another one; with
+    `negative` a third model says which of the others are below it, and a fourth how far. A record
+    tells the sum of what it tells all of them: weights, bounds and caps act on that, and the charge
+    is for all parts together. Released values are at the point, above or below it as the models
+    draw them: shares and signs are kept.
+
+    Parameters
+    ----------
+    zero : Bernoulli
+        Of being at the point, e.g. ``Bernoulli("income ~ age")``.
+    positive : model of this package
+        Of the amounts above 0, e.g. ``LogNormal("income ~ age")``; it is fitted to their records
+        alone, and values at 0 or below are never drawn from it.
+    negative : model of this package, optional
+        Of minus the amounts below 0. If omitted there must be none.
+    sign : Bernoulli, optional
+        Of being below 0, of those that are not at the point; like `zero`, if omitted.
+    point : float, default 0
+        Where the mass is. For another point than 0 `positive` is the model of all other values, of
+        either sign, and there is no `negative`.
+    """
+
+    zero: Bernoulli
+    positive: RegressionModel
+    negative: RegressionModel | None = None
+    sign: Bernoulli | None = None
+    point: float = 0.0
+    _outcome: str = field(init=False, repr=False, compare=False, default="")
+
+    def __post_init__(self) -> None:
+        check_finite(self.point, "point")
+        for name in ("zero", "sign"):
+            own = getattr(self, name)
+            if own is None and name == "sign":
+                continue
+            if not isinstance(own, Bernoulli) or own.levels is not None:
+                raise InvalidInput(f"{name} of TwoPart must be a Bernoulli model without levels")
+        for name in ("positive", "negative"):
+            own = getattr(self, name)
+            if not isinstance(own, RegressionModel) and not (own is None and name == "negative"):
+                raise InvalidInput(
+                    f"{name} of TwoPart must be a model of this package with a formula: found "
+                    f"{type(own).__name__}"
+                )
+        if self.sign is not None and self.negative is None:
+            raise InvalidInput("sign goes with negative: give a model of the amounts below 0")
+        if self.negative is not None and self.point != 0:
+            raise InvalidInput("negative goes with a point of 0")
+        if self.negative is not None and self.sign is None:
+            object.__setattr__(self, "sign", self.zero)
+        outcomes = sorted({outcome_of(model) for model in self.models.values()})
+        if len(outcomes) > 1:
+            raise InvalidInput(f"all parts must have one outcome: found {', '.join(outcomes)}")
+        object.__setattr__(self, "_outcome", outcomes[0])
+
+    @classmethod
+    def of_formula(cls, formula: str) -> TwoPart:
+        """Zeros and log-normal amounts, both by one formula."""
+        return cls(zero=Bernoulli(formula), positive=LogNormal(formula))
+
+    @property
+    def models(self) -> dict[str, RegressionModel]:
+        """The models of its parts, by name."""
+        own = {"zero": self.zero, "sign": self.sign, "positive": self.positive,
+               "negative": self.negative}  # fmt: skip
+        return {name: model for name, model in own.items() if model is not None}
+
+    @property
+    def main(self) -> RegressionModel:
+        """The model of the amounts above 0."""
+        return self.positive
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Numbers of the decimals of both sides and of the point."""
+        own = {**self.positive.forms(df)}
+        others = [self.positive.given_decimals, decimals_of(np.array([self.point]))]
+        if self.negative is not None:
+            others.append(self.negative.given_decimals)
+        known = [each for each in others if each is not None]
+        most = max(known) if len(known) == len(others) else None
+        return {name: replace(form, decimals=most) for name, form in own.items()}
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of all parts, and the point."""
+        return {**super().describe(), "point": self.point}
+
+    def bind(self, df: pd.DataFrame) -> BoundParts:
+        """Check `df` and join the model to it; see `RegressionModel.bind`."""
+        check_formulas(df, [model.formula for model in self.models.values()])
+        root = self.tree(df, np.arange(len(df)))
+        return BoundParts(model=self, table=df, column=self._outcome, root=root)
+
+    def tree(self, df: pd.DataFrame, at: Positions) -> Node:
+        """The steps of the records at the positions `at` (k,)."""
+        y = self._numbers(df, at)
+        is_point = y == self.point
+        rest, others = at[~is_point], y[~is_point]
+        first = Step(
+            part=decision(df, self._outcome, "zero", self.zero, at, is_point),
+            yes=Constant(value=self.point),
+            no=self._amounts(df, rest, others),
+        )
+        return first
+
+    def _amounts(self, df: pd.DataFrame, at: Positions, y: FloatArray) -> Node:
+        if self.point != 0:
+            return Amount(part=self._amount(df, "positive", self.positive, at))
+        below = y < 0
+        positive = Amount(
+            part=self._amount(df, "positive", self.positive, at[~below]), within=_ABOVE_ZERO
+        )
+        if self.negative is None:
+            if below.any():
+                label = row_label(df.index, int(at[np.flatnonzero(below)[0]]))
+                raise InvalidInput(
+                    f"outcome {self._outcome!r} must be 0 or above: {label} is below; give "
+                    "negative=, a model of how far below"
+                )
+            return positive
+        assert self.sign is not None
+        numbers = df[self._outcome].to_numpy(dtype=np.float64, na_value=np.nan)
+        mirrored = with_columns(df, {self._outcome: -numbers})
+        return Step(
+            part=decision(df, self._outcome, "sign", self.sign, at, below),
+            yes=Amount(
+                part=self._amount(mirrored, "negative", self.negative, at[below]),
+                sign=-1.0,
+                within=_ABOVE_ZERO,
+            ),
+            no=positive,
+        )
+
+    def _amount(self, df: pd.DataFrame, name: str, model: RegressionModel, at: Positions) -> Part:
+        if not at.size:
+            where = "below 0" if name == "negative" else "beside the point"
+            raise InvalidInput(
+                f"outcome {self._outcome!r} must have a record {where}, for the model {name!r} to "
+                "be fitted: it has none"
+            )
+        return Part(name=name, bound=model.bind(df, at), at=at)
+
+    def _numbers(self, df: pd.DataFrame, at: Positions) -> FloatArray:
+        """Outcomes (k,), of which the parts then check what they can take."""
+        name = self._outcome
+        values = df[name].iloc[at]
+        if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(
+            values.dtype
+        ):
+            raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
+        missing = np.flatnonzero(values.isna())
+        if missing.size:
+            raise InvalidInput(
+                f"outcome {name!r} must not be missing: "
+                f"{row_label(values.index, int(missing[0]))} is; see pyhybrid.WithMissing"
+            )
+        return values.to_numpy(dtype=np.float64)

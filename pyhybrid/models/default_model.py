@@ -1,0 +1,254 @@
+"""The model where none is named: chosen by what the column can hold, or refused.
+
+One table of rules, `RULES`, decides for whole tables: the first rule that a column's kind meets
+gives the model. A new model is one row of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.models.columns.decimals import grid_ends
+from pyhybrid.models.columns.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Nominal,
+    Number,
+    Ordered,
+    SemiContinuous,
+)
+from pyhybrid.models.columns.kinds import Real as RealKind
+from pyhybrid.models.columns.support import check_many_counts
+from pyhybrid.models.families.negative_binomial import NegativeBinomial
+from pyhybrid.models.formula.design import Design
+from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.values import kind_of
+
+__all__ = [
+    "HISTOGRAM",
+    "MOST_LEVELS",
+    "RULES",
+    "DefaultModel",
+    "ModelRule",
+    "default_name",
+    "rule_for",
+]
+
+HISTOGRAM = "perturbed_histogram"
+MOST_LEVELS = 30
+"""Levels beyond which a column is synthesized without predictors, and is none itself."""
+_BINS = 30
+_NEAR_ENDS = 20
+
+
+@dataclass(frozen=True)
+class DefaultModel(NegativeBinomial):
+    """`NegativeBinomial` for columns of counts; all others are refused with what to give.
+
+    A 0/1 column or a rating from 1 to 5 passes every check of a count and would come back with
+    values that it cannot hold. So this one looks at the support of the column first; see
+    `pyhybrid.models.columns.support.check_many_counts`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the model that is chosen."""
+        return NegativeBinomial.__name__
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Look at the support of the column first."""
+        check_many_counts(design.y, design.outcome, index)
+        super().check_outcome(design, index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRule:
+    """One row of the table of rules.
+
+    Attributes
+    ----------
+    model : str
+        Name in `pyhybrid.models.registry.BUILT`, or "perturbed_histogram".
+    why : str
+    applies : callable
+        Of the kind and whether the column has predictors.
+    options : callable
+        Settings of the model, by the kind.
+    """
+
+    model: str
+    why: str
+    applies: Callable[[Kind, bool], bool]
+    options: Callable[[Any], Mapping[str, Any]]
+
+
+def rule_for(kind: Kind, *, predicted: bool) -> ModelRule:
+    """The first rule that a column of this kind meets; `predicted` if it has predictors."""
+    return next(rule for rule in RULES if rule.applies(kind, predicted))
+
+
+def _levels(kind: Leveled) -> dict[str, Any]:
+    return {"levels": kind.levels}
+
+
+def _range(kind: Number) -> dict[str, Any]:
+    assert kind.least is not None
+    assert kind.upper is not None
+    low, high, decimals = kind.least, kind.upper, kind.form.decimals
+    if decimals is None:
+        return {"lower": low, "upper": high, "n_bins": _BINS}
+    low, high = grid_ends(decimals, low, high)
+    bins = int(min(_BINS, round((high - low) * 10**decimals) + 1))
+    return {"lower": low, "upper": high, "n_bins": bins, "decimals": decimals}
+
+
+def _counts(kind: Counts) -> dict[str, Any]:
+    return {"prior": "normal", "lower": int(kind.lower or 0),
+            "upper": None if kind.upper is None else int(kind.upper)}  # fmt: skip
+
+
+def _zeros_and_counts(kind: Counts) -> dict[str, Any]:
+    return {name: own for name, own in _counts(kind).items() if name != "lower"}
+
+
+def _between_ends(kind: Kind) -> bool:
+    if not isinstance(kind, Counts) or kind.lower is None or kind.upper is None:
+        return False
+    return kind.upper - kind.lower <= _NEAR_ENDS
+
+
+def _logarithms(kind: Amounts | SemiContinuous) -> dict[str, Any]:
+    center, unit = kind.typical or (0.0, 1.0)
+    return {"unit": center if center > 0 else unit, "decimals": kind.decimals}
+
+
+def _parts(kind: SemiContinuous) -> dict[str, Any]:
+    return {**_logarithms(kind), "negative": kind.lower is None or kind.lower < 0}
+
+
+def _signed(kind: RealKind) -> dict[str, Any]:
+    """Logarithms of the size where values lie about 0, and values as they are elsewhere."""
+    center, unit = kind.typical or (0.0, 1.0)
+    about_zero = abs(center) <= 2 * unit
+    own = _normal(kind)
+    if not about_zero:
+        own["prior_scale_intercept"] = 2.5 * abs(center) / unit
+    return {"transform": "signed_log" if about_zero else "identity", "unit": unit, **own}
+
+
+def _normal(kind: RealKind) -> dict[str, Any]:
+    return {"prior": "normal", "decimals": kind.decimals}
+
+
+def _has_range(kind: Kind) -> bool:
+    return isinstance(kind, Number) and kind.lower is not None and kind.upper is not None
+
+
+RULES: tuple[ModelRule, ...] = (
+    ModelRule(
+        model=HISTOGRAM,
+        why=f"more than {MOST_LEVELS} levels: noisy shares, without predictors",
+        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS,
+        options=_levels,
+    ),
+    ModelRule(
+        model=HISTOGRAM,
+        why="levels without predictors: noisy shares tell all",
+        applies=lambda kind, predicted: isinstance(kind, Leveled) and not predicted,
+        options=_levels,
+    ),
+    ModelRule(
+        model=HISTOGRAM,
+        why="a range without predictors: noisy counts in bins",
+        applies=lambda kind, predicted: _has_range(kind) and not predicted,
+        options=_range,
+    ),
+    ModelRule(
+        model="bernoulli",
+        why="two levels",
+        applies=lambda kind, _: isinstance(kind, Leveled) and len(kind.levels) == 2,
+        options=lambda kind: {"prior": "normal", **_levels(kind)},
+    ),
+    ModelRule(
+        model="ordinal",
+        why="levels in order",
+        applies=lambda kind, _: isinstance(kind, Ordered),
+        options=_levels,
+    ),
+    ModelRule(
+        model="categorical",
+        why="levels in no order",
+        applies=lambda kind, _: isinstance(kind, Nominal),
+        options=_levels,
+    ),
+    ModelRule(
+        model="zero_inflated",
+        why="counts, and zeros beyond them",
+        applies=lambda kind, _: isinstance(kind, Counts) and kind.extra_zeros,
+        options=_zeros_and_counts,
+    ),
+    ModelRule(
+        model="beta_binomial",
+        why=f"whole numbers between two ends, {_NEAR_ENDS} apart at most",
+        applies=lambda kind, _: _between_ends(kind),
+        options=_counts,
+    ),
+    ModelRule(
+        model="negative_binomial",
+        why="counts",
+        applies=lambda kind, _: isinstance(kind, Counts),
+        options=_counts,
+    ),
+    ModelRule(
+        model="lognormal",
+        why="amounts above 0: their logarithms",
+        applies=lambda kind, _: isinstance(kind, Amounts),
+        options=_logarithms,
+    ),
+    ModelRule(
+        model="two_part",
+        why="zeros, and amounts on each side of them",
+        applies=lambda kind, _: isinstance(kind, SemiContinuous),
+        options=_parts,
+    ),
+    ModelRule(
+        model="normal",
+        why="numbers of any sign",
+        applies=lambda kind, _: isinstance(kind, RealKind),
+        options=_signed,
+    ),
+)
+"""Which model a column gets, by its kind: the first row that applies."""
+
+
+def default_name(formula: str, df: pd.DataFrame) -> str | None:
+    """Name in `MODELS` of the model for the outcome's kind of column; None if it holds numbers.
+
+    Logicals, text and categories: "bernoulli" for two levels, "ordinal" for categories in an order,
+    else "categorical". Levels of text are counted in the data, of categories in their dtype. For
+    numbers see `DefaultModel`.
+
+    Raises
+    ------
+    InvalidInput
+        For a formula that does not parse, and for an outcome of another kind, such as dates.
+    """
+    outcome = parse_formula(formula, [name for name in df.columns if isinstance(name, str)]).outcome
+    values = df[outcome]
+    dtype: Any = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        n_levels, ordered = len(dtype.categories), bool(dtype.ordered)
+    else:
+        kind, ordered = kind_of(values), False
+        if kind == "numbers":
+            return None
+        n_levels = 2 if kind == "logicals" else int(values.nunique())
+    if n_levels <= 2:
+        return "bernoulli"
+    return "ordinal" if ordered else "categorical"

@@ -1,0 +1,416 @@
+"""What the regression models share: formula, collapsed rows, Stan data, blocks, replicates.
+
+A model of its own adds two functions of arrays (`log_lik`, `draw_outcome`), a check of the
+outcome and the name of its Stan program.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import SamplingError
+from pyhybrid.engines.base import Draws, FirstTry, StanProgram
+from pyhybrid.engines.programs import load_program
+from pyhybrid.models.columns.decimals import decimals_of, in_form_of
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import draw_within, limits_of_dtype, support_said
+from pyhybrid.models.families.aggregation import Rows, distinct_rows, weighted_rows
+from pyhybrid.models.families.cap_data import cap_data, frozen_log_lik, frozen_rows, with_frozen
+from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.matrix import Matrix
+from pyhybrid.models.grid import GridForm
+from pyhybrid.models.initialization.generalized_linear import dispersed, rough_fits_of
+from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
+from pyhybrid.privacy.log_lik import LogLik
+
+__all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]
+
+Parameters = Mapping[str, FloatArray]
+Offset = FloatArray | float
+"""Added to the linear predictor of each row."""
+Positions = npt.NDArray[np.intp]
+"""Places of records in a table."""
+_BLOCK_ELEMENTS = 2_000_000
+
+
+@dataclass(frozen=True)
+class RegressionModel(ABC):
+    """A regression of one sensitive column on columns that stay.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``. An
+        ``offset(log(days))`` is added to the linear predictor without a coefficient: rates per day.
+    """
+
+    formula: str
+    program_name: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]]
+    density_above_one: ClassVar[bool] = False
+    takes_groups: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:  # noqa: B027
+        """Check the settings; classes below check their own and call this."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return type(self).__name__
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the model."""
+        return {"model": self.name, "formula": self.formula}
+
+    @property
+    def any_rank(self) -> bool:
+        """True if the design's columns may be combinations of each other."""
+        return False
+
+    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+        """`BoundModel.first_try` for the design's `columns`."""
+        return None
+
+    @property
+    def stan_program(self) -> str:
+        """Name of the program that is sampled."""
+        return self.program_name
+
+    @property
+    def monitored_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that must have converged."""
+        return self.parameters
+
+    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
+        return {}
+
+    def grouped(self, hints: dict[str, Any], group: Positions) -> dict[str, Any]:
+        """Hints for a design whose columns (K,) are of the terms (1 | g) `group`."""
+        return hints
+
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """How the parameters lie on a grid, for a design of these columns, or None."""
+        return None
+
+    def bind(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
+        """Join the model to `df`, or to its records at the positions `at` (k,) alone; raises
+        InvalidInput as `read_design` does, and for outcomes the model cannot take."""
+        rank, groups = self.any_rank, self.takes_groups
+        design = read_design(self.formula, df, at=at, any_rank=rank, groups=groups)
+        self.check_outcome(design, df.index if at is None else df.index[at])
+        design = replace(design, y=self.to_support(design.y))
+        return BoundRegression(model=self, table=df, design=design, at=at)
+
+    def to_support(self, y: FloatArray) -> FloatArray:
+        """Outcomes of the table on the scale of the likelihood, record by record."""
+        return y
+
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values; None if it is taken from the data."""
+        return 0
+
+    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
+        """Form of the outcome's column in a strict release, by its name, if it is declared."""
+        name = self.formula.partition("~")[0].strip().strip("`")
+        own = self.form_of(df[name]) if list(df.columns).count(name) == 1 else None
+        return {} if own is None else {name: own}
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        """Numbers of the decimals given, for `column`; None if none are."""
+        return None if self.given_decimals is None else Form(decimals=self.given_decimals)
+
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Replicates on the scale of the table, rounded to `decimals`."""
+        return values
+
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released for a column of this dtype."""
+        return limits_of_dtype(dtype)
+
+    @property
+    def declared_support(self) -> tuple[float, float] | None:
+        """Ends that the user declared and that replicates are drawn within, if there are any."""
+        return None
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data block as the model's program takes it."""
+        return data
+
+    @abstractmethod
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes outside the support."""
+
+    @abstractmethod
+    def log_lik(
+        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
+    ) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
+
+    @abstractmethod
+    def draw_outcome(
+        self,
+        parameters: Parameters,
+        X: FloatArray,
+        rng: np.random.Generator,
+        offset: Offset = 0.0,
+    ) -> FloatArray:
+        """One replicate of the outcome, shape (n,), from one draw of the parameters."""
+
+    @abstractmethod
+    def rough_fit(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
+    ) -> dict[str, Any]:
+        """Location and scale of the reparametrization; the posterior does not depend on them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundRegression:
+    """A regression model joined to a table. Confidential.
+
+    Attributes
+    ----------
+    model : RegressionModel
+    table : DataFrame
+    design : Design
+        Of the records it was fitted to.
+    at : ndarray of int, shape (n,), or None
+        Their positions in the table; None for all.
+    """
+
+    model: RegressionModel
+    table: pd.DataFrame
+    design: Design
+    at: Positions | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.design.y.size
+
+    @property
+    def program(self) -> StanProgram:
+        """The Stan program that is sampled."""
+        return load_program(self.model.stan_program)
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """The outcome's column."""
+        return (self.design.outcome,)
+
+    @property
+    def outcome(self) -> FloatArray:
+        """Sensitive values on the scale of the table, shape (n,)."""
+        values = self.table[self.design.outcome]
+        return self.numbers_of(values if self.at is None else values.iloc[self.at])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of the outcome, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns read by the right-hand side."""
+        return self.design.predictors
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the design matrix."""
+        return self.design.columns
+
+    @property
+    def likelihood_parameters(self) -> tuple[str, ...]:
+        """Names of the variables that the likelihood reads."""
+        return self.model.parameters
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms of the formula whose coding depends on all records."""
+        return self.design.data_dependent
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That released values keep to the declared support, if there is one."""
+        return support_said(self.design.outcome, self.model.declared_support)
+
+    @property
+    def density_above_one(self) -> bool:
+        """True if a log-likelihood above 0 is possible."""
+        return self.model.density_above_one
+
+    @property
+    def takes_center(self) -> bool:
+        """True: all built-in programs do."""
+        return True
+
+    @property
+    def first_try(self) -> FirstTry | None:
+        """Settings of a first try, if there is one."""
+        return self.model.first_try(self.design.columns)
+
+    @property
+    def grid_form(self) -> GridForm | None:
+        """How the parameters lie on a grid; None if they do not."""
+        # With an offset the coordinates are no longer those of the mean that the ends suit.
+        return None if self.design.has_offset else self.model.grid_form(self.design.columns)
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the number of decimals of released values does not depend on the data."""
+        return self.model.given_decimals is not None
+
+    @cached_property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+        given = self.model.given_decimals
+        return decimals_of(self.outcome) if given is None else given
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Distinct rows of (outcome, predictors, offset)."""
+        own = self.design
+        return distinct_rows(np.column_stack([own.y, own.keys, own.offset]))
+
+    @property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Distinct row of each record, shape (n,)."""
+        return self.rows.row_of
+
+    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
+        """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
+        return weighted_rows(self.rows, alpha, unit)
+
+    def stan_data(
+        self,
+        alpha: FloatArray,
+        *,
+        cap: float | Cap | None = None,
+        dispersion: float = 1.0,
+        emit_log_lik: bool = False,
+    ) -> dict[str, Any]:
+        """Data block of the program; see `pyhybrid.models.base.BoundModel`."""
+        clip = None if cap is None else Cap.of(cap)
+        rows = self.stan_rows(alpha, None if clip is None else clip.unit)
+        y, X, weights = self.design.y[rows.first], self.design.X[rows.first], alpha[rows.first]
+        offset = self.design.offset[rows.first]
+        hints = self._hints(y, X, rows.frequency * weights, offset)
+        data = {
+            **dispersed(self.model.grouped(hints, self.design.group), dispersion),
+            **self.model.prior_data(self.design.columns),
+            "n": y.size,
+            "K": X.shape[1],
+            "y": self._stan_outcome(y),
+            "frequency": rows.frequency,
+            "weights": weights,
+            "X": X,
+            "offsets": offset,
+            **cap_data(clip, rows.first),
+            "emit_log_lik": int(emit_log_lik),
+        }
+        return self.model.shape_data(with_frozen(data, clip, self._stan_outcome))
+
+    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
+        """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
+        return frozen_rows(self.design, alpha, center, chosen)
+
+    def frozen_log_lik(self, frozen: FrozenTerms, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood of frozen rows, one column for each."""
+        assert isinstance(frozen, FrozenRows)
+        return frozen_log_lik(self.model, frozen, {n: draws.flat(n) for n in self.model.parameters})
+
+    def _hints(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
+    ) -> dict[str, Any]:
+        with rough_fits_of(self.predictors):
+            return self.model.rough_fit(y, X, weight, offset)
+
+    def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
+        return y if self.density_above_one else y.astype(np.int64)
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Unweighted log-likelihood, one column per distinct row."""
+        return LogLik(make=lambda: self.log_lik_blocks(draws), row_of=self.rows.row_of)
+
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
+        parameters = {name: draws.flat(name) for name in self.model.parameters}
+        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        for start in range(0, self.rows.first.size, size):
+            yield self.terms(parameters, slice(start, start + size))
+
+    def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
+        """Unweighted log-likelihood (S, b) of some of the distinct rows."""
+        first, own = self.rows.first[rows], self.design
+        read = first[:1] if self._alike else first  # one linear predictor for all, by broadcasting
+        return self.model.log_lik(parameters, own.y[first], own.X[read], own.offset[read])
+
+    @cached_property
+    def _alike(self) -> bool:
+        X, offset = self.design.X, self.design.offset
+        return bool((X[0] == X).all() and (offset[0] == offset).all())
+
+    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+        """Parameters of the likelihood, and the prior scales of the coefficients."""
+        names = (*self.model.monitored_parameters, *(("tau",) if self.design.n_terms else ()))
+        return {name: draws.variables[name] for name in names}
+
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`."""
+        own = self.design if given is None else self._design_of(given)
+        values = self.drawn(draws, draw, rng, own)
+        return self.released(values, self.table[self.design.outcome]).to_frame()
+
+    def drawn(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        own: Design | Matrix,
+        places: Positions | None = None,
+        within: tuple[float, float] = (-np.inf, np.inf),
+    ) -> FloatArray:
+        """Outcomes drawn anew for the rows of a matrix, or those at `places` (k,), as numbers on
+        the scale of the table; from the model given that they are in its support and `within`."""
+        parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
+        n = own.X.shape[0] if places is None else places.size
+
+        def outcomes_of(rows: Any) -> FloatArray:
+            chosen = rows if places is None else places[rows]
+            values = self.model.draw_outcome(parameters, own.X[chosen], rng, own.offset[chosen])
+            if not np.isfinite(values).all():
+                raise SamplingError("a replicate is not finite: the posterior has no finite mean")
+            return self.model.from_support(values, self.decimals)
+
+        low, high = self.model.support(self.table[self.design.outcome].dtype)
+        return draw_within(outcomes_of, n, (max(low, within[0]), min(high, within[1])))
+
+    def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
+        """Replicates (n,) as a column in the form of the data's, `like`."""
+        decimals = self.model.given_decimals if self.density_above_one else None
+        return in_form_of(values, like, decimals)
+
+    def _design_of(self, given: pd.DataFrame) -> Design | Matrix:
+        """Matrix and offset of a table whose predictors may be synthetic, coded as the data's."""
+        if all(given[name].equals(self.table[name]) for name in self.predictors):
+            return self.design
+        return self.design.recoded(given)

@@ -1,0 +1,143 @@
+"""Models of whole tables, built from a name, a formula and settings that JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models import MODELS
+from pyhybrid.models.base import Model
+from pyhybrid.models.composite.two_part import TwoPart
+from pyhybrid.models.composite.with_missing import WithMissing
+from pyhybrid.models.composite.zero_inflated import ZeroInflated
+from pyhybrid.models.families.bernoulli import Bernoulli
+from pyhybrid.models.families.bounded import BoundedModel
+from pyhybrid.models.families.counts import CountModel
+from pyhybrid.models.families.gamma import Gamma
+from pyhybrid.models.families.log_normal import LogNormal
+from pyhybrid.models.families.negative_binomial import NegativeBinomial
+
+__all__ = ["BUILT", "GROUPED", "PREDICTED", "build_model", "within"]
+
+_LEAST_SD, _LEAST_SD_ALONE = 0.1, 0.5
+"""Of the logs of amounts below 0, with predictors and without: where these fit the few that there
+are without any error, or few are alike, chains follow sigma to 0."""
+PREDICTED = "predicted"
+"""Of `negative`: both sides of zero by the formula."""
+
+
+def _two_part(
+    formula: str, *, unit: float = 1.0, decimals: int | None = None, negative: bool | str = True
+) -> TwoPart:
+    """Zeros and amounts above 0, both by one formula; with `negative` also below it: whether and
+    how far without predictors, as few records would have to tell many coefficients, or by the
+    formula if it is "predicted"."""
+    if not isinstance(negative, bool) and negative != PREDICTED:
+        raise InvalidInput(f"negative must be True, False or {PREDICTED!r}: found {negative!r}")
+    zero, positive = Bernoulli(formula), LogNormal(formula, unit=unit, decimals=decimals)
+    if not negative:
+        return TwoPart(zero=zero, positive=positive)
+    if negative == PREDICTED:
+        below = replace(positive, min_sd=_LEAST_SD)
+        return TwoPart(zero=zero, positive=positive, negative=below)
+    alone = formula.partition("~")[0] + "~ 1"
+    return TwoPart(
+        zero=zero,
+        positive=positive,
+        sign=replace(zero, formula=alone),
+        negative=replace(positive, formula=alone, min_sd=_LEAST_SD_ALONE),
+    )
+
+
+def _zero_inflated(
+    formula: str, *, prior: str = "normal", upper: int | None = None
+) -> ZeroInflated:
+    """Negative binomial counts and extra zeros, both by one formula."""
+    count = NegativeBinomial(formula, prior=prior, upper=upper)
+    return ZeroInflated(count, zero=Bernoulli(formula, prior=prior))
+
+
+BUILT: Mapping[str, Callable[..., Any]] = {
+    **MODELS, "two_part": _two_part, "zero_inflated": _zero_inflated
+}  # fmt: skip
+"""Makers of models by name; each takes a formula and settings."""
+
+GROUPED = frozenset(
+    name for name, own in BUILT.items() if getattr(own, "takes_groups", own not in MODELS.values())
+)
+"""Names of those that read ``(1 | g)``: regressions, and what is made of them."""
+
+
+def within(model: Any, lower: float | None, upper: float | None) -> Any:
+    """The model, none of whose replicates leave the declared range: they are truncated, and the
+    likelihood is what it was. Ends that it has already are kept where they are narrower.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that cannot keep to a range.
+    """
+    if lower is None and upper is None:
+        return model
+    if isinstance(model, WithMissing):
+        return replace(model, value=within(model.value, lower, upper))
+    if isinstance(model, ZeroInflated):
+        return replace(model, count=within(model.count, lower, upper))
+    if isinstance(model, TwoPart):
+        below = model.negative
+        if below is not None and lower is not None and lower < 0:
+            below = within(below, None, -lower)
+        return replace(model, positive=within(model.positive, lower, upper), negative=below)
+    low, high = (getattr(model, name, None) for name in ("lower", "upper"))
+    positive = isinstance(model, Gamma) or getattr(model, "transform", "") == "log"
+    if positive and lower is not None and lower <= 0:
+        lower = None
+    own: dict[str, Any] = {
+        "lower": max((end for end in (low, lower) if end is not None), default=None),
+        "upper": min((end for end in (high, upper) if end is not None), default=None),
+    }
+    if isinstance(model, CountModel):
+        own["lower"] = math.ceil(own["lower"] or 0)
+        own["upper"] = None if own["upper"] is None else math.floor(own["upper"])
+    elif isinstance(model, BoundedModel):
+        own["truncated"] = "draws" if (low, high) == (None, None) else model.truncated
+    elif (low, high) != (own["lower"], own["upper"]):
+        raise InvalidInput(
+            f"{model.name} must keep to the declared range of its column: it takes no ends that "
+            "replicates are drawn within; take another model, or declare no lower and upper"
+        )
+    return replace(model, **own)
+
+
+def build_model(
+    name: str,
+    formula: str,
+    options: Mapping[str, Any],
+    *,
+    missing: bool = False,
+    fill: Mapping[str, float] | None = None,
+    complete: bool | None = None,
+) -> Model:
+    """The model of a name; with `missing`, or numbers to `fill` in, one of missing values as well,
+    of predictors alone if the outcome is `complete`.
+
+    Raises
+    ------
+    InvalidInput
+        For another name, and settings that the model does not take.
+    """
+    check_choice(name, "model", BUILT)
+    try:
+        model: Model = BUILT[name](formula, **options)
+    except TypeError:
+        raise InvalidInput(
+            f"settings of {name} must be its own: found {', '.join(map(str, options))}"
+        ) from None
+    if not missing and not fill:
+        return model
+    made: Model = WithMissing(model, fill=fill, complete=complete)  # type: ignore[arg-type]
+    return made

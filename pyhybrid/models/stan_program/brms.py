@@ -1,0 +1,328 @@
+"""A brms model as a `ComposedModel`: its generated program, taken apart.
+
+In a brms program the records are vectors of length N, its terms are in a loop over them, weighted,
+and the rest of the model block is the prior. One record is the same code with N = 1: declarations
+of length N become a record's entries of length 1, the code up to the loop and the term in it become
+log_lik, and a replicate is drawn from the same distribution at the same linear predictor. Weights
+are pyhybrid's. A program that cannot be taken apart so stays whole (`StanModel`), its weights where
+brms has them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.engines.embedded_points import check_compiles
+from pyhybrid.models.stan_program.composed_model import ComposedModel
+from pyhybrid.models.stan_program.stan_model import StanModel
+from pyhybrid.models.stan_program.stan_text import (
+    Declared,
+    Token,
+    arguments,
+    blocks_of,
+    closing,
+    declarations,
+    names_in,
+    tokens_of,
+    written,
+)
+
+__all__ = ["from_brms"]
+
+_LOOP = re.compile(
+    r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \((?P<term>.*?)\);\s*\}", re.DOTALL
+)
+_TERM = re.compile(r"(?P<name>\w+)_(?P<kind>lpdf|lpmf)\(Y\[n\]\s*\|\s*(?P<rest>.*)\)", re.DOTALL)
+_LIKELIHOOD = re.compile(r"if \(!prior_only\) \{")
+_OLD_ARRAY = re.compile(
+    r"^(\s*)((?:int|real|vector|matrix)(?:<[^>\n]*>)?(?:\[[^\]\n]*\])?)\s+(\w+)\[([^\]\n]+)\]\s*;",
+    re.MULTILINE,
+)
+_BLOCKS = (
+    "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
+    "generated quantities",
+)  # fmt: skip
+_AS_THEY_ARE = ("functions", "parameters", "transformed parameters", "generated quantities")
+_CENTERING = (
+    "intKc=K-1;matrix[N,Kc]Xc;vector[Kc]means_X;for(iin2:K){means_X[i-1]=mean(X[,i]);"
+    "Xc[,i-1]=X[,i]-means_X[i-1];}"
+)
+_IF = ["if", "(", "!", "prior_only", ")", "{"]
+_FOR = ["for", "(", "n", "in", "1", ":", "N", ")", "{"]
+_TARGET = ["target", "+=", "weights", "[", "n", "]", "*", "("]
+_OF_WHOLE = frozenset({"predict", "public", "data", "if_unchecked", "log_lik_weighted"})
+_OURS = ("Y", "weights")  # entries of the data that pyhybrid puts in
+_HOW = (
+    "make it with brms::make_stancode(y | weights(w) ~ ..., data) and a column w of ones, and hand "
+    "over make_standata of the same"
+)
+
+
+def from_brms(
+    stancode: str | Path,
+    standata: Mapping[str, Any],
+    *,
+    outcome: str,
+    predictors: tuple[str, ...] = (),
+    decimals: int | None = None,
+    **options: Any,
+) -> ComposedModel | StanModel:
+    """A brms model with weights as a synthesizer, under every mechanism.
+
+    Parameters
+    ----------
+    stancode : str or path
+        What ``brms::make_stancode`` gives for a formula with ``y | weights(w)``, w a column of
+        ones. Old array declarations (brms before 2.19) are rewritten.
+    standata : mapping
+        What ``brms::make_standata`` gives, for the rows of the table in their order.
+    outcome : str
+        Column that replicates replace.
+    predictors : tuple of str
+        Columns that the design in `standata` was made of. It is handed over as it is and counts as
+        public; in a sequence they must not be synthesized before.
+    decimals : int, optional
+        See `pyhybrid.StanModel`; 0 for discrete outcomes if omitted.
+    **options
+        Further ones of `pyhybrid.ComposedModel`, such as `by_record`; or of `pyhybrid.StanModel`,
+        such as `predict` for families whose draws Stan does not have under the name of their
+        density: the program then stays whole, and its charges local.
+
+    Returns
+    -------
+    ComposedModel
+        Or a `StanModel` if the program cannot be taken apart by record; a warning says why.
+
+    Notes
+    -----
+    brms centers predictors by their means, and its default priors read the outcome's median and
+    spread: functions of all records, which a charge does not cover. Set priors by hand
+    (``prior = ...``); with ``bf(..., center = FALSE)`` and such priors give ``by_record=True`` for
+    a strict charge: the design in `standata` is then a function of its own record.
+
+    Raises
+    ------
+    InvalidInput
+        For a program without weights, weights other than 1 (pyhybrid's own take their place, and
+        terms would be weighted twice), a likelihood that is not one term for each record, and all
+        that `StanModel` refuses.
+
+    Examples
+    --------
+    >>> model = ph.from_brms("visits.stan", standata, outcome="visits")
+    >>> ph.LipschitzWeighted(model).release(df)
+    """
+    text = stancode.read_text(encoding="utf-8") if isinstance(stancode, Path) else str(stancode)
+    if "{" not in text:
+        text = Path(text).read_text(encoding="utf-8")
+    _check_weights(text, standata)
+    loop, term = _likelihood(text)
+    discrete = term.group("kind") == "lpmf"
+    given: dict[str, Any] = {
+        "outcome": outcome,
+        "density_above_one": not discrete,
+        "decimals": 0 if discrete and decimals is None else decimals,
+        **options,
+    }
+    own = {name: np.asarray(values) for name, values in standata.items() if name not in _OURS}
+    if not _OF_WHOLE & options.keys():
+        try:
+            return _composed(_current_arrays(text), own, predictors, given)
+        except _NotByRecord as error:
+            warnings.warn(
+                f"the brms program stays whole, and its charges local: {error}", stacklevel=2
+            )
+    return StanModel(
+        _current_arrays(_with_replicates(text, loop, term, "predict" not in options)),
+        data={name: values.item() if values.ndim == 0 else values for name, values in own.items()},
+        predictors=predictors,
+        **{"predict": "y_rep", "public": tuple(sorted(own)), **given},
+    )
+
+
+class _NotByRecord(Exception):
+    """Why a program cannot be taken apart. Never leaves this module."""
+
+
+def _composed(
+    text: str, standata: Mapping[str, Any], predictors: tuple[str, ...], given: dict[str, Any]
+) -> ComposedModel:
+    """The program taken apart, with a design that is centered as brms does it."""
+    blocks = blocks_of(tokens_of(text, "brms", lenient=True), "brms", _BLOCKS)
+    data = declarations(blocks["data"], only=True, where="data")
+    made = dict(standata)
+    centered = written(blocks.get("transformed data", ()))
+    if centered:
+        data = (*data, *_centered(centered, made))
+    inner, prior = _parted(blocks["model"])
+    used = names_in(inner) - {"weights"}
+    record = [own for own in data if _first_size(own) == "N" and own.name in used]
+    constants = [own for own in data if _first_size(own) != "N" and own.name != "N"]
+    program = _program_of(blocks, inner, prior, record, constants)
+    rows = {own.name: made[own.name] for own in record if own.name not in _OURS}
+    try:
+        model = ComposedModel(
+            program,
+            columns={"Y": given["outcome"]},
+            predictors=predictors,
+            data={own.name: _value(made[own.name]) for own in constants},
+            rows=rows,
+            **given,
+        )
+        check_compiles(model.text.program())
+    except (InvalidInput, KeyError) as error:
+        raise _NotByRecord(" ".join(str(error).split())[:900]) from None
+    except EngineUnavailable:
+        pass
+    if centered and given.get("by_record"):
+        raise InvalidInput(
+            "by_record=True must be of a design that is not centered: this brms program centers "
+            "its columns by their means over all records; make it with bf(..., center = FALSE)"
+        )
+    return model
+
+
+def _value(values: Any) -> Any:
+    return values.item() if values.ndim == 0 else values
+
+
+def _first_size(own: Declared) -> str:
+    """The first size of a declaration; "" of a single number."""
+    sizes = arguments(own.array or own.sizes)
+    return written(sizes[0]) if sizes else ""
+
+
+def _centered(text: str, made: dict[str, Any]) -> tuple[Declared, ...]:
+    """What brms computes in transformed data, if it is the centering of X and nothing else."""
+    if "".join(text.split()) != _CENTERING:
+        raise _NotByRecord("its transformed data are other than the centering of X")
+    X = made["X"] = np.asarray(made["X"], dtype=np.float64)
+    made |= {"Kc": np.asarray(X.shape[1] - 1), "means_X": X[:, 1:].mean(axis=0)}
+    made["Xc"] = X[:, 1:] - made["means_X"]
+    tokens = tokens_of("int Kc; matrix[N, Kc] Xc; vector[Kc] means_X;", "brms")
+    return declarations(tokens, only=True, where="data")
+
+
+def _parted(model: tuple[Token, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """What stands in ``if (!prior_only) {...}``, and the rest of the model block."""
+    texts = [token.text for token in model]
+    start = next(k for k in range(len(texts)) if texts[k : k + 6] == _IF)
+    end = closing(model, start + 5)
+    return model[start + 6 : end], (*model[:start], *model[end + 1 :])
+
+
+def _program_of(
+    blocks: Mapping[str, tuple[Token, ...]],
+    inner: tuple[Token, ...],
+    prior: tuple[Token, ...],
+    record: Sequence[Declared],
+    constants: Sequence[Declared],
+) -> str:
+    """The text of the composed program: the code of all records, for one; what is read as ``Y[n]``
+    alone is one number."""
+    single = {own.name for own in record if own.dims == 1 and _read_by_n(inner, own.name)}
+    inner = _without_n(inner, single)
+    target = next(k for k, token in enumerate(inner) if token.text == "target")
+    before, opened = written(inner[: target - len(_FOR)]), target + len(_TARGET) - 1
+    term = inner[opened + 1 : closing(inner, opened)]
+    if closing(inner, target - 1) != len(inner) - 1:
+        raise _NotByRecord("its likelihood goes on after the loop over the records")
+    family, bar = term[0].text[:-5], next(k for k, t in enumerate(term) if t.text == "|")
+    last = closing(term, 1)
+    body = "int N = 1;\n{before}\n{{ int n = 1; return {value}; }}"
+    draw = f"{family}_rng({written(term[bar + 1 : last])})"
+    parts = {
+        "data": "\n".join(own.text() for own in constants),
+        "record": "\n".join(_of_one(own, own.name in single) for own in record),
+        "prior": written(prior),
+        "log_lik": body.format(before=before, value=written(term)),
+        "replicate": body.format(before=before, value=draw),
+        **{name: written(own) for name, own in blocks.items() if name in _AS_THEY_ARE},
+    }
+    return "\n".join(f"{name} {{\n{text}\n}}" for name, text in parts.items())
+
+
+def _read_by_n(tokens: Sequence[Token], name: str) -> bool:
+    """True if a variable is read as ``name[n]`` and in no other way."""
+    places = [k for k, token in enumerate(tokens) if token.text == name]
+    return all([t.text for t in tokens[k + 1 : k + 4]] == ["[", "n", "]"] for k in places)
+
+
+def _without_n(tokens: Sequence[Token], names: set[str]) -> tuple[Token, ...]:
+    """``name[n]`` as ``name``."""
+    made, place = list[Token](), 0
+    while place < len(tokens):
+        made.append(tokens[place])
+        place += 4 if tokens[place].text in names else 1
+    return tuple(made)
+
+
+def _of_one(own: Declared, single: bool) -> str:
+    """The declaration of one number, or with 1 in the place of N."""
+    if single:
+        of = "int" if own.is_int else "real"
+        return replace(own, of=of, sizes=(), array=()).text()
+    sizes, array = (
+        tuple(replace(token, text="1") if token.text == "N" else token for token in tokens)
+        for tokens in (own.sizes, own.array)
+    )
+    return replace(own, sizes=sizes, array=array).text()
+
+
+def _check_weights(text: str, standata: Mapping[str, Any]) -> None:
+    missing = [name for name in ("N", "Y") if name not in standata]
+    if missing:
+        raise InvalidInput(f"standata must be of brms::make_standata: it has no {missing[0]}")
+    if not re.search(r"\bweights\b", text) or "weights" not in standata:
+        raise InvalidInput(f"a brms model must have weights: this one has none; {_HOW}")
+    own = np.asarray(standata["weights"], dtype=np.float64)
+    if not (own == 1).all():
+        raise InvalidInput(
+            "weights of the brms model must all be 1: pyhybrid's take their place, as terms must "
+            f"not be weighted twice; {_HOW}"
+        )
+
+
+def _likelihood(text: str) -> tuple[re.Match[str], re.Match[str]]:
+    """The loop over the records, and the density in it."""
+    loops = list(_LOOP.finditer(text))
+    terms = [_TERM.fullmatch(loop.group("term").strip()) for loop in loops]
+    if len(loops) != 1 or terms[0] is None or not _LIKELIHOOD.search(text):
+        raise InvalidInput(
+            "a brms model must have one term for each record, target += weights[n] * (density(Y[n] "
+            f"| ...)): found {len(loops)} such loops; multivariate, truncated and mixture models "
+            "need a program of their own (ph.StanModel)"
+        )
+    return loops[0], terms[0]
+
+
+def _with_replicates(text: str, loop: re.Match[str], term: re.Match[str], predicts: bool) -> str:
+    """The program with log_lik, and y_rep, at the end of its generated quantities."""
+    start = _LIKELIHOOD.search(text)
+    assert start is not None
+    before = text[start.end() : loop.start()]
+    # Stan's draws have the name of the density without _lpdf; a replicate comes from the same one.
+    draw = f"y_rep[n] = {term.group('name')}_rng({term.group('rest')});"
+    added = (
+        f"  vector[N] log_lik;\n{'  vector[N] y_rep;' if predicts else ''}\n  {{\n{before}"
+        f"for (n in 1:N) {{\n      log_lik[n] = {loop.group('term')};\n"
+        f"      {draw if predicts else ''}\n    }}\n  }}\n"
+    )
+    end = text.rstrip().rindex("}")
+    if "generated quantities" not in text:
+        return re.sub(r"\bY\b", "y", f"{text}\ngenerated quantities {{\n{added}}}\n")
+    whole = text[:end] + added + "}\n"
+    return re.sub(r"\bY\b", "y", whole)
+
+
+def _current_arrays(text: str) -> str:
+    """``int y[N];`` as ``array[N] int y;``, which current Stan takes."""
+    return _OLD_ARRAY.sub(r"\1array[\4] \2 \3;", text)

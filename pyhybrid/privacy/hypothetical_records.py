@@ -1,0 +1,244 @@
+r"""Records that could have been: what anyone of a public support would tell by joining.
+
+Local numbers look at the n records present. Given a declared support of possible records, the same
+terms are evaluated for hypothetical ones. Adding record z multiplies the posterior by exp(g_z), so
+that its range and deviation under the posterior at hand, and under the one with it, say what it
+would cost; putting it in the place of a record adds that record's own.
+
+References
+----------
+[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37.
+[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.core.checks import FloatArray, check_log_lik
+from pyhybrid.privacy.gaussian_mu import GaussianMu, check_effective, mu_of_terms
+from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.ranges import LossRanges, loss_ranges
+from pyhybrid.privacy.weighted_log_lik import IntArray, terms_of
+
+__all__ = [
+    "PossibleAccount",
+    "PossibleRecords",
+    "WeightsWith",
+    "joined_terms",
+    "possible_records",
+    "weights_with",
+]
+
+_MOVERS = 100  # possible records whose effect on the weights of others is computed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PossibleRecords:
+    """Ranges and deviations over H hypothetical records. Confidential: they depend on the draws.
+
+    Attributes
+    ----------
+    ranges : LossRanges
+        By hypothetical record (H,); `overall` over the support.
+    mu : GaussianMu
+        By hypothetical record (H,), the neighbor being the database with it added.
+    largest_range, largest_mu : int
+        Which hypothetical record costs most.
+    """
+
+    ranges: LossRanges
+    mu: GaussianMu
+    largest_range: int
+    largest_mu: int
+
+
+def possible_records(
+    log_lik: Any, alpha: Any, *, chains: int = 1, ess: Any = None
+) -> PossibleRecords:
+    """Loss ranges and mu of records of a declared support that are not in the data.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, H)
+        UNWEIGHTED log-likelihood in nats of H hypothetical records (a grid over the support) at the
+        draws of the posterior at hand.
+    alpha : array_like, shape (H,)
+        The weight that each would get. From frozen quantities, this is exact; where weights are
+        computed on the data, it is the map's value with the others' weights held.
+    chains, ess
+        As for `gaussian_mu`.
+
+    Returns
+    -------
+    PossibleRecords
+        For "remove" charge the larger of these and the numbers of the records present; for
+        "replace" the sum of both.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape or weights outside [0, 1].
+
+    Examples
+    --------
+    >>> grid = [[-1.0, -9.0], [-1.2, -7.0], [-0.9, -8.0], [-1.0, -8.5]]
+    >>> possible_records(grid, [1.0, 0.1]).ranges.by_record.round(1)
+    array([0.3, 0.2])
+    """
+    matrix = check_log_lik(log_lik)
+    effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)
+    terms = terms_of(matrix, alpha)
+    ranges, mu = loss_ranges(matrix, alpha), mu_of_terms(terms, chains, effective, 1)
+    return PossibleRecords(
+        ranges=ranges,
+        mu=mu,
+        largest_range=int(np.argmax(ranges.by_record)),
+        largest_mu=int(np.argmax(mu.upper_by_record)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PossibleAccount:
+    """The account of one released draw over records that could have been. Confidential.
+
+    Attributes
+    ----------
+    account : LocalAccount
+        By possible record, each added to the database.
+    lipschitz_bound : float
+        Largest weighted absolute log-likelihood of any of them, nats.
+    costliest : mapping of str to values
+        The possible record with the largest mu, by column: a row of the declared support.
+    n_looked_at : int
+        Possible records on the grid that was looked at.
+    """
+
+    account: LocalAccount
+    lipschitz_bound: float
+    costliest: Mapping[str, Any]
+    n_looked_at: int
+
+    def __repr__(self) -> str:
+        return f"<PossibleAccount of {self.n_looked_at} possible records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightsWith:
+    """Weights of a database of n records with each of H possible ones added. Confidential.
+
+    Attributes
+    ----------
+    present : ndarray, shape (n,)
+        Weights of the database as it is.
+    own : ndarray, shape (H,)
+        Weight of each possible record in the database with it.
+    movers : ndarray of int, shape (k,)
+        Possible records that change the weight of another: no others are looked at.
+    joined : callable
+        From one of `movers` to the weights (n,) of the records present in the database with it.
+    examined : ndarray of int, shape (h,)
+        Possible records to be looked at: those that move no weight, and of the movers those that
+        move them most.
+    """
+
+    present: FloatArray
+    own: FloatArray
+    movers: IntArray
+    joined: Callable[[int], FloatArray]
+    examined: IntArray
+
+    @classmethod
+    def held(cls, present: FloatArray, own: FloatArray) -> WeightsWith:
+        """Weights that no other record changes."""
+        return cls(
+            present=present,
+            own=own,
+            movers=np.zeros(0, dtype=np.intp),
+            joined=lambda _: present,
+            examined=np.arange(own.size),
+        )
+
+    def mapped(
+        self, present: Callable[[FloatArray], FloatArray], own: Callable[[FloatArray], FloatArray]
+    ) -> WeightsWith:
+        """The same after a map that changes each weight by itself."""
+        return WeightsWith(
+            present=present(self.present),
+            own=own(self.own),
+            movers=self.movers,
+            joined=lambda h: present(self.joined(h)),
+            examined=self.examined,
+        )
+
+
+def weights_with(
+    weigh: Callable[[FloatArray], FloatArray],
+    f: FloatArray,
+    possible: FloatArray,
+    *,
+    moves: Callable[[FloatArray], Any],
+    joined: Callable[[int], tuple[FloatArray, float]] | None = None,
+) -> WeightsWith:
+    """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
+
+    Parameters
+    ----------
+    weigh : callable
+        From values to weights of the same shape.
+    moves : callable
+        From `possible` to how much each moves the weights of others, (H,); 0 for not at all.
+    joined : callable, optional
+        From a possible record to the values of all others (n,) and its own in the database with it;
+        omitted, where values do not move.
+    """
+    present = weigh(f)
+    size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
+    movers = np.flatnonzero(size > 0)
+    farthest = movers[np.argsort(-size[movers], kind="stable")[:_MOVERS]]
+    still = np.flatnonzero(size <= 0)
+    own = np.zeros(possible.size)
+    distinct, place = np.unique(possible, return_inverse=True)
+    own[:] = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
+
+    def whole(h: int) -> FloatArray:
+        return weigh(np.append(*((f, possible[h]) if joined is None else joined(h))))
+
+    own[farthest] = [whole(int(h))[-1] for h in farthest]
+    return WeightsWith(
+        present=present,
+        own=own,
+        movers=farthest,
+        joined=lambda h: whole(h)[:-1],
+        examined=np.sort(np.concatenate([still, farthest])),
+    )
+
+
+def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
+    """T of the possible records that are examined, shape (S, h).
+
+    What adding z changes: its own term, and what it moves of others,
+    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j.
+
+    Parameters
+    ----------
+    log_lik : LogLik
+        Unweighted, of the n records present.
+    possible : ndarray, shape (S, H)
+        Unweighted log-likelihood of the possible ones.
+    weights : WeightsWith
+    """
+    chosen = weights.examined
+    terms = np.zeros((possible.shape[0], chosen.size))
+    np.multiply(possible[:, chosen], weights.own[chosen], out=terms, where=weights.own[chosen] > 0)
+    moving = np.flatnonzero(np.isin(chosen, weights.movers))
+    if moving.size:
+        change = np.stack([weights.joined(int(chosen[place])) for place in moving], axis=1)
+        change -= weights.present[:, None]
+        terms[:, moving] += log_lik.totals(change)
+    return terms

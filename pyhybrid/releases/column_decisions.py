@@ -1,0 +1,153 @@
+"""What is published of the columns that were not synthesized: decided by name.
+
+Every column that is not synthesized is published, unless it is left out (`drop`) or, if it names
+persons or households, replaced by numbers (`ids`). Columns that look like names, identifiers or
+free text, or that give a synthesized column away, are refused until one of the three is said of
+them (`keep` publishes them as they are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
+from pyhybrid.models.formula.values import with_columns
+
+__all__ = ["Decisions", "check_decided", "decided_tables"]
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """Columns by what was decided on them.
+
+    Attributes
+    ----------
+    drop : tuple of str
+        Left out.
+    keep : tuple of str
+        Published as they are, although they were named.
+    ids : tuple of str
+        Their values replaced by whole numbers in random order: equal ones stay equal, so that the
+        rows of one person stay together, and nothing else is told.
+    """
+
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, drop: Any = (), keep: Any = (), ids: Any = ()) -> Decisions:
+        """From names or lists of names."""
+        return cls(drop=_names(drop, "drop"), keep=_names(keep, "keep"), ids=_names(ids, "ids"))
+
+    def with_these(self, other: Decisions) -> Decisions:
+        """Both, each name once."""
+        return Decisions(
+            **{
+                name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
+                for name in ("drop", "keep", "ids")
+            }
+        )
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """As JSON; empty if nothing was decided."""
+        fields = {"drop": self.drop, "keep": self.keep, "ids": self.ids}
+        return {name: list(own) for name, own in fields.items() if own}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What a reader of the released table must know."""
+        said = (
+            ("Columns left out of the released table: {}.", self.drop),
+            ("Values replaced by numbers in random order, equal ones by equal numbers: {}.",
+             self.ids),
+        )  # fmt: skip
+        return [text.format(" ".join(", ".join(own).split())) for text, own in said if own]
+
+
+def check_decided(
+    exposed: Mapping[str, str], decisions: Decisions, columns: Iterable[str], own: Iterable[str]
+) -> None:
+    """Raise InvalidInput for names that are no columns, or columns that need a decision.
+
+    Parameters
+    ----------
+    exposed : mapping of str to str
+        Reason by column, see `pyhybrid.fitting.disclosive_columns.exposed_columns`.
+    decisions : Decisions
+    columns, own : iterable of str
+        All columns of the table (and names of its index), and the synthesized ones.
+    """
+    known, synthesized = set(columns), set(own)
+    said: dict[str, str] = {}
+    for what in ("drop", "keep", "ids"):
+        for name in getattr(decisions, what):
+            if name not in known:
+                raise InvalidInput(
+                    f"{what} must name columns of the data: {name!r} is none"
+                    f"{did_you_mean(name, known)}"
+                )
+            if name in synthesized:
+                raise InvalidInput(f"{what} must not name synthesized columns: {name!r} is one")
+            if said.setdefault(name, what) != what:
+                raise InvalidInput(f"{name!r} must be in one of drop, keep and ids: it is in two")
+    left = {name: reason for name, reason in exposed.items() if name not in said}
+    if left:
+        named = "; ".join(f"{n!r}: {reason}" for n, reason in list(left.items())[:_MOST_NAMED])
+        more = f"; and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+        raise InvalidInput(
+            f"columns that are published must be safe to publish: {named}{more}. Leave each out "
+            "(drop=, --drop), replace its values by numbers (ids=, --id), or publish it as it is "
+            "(keep=, --keep)"
+        )
+
+
+def decided_tables(
+    tables: Sequence[pd.DataFrame], decisions: Decisions, entropy: int
+) -> list[pd.DataFrame]:
+    """The tables without what is dropped, and with numbers in the place of identifiers.
+
+    `entropy` is the root of the numbers' order: the same for all tables, and for the same release
+    saved again.
+    """
+    table = tables[0]
+    index = [str(name or "index") for name in table.index.names]
+    if any(name in decisions.ids for name in index):
+        raise InvalidInput("ids must name columns: row labels can be dropped or kept")
+    drop = [name for name in table.columns if str(name) in decisions.drop]
+    gone = [level for level, name in enumerate(index) if name in decisions.drop]
+    codes = {
+        name: _numbered(table[name], entropy)
+        for name in table.columns
+        if str(name) in decisions.ids
+    }
+    made = []
+    for each in tables:
+        own = with_columns(each.drop(columns=drop), codes)
+        made.append(own.reset_index(level=gone, drop=True) if gone else own)
+    return made
+
+
+def _numbered(column: pd.Series, entropy: int) -> pd.Series:
+    """Values as numbers from 1 in random order; missing ones stay missing."""
+    rng = streams(entropy).generator(f"identifiers of {column.name}")
+    codes, levels = pd.factorize(column)
+    number = np.append(rng.permutation(len(levels)) + 1, 0)[codes]
+    made: pd.Series = pd.Series(number, index=column.index, name=column.name, dtype="int64")
+    return made.astype("Int64").mask(codes < 0) if (codes < 0).any() else made
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given or ())
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidInput(f"{what} must be names of columns: found {names!r}")
+    return names

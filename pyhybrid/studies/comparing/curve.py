@@ -1,0 +1,309 @@
+"""The risk-utility curve: Lipschitz weights against scalar weights at equal epsilon.
+
+Over a grid of (scale, shift) the Lipschitz-weighted posterior (LW) is fitted, and beside each point
+a scalar-weighted one (SW, the exponential mechanism) whose refit costs the same by the accounting
+that is asked for. What a vector of weights gains is the distance between the curves at one epsilon.
+
+Every point is computed on the confidential data: choosing a point by looking at the curve is not
+covered by any guarantee.
+
+References
+----------
+[S22] sec. 5, fig. 7: utility against the bound over (c, g), LW beside the exponential mechanism.
+[C25] sec. 4.3: max- and avg-ECDF.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, resolve_engine
+from pyhybrid.fitting.session import FitProgress, PosteriorFit
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS
+from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
+from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.studies.comparing.curve_points import (
+    NEAR,
+    CurveSettings,
+    Point,
+    PointTask,
+    charge_at,
+    point_rows,
+    table_row,
+)
+from pyhybrid.studies.comparing.outcome import levels_of_outcome
+
+__all__ = ["NOT_COVERED", "RiskUtilityCurve", "risk_utility_curve"]
+
+NOT_COVERED = (
+    "Every point was computed on the confidential data. A scale and shift chosen by looking at "
+    "this curve are a choice that no epsilon here covers; nothing of the curve may be published."
+)
+
+_UNWEIGHTED = "unweighted"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RiskUtilityCurve:
+    """Points of a risk-utility curve. Confidential.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Rows: "Unweighted", then "LW" and "SW" for each (scale, shift). Columns: mechanism, scale,
+        shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats),
+        accounting (by which it was counted: where the limit of Gaussian accounting does not hold,
+        the range), delta, mu, epsilon_range and epsilon_lipschitz (by the other accountings),
+        bound_ratio and epsilon_ratio (to LW at the same point), refits (of the search for the
+        scalar weight), max_ecdf and avg_ecdf (means over the sets, 0 is best),
+        error_mean, error_median, error_q15, error_q90 (absolute differences between data and the
+        average over the sets, unit of the outcome), the standard errors over the sets of these
+        six, under their names with _se behind, and converged.
+    outcome : str
+        The synthesized column.
+    n_synthetic : int
+        m, sets at each point.
+    points_resumed : int
+        Points taken from the results file.
+    """
+
+    table: pd.DataFrame
+    outcome: str
+    n_synthetic: int
+    points_resumed: int
+
+    def __repr__(self) -> str:
+        return f"<RiskUtilityCurve of {len(self.table)} points on {self.outcome!r}>"
+
+
+def risk_utility_curve(
+    model: Model,
+    df: pd.DataFrame,
+    *,
+    scales: Iterable[float],
+    shifts: Iterable[float] = (0.0,),
+    n_synthetic: int = 20,
+    accounting: str = "gaussian",
+    delta: float = 1e-6,
+    seed: int | None = None,
+    engine: str | Engine = "auto",
+    settings: SamplerSettings | None = None,
+    rule: ConvergenceRule | None = None,
+    on_not_converged: str = "raise",
+    workers: int = 1,
+    executor: Executor | None = None,
+    results: str | os.PathLike[str] | None = None,
+    progress: FitProgress | None = None,
+) -> RiskUtilityCurve:
+    """Epsilon and utility over a grid of (scale, shift), LW against SW at equal epsilon.
+
+    One unweighted fit gives the weights of all points. At each point LW is fitted, and scalar
+    weights are refitted until their own epsilon is within 5 % of LW's (2 % by the Lipschitz bound,
+    which varies less from fit to fit) and not above it. Weights are computed on the same data; by
+    Gaussian and range accounting the whole change counts that a record makes by leaving, of its own
+    weight and of those of others. The fits without single records that a release of fewer than
+    2,000 records adds to its charge are not made here.
+
+    Parameters
+    ----------
+    model : Model
+    df : DataFrame
+        Confidential records.
+    scales, shifts : iterable of float
+        c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
+    n_synthetic : int, default 20
+        m, sets at each point.
+    accounting : {"gaussian", "range", "lipschitz"}, default "gaussian"
+        Of the epsilon that is equal. [S22] has "lipschitz": equal bounds, 2 Delta.
+    delta : float, default 1e-6
+        Of Gaussian accounting, public, below 1 / n.
+    seed, engine, settings, rule, on_not_converged
+        See `pyhybrid.fitting.session.open_session`. All points share one seed.
+    workers : int, default 1
+        Processes; 1 works in this one. A script that uses more needs the usual
+        ``if __name__ == "__main__":``. The results do not depend on the number.
+    executor : concurrent.futures.Executor, optional
+        Runs the points in place of `workers`, e.g. a dask client's ``get_executor()``.
+    results : path, optional
+        File for finished points, private (0600). A rerun with the same settings and data skips
+        what is in it, and may have another grid.
+    progress : callable, optional
+        Called with ("curve points", done, total).
+
+    Returns
+    -------
+    RiskUtilityCurve
+
+    Raises
+    ------
+    InvalidInput
+        For an empty grid, an outcome of levels (which have no distances), a point at which all
+        weights are 0, or a results file of another run.
+    EngineUnavailable, SamplingError, NotConverged
+        If a fit fails; finished points are in `results` then.
+
+    References
+    ----------
+    [S22] sec. 5, fig. 7.
+    """
+    grid = _checked_grid(scales, shifts)
+    m = check_count(n_synthetic, "n_synthetic")
+    check_choice(accounting, "accounting", ACCOUNTINGS)
+    check_delta(delta)
+    workers = check_count(workers, "workers")
+    bound = model.bind(df)
+    _check_numbers(bound)
+    common = CurveSettings(
+        model=model,
+        df=df,
+        n_synthetic=m,
+        engine=engine,
+        settings=settings or SamplerSettings(),
+        rule=rule or ConvergenceRule(),
+        on_not_converged=on_not_converged,
+        accounting=accounting,
+        delta=delta,
+    )
+    with open_parts(results, settings=_fingerprint(common, bound), seed=seed) as finished:
+        resumed = sum(key in finished.parts for key in map(_key, grid))
+        _complete(common, grid, finished, workers, executor, progress)
+    rows = [finished.parts[_UNWEIGHTED], *itertools.chain(*(finished.parts[_key(p)] for p in grid))]
+    table = pd.DataFrame(rows)
+    near = NEAR[accounting]
+    far = int((table["epsilon_ratio"] < 0.99 * near).sum())  # epsilons are rounded up
+    if far:
+        warnings.warn(
+            f"{far} scalar weight(s) cost more than {1 - near:.0%} less than the Lipschitz weights "
+            "they stand beside: see epsilon_ratio in the table",
+            stacklevel=2,
+        )
+    return RiskUtilityCurve(
+        table=table,
+        outcome=bound.synthesized[0],
+        n_synthetic=m,
+        points_resumed=resumed,
+    )
+
+
+def _complete(
+    common: CurveSettings,
+    grid: Sequence[Point],
+    finished: FinishedParts,
+    workers: int,
+    executor: Executor | None,
+    progress: FitProgress | None,
+) -> None:
+    """Add what is missing to `finished`."""
+    missing = [point for point in grid if _key(point) not in finished.parts]
+    if not missing and _UNWEIGHTED in finished.parts:
+        return
+    session = common.session(finished.entropy, progress)
+    unweighted = session.unweighted()
+    weights = {point: _alpha(unweighted, point) for point in missing}
+    if _UNWEIGHTED not in finished.parts:
+        cost = charge_at(session, common, unweighted, None)
+        row = table_row(session, common, "Unweighted", None, unweighted, cost, cost, 0)
+        finished.add(_UNWEIGHTED, row)
+    if executor is None and workers > 1:  # chains one after the other where points are parallel
+        chains = max(1, (os.cpu_count() or 1) // workers)
+        common = replace(common, settings=replace(common.settings, parallel_chains=chains))
+    tasks = [
+        PointTask(
+            common=common,
+            entropy=finished.entropy,
+            point=point,
+            alpha=alpha,
+            reference=unweighted.draws,
+            unweighted_bound=unweighted.bounds.overall,
+            unweighted_epsilon=finished.parts[_UNWEIGHTED]["epsilon"],
+            start=unweighted.draws.warm_start(),
+        )
+        for point, alpha in weights.items()
+    ]
+    done = len(grid) - len(missing)
+    failures = []
+    for ended in run_tasks(point_rows, tasks, workers=workers, executor=executor):
+        if ended.error is not None:
+            failures.append(ended)
+            continue
+        finished.add(_key(ended.task.point), ended.result)
+        done += 1
+        if progress is not None:
+            progress("curve points", done, len(grid))
+    if failures:  # the others are kept
+        raise first_failure(failures, "points")
+
+
+def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
+    alpha = weights_from_lipschitz(unweighted.bounds.by_record, scale=point[0], shift=point[1])
+    if not alpha.any():
+        raise InvalidInput(
+            f"weights must not all be 0: they are at scale {point[0]:g}, shift {point[1]:g}; leave "
+            "that point out"
+        )
+    return alpha
+
+
+def _check_numbers(bound: BoundModel) -> None:
+    if levels_of_outcome(bound) is not None:
+        raise InvalidInput(
+            f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
+            "levels; compare() shows the shares of its levels, by mechanism"
+        )
+
+
+def _checked_grid(scales: Iterable[float], shifts: Iterable[float]) -> list[Point]:
+    axes = []
+    for name, values in (("scales", scales), ("shifts", shifts)):
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidInput(f"{name} must be a sequence of numbers: found {values!r}")
+        axis = [check_finite(value, f"each of {name}") for value in values]
+        if not axis:
+            raise InvalidInput(f"{name} must hold at least one number: found none")
+        axes.append(list(dict.fromkeys(axis)))
+    nothing = [scale for scale in axes[0] if scale < 0]
+    if nothing:
+        raise InvalidInput(f"scales must be >= 0: found {nothing[0]:g}")
+    return [(scale, shift) for scale in axes[0] for shift in axes[1]]
+
+
+def _key(point: Point) -> str:
+    return f"{point[0]!r}, {point[1]!r}"
+
+
+def _fingerprint(common: CurveSettings, bound: BoundModel) -> str:
+    """Of all that a point depends on but the seed and the point itself."""
+    columns = [*bound.synthesized, *bound.predictors]
+    records = pd.util.hash_pandas_object(bound.table[columns], index=False).to_numpy()
+    settings: Mapping[str, Any] = {
+        **asdict(common.settings),
+        "parallel_chains": None,  # changes the time, not the draws
+    }
+    engine = resolve_engine(common.engine)
+    return fingerprint(
+        {
+            "model": common.model.describe(),
+            "program": bound.program.sha256,
+            "records": hashlib.sha256(records.tobytes()).hexdigest(),
+            "n_synthetic": common.n_synthetic,
+            "engine": [engine.name, engine.status().version],
+            "settings": settings,
+            "rule": asdict(common.rule),
+            "on_not_converged": common.on_not_converged,
+            "accounting": [common.accounting, common.delta],
+        }
+    )

@@ -1,0 +1,250 @@
+"""A table and what its owner says of it: what is sensitive, what columns can hold, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import check_choice, check_flag, did_you_mean
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from_dict, kind_of
+from pyhybrid.models.formula.design import row_label
+from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
+
+__all__ = ["SOURCES", "DescribedTable", "KnownKind", "check_levels"]
+
+SOURCES: Mapping[str, str] = {
+    "declared": "declared",
+    "dtype": "of the column's type",
+    "categories": "the categories of the column's type",
+    "reference": "from the reference",
+    "published": "from the column, which is published",
+    "data": "read from the confidential column",
+}
+"""Where a kind came from, in words. Categories are no declaration: ``astype("category")`` takes
+them from the records, and whether it did cannot be seen without looking at these."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownKind:
+    """A kind, and where it came from: a name of `SOURCES`."""
+
+    kind: Kind
+    source: str
+
+    def __post_init__(self) -> None:
+        check_choice(self.source, "source", SOURCES)
+
+
+@dataclass(frozen=True)
+class DescribedTable:
+    """What is said of a table; see `pyhybrid.Table`, which plans its release."""
+
+    df: pd.DataFrame = field(repr=False)
+    _: KW_ONLY
+    sensitive: Sequence[str]
+    id: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    rules: Sequence[str] = ()
+    order: str | Sequence[str] = "auto"
+    reference: pd.DataFrame | None = field(default=None, repr=False)
+    holds_no_released_record: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.df, pd.DataFrame) or len(self.df) < 2:
+            raise InvalidInput("df must be a DataFrame with two rows or more")
+        check_flag(self.holds_no_released_record, "holds_no_released_record")
+        for name in ("sensitive", "drop", "keep"):
+            object.__setattr__(self, name, _listed(getattr(self, name), name))
+        if not self.sensitive:
+            raise InvalidInput("sensitive must name at least one column: it names none")
+        given = {name: _kind(name, own) for name, own in dict(self.types).items()}
+        object.__setattr__(self, "types", given)
+        self._check_names()
+        self._check_id()
+        if self.order != "auto" and sorted(self.order) != sorted(self.sensitive):
+            raise InvalidInput(
+                "order must be 'auto' or name each sensitive column once: found "
+                f"{', '.join(self.order) if not isinstance(self.order, str) else self.order!r}"
+            )
+        for name in self.sensitive:
+            _check_varies(self.df[name])
+        rules_met_by(self.df, self.read_rules)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} of {len(self.df)} rows: {len(self.sensitive)} sensitive "
+            f"columns, {len(self.kept)} kept>"
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns that are released as they are."""
+        others = {*self.sensitive, *self.drop, *([] if self.id is None else [self.id])}
+        return tuple(str(name) for name in self.df.columns if name not in others)
+
+    @property
+    def read_rules(self) -> tuple[RowRule, ...]:
+        """The rules, read; they see no column that is dropped."""
+        return read_rules(self.rules, [*self.sensitive, *self.kept])
+
+    def kinds(self) -> dict[str, KnownKind]:
+        """Kind of each sensitive column, and of each kept one that can be a predictor."""
+        found = {name: self._sensitive_kind(name) for name in self.sensitive}
+        for name in self.kept:
+            own = self._kept_kind(name)
+            if own is not None:
+                found[name] = own
+        return found
+
+    def _sensitive_kind(self, name: str) -> KnownKind:
+        column = self.df[name]
+        if name in self.types:
+            check_levels(column, self.types[name])
+            return KnownKind(kind=self._with_decimals(name), source="declared")
+        if self.reference is not None and name in self.reference.columns:
+            own = kind_of(self.reference[name])
+            check_levels(column, own, whose="the reference's")
+            return KnownKind(kind=own, source="reference")
+        if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
+            own = replace(kind_of(column), missing=False)
+            logical = pd.api.types.is_bool_dtype(column)
+            return KnownKind(kind=own, source="dtype" if logical else "categories")
+        return KnownKind(kind=kind_of(column), source="data")
+
+    def _with_decimals(self, name: str) -> Kind:
+        """The declared kind, with the decimals of the reference where it says none."""
+        own = self.types[name]
+        known = self.reference is not None and name in self.reference.columns
+        if not known or not isinstance(own, Real) or own.decimals is not None:
+            return own
+        assert self.reference is not None
+        found = kind_of(self.reference[name])
+        return replace(own, decimals=found.form.decimals if isinstance(found, Number) else 0)
+
+    def _kept_kind(self, name: str) -> KnownKind | None:
+        """None for a column that cannot be a predictor: constant, without values, or of no kind."""
+        if name in self.types:
+            check_levels(self.df[name], self.types[name])
+            return KnownKind(kind=self.types[name], source="declared")
+        column = self.df[name]
+        if self.reference is not None and name in self.reference.columns:
+            column = _together(column, self.reference[name])
+        try:
+            return KnownKind(kind=kind_of(column), source="published")
+        except InvalidInput:
+            return None
+
+    def _check_names(self) -> None:
+        for column in self.df.columns:
+            if not isinstance(column, str):
+                raise InvalidInput(
+                    f"names of columns must be texts, for a plan: found {column!r}; rename it"
+                )
+        columns = [str(name) for name in self.df.columns]
+        twice = self.df.columns[self.df.columns.duplicated()]
+        if len(twice):
+            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+        if isinstance(self.id, (list, tuple)) or not isinstance(self.id, str | None):
+            raise InvalidInput(f"id must name one column: found {self.id!r}; drop the others")
+        said: dict[str, str] = {}
+        roles = {"sensitive": self.sensitive, "id": [] if self.id is None else [self.id],
+                 "drop": self.drop, "keep": self.keep}  # fmt: skip
+        for role, names in roles.items():
+            for name in names:
+                if name not in columns:
+                    raise _unknown(role, name, columns)
+                if name in said:
+                    raise InvalidInput(_both(name, said[name], role))
+                said[name] = role
+        for name in self.types:
+            if name not in columns:
+                raise _unknown("types", name, columns)
+
+    def _check_id(self) -> None:
+        if self.id is None:
+            return
+        own = self.df[self.id]
+        again = np.flatnonzero((own.duplicated() | own.isna()).to_numpy())
+        if again.size:
+            raise InvalidInput(
+                f"id {self.id!r} must name each row once: {row_label(own.index, int(again[0]))} "
+                "has none, or one that another row has; epsilon here is that of one row: drop the "
+                "column, or make one row of each person"
+            )
+
+
+def check_levels(column: pd.Series, kind: Kind, *, whose: str = "declared") -> None:
+    """Raise InvalidInput, naming the row, for a value that is none of the levels."""
+    if not isinstance(kind, Leveled):
+        return
+    other = np.flatnonzero(~(column.isin(list(kind.levels)) | column.isna()).to_numpy())
+    if other.size:
+        raise InvalidInput(
+            f"column {str(column.name)!r} must have {whose} levels only: "
+            f"{row_label(column.index, int(other[0]))} has another; "
+            + ("add it to levels= in its type" if whose == "declared" else "declare its type")
+        )
+
+
+def _kind(name: str, given: Any) -> Kind:
+    if isinstance(given, Kind):
+        return given
+    if isinstance(given, Mapping):
+        return kind_from_dict(given)
+    raise InvalidInput(
+        f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): found "
+        f"{type(given).__name__}"
+    )
+
+
+def _listed(names: Any, what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InvalidInput(f"{what} must be a list of columns: found {names!r}")
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
+    return tuple(names)
+
+
+def _unknown(role: str, name: str, columns: Collection[str]) -> InvalidInput:
+    return InvalidInput(
+        f"{role} must name columns of the table: {name!r} is none{did_you_mean(name, columns)}"
+    )
+
+
+def _both(name: str, one: str, other: str) -> str:
+    if one == other:
+        return f"{one} must name each column once: {name!r} is named twice"
+    if {one, other} == {"sensitive", "keep"}:
+        return (
+            f"column {name!r} must not be sensitive and kept: a sensitive column is no public "
+            "predictor; columns synthesized later read its synthetic values"
+        )
+    return f"column {name!r} must have one role: found {one} and {other}"
+
+
+def _check_varies(column: pd.Series) -> None:
+    name, held = str(column.name), column.dropna()
+    if held.empty:
+        raise InvalidInput(f"column {name!r} must have values: all are missing; drop it")
+    if not pd.api.types.is_scalar(held.iloc[0]):
+        return  # refused with its kind
+    if bool((held == held.iloc[0]).all()) and not column.isna().any():
+        raise InvalidInput(
+            f"column {name!r} must vary: all rows have the same value; keep or drop it"
+        )
+
+
+def _together(column: pd.Series, other: pd.Series) -> pd.Series:
+    """Values of both tables; categories stay where they agree."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype != other.dtype:
+        column, other = column.astype(object), other.astype(object)
+    both: pd.Series = pd.concat([column, other], ignore_index=True)
+    both.name = str(column.name)
+    return both

@@ -1,0 +1,175 @@
+"""A model in both languages: its table, its log-likelihood at given draws, its posterior means."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+import pyhybrid
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.engines import Draws, SamplerSettings
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.models import BoundModel
+from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.rbridge import call_r
+from pyhybrid.validation.agreement.rows import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+
+__all__ = ["mean_rows", "same_draws_rows", "short_settings", "table_rows"]
+
+TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
+_NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws
+_LOOP_DRAWS, _LOOP_RECORDS = 10, 300  # of R's leave-one-out loop, which takes S n^2 steps
+
+
+def table_rows(bound: Any) -> Iterator[Row]:
+    """Outcome and design matrix of a regression, or of each of its parts, as R reads formula and
+    table.
+
+    Raises
+    ------
+    InvalidInput
+        For a column that R has no type for, or a formula that R cannot evaluate, in R's words.
+    """
+    if isinstance(bound, BoundParts):
+        for part in bound.parts:
+            yield from _design_rows(part.bound, part.at, f" of {part.name}")
+    else:
+        yield from _design_rows(bound, np.arange(bound.n), "")
+
+
+def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
+    """A design and what R reads; the records at `at` (k,) are fitted to, all of them code it."""
+    design = bound.design
+    used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
+    numbers = np.zeros(len(used))
+    own = bound.numbers_of(used[design.outcome].iloc[at])
+    numbers[at] = bound.model.to_support(own)  # as the program reads it: numbers, transformed
+    used[design.outcome] = numbers
+    in_r = call_r("read_design", formula=bound.model.formula, data=used)
+    yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
+    mine, other = design.X, np.atleast_2d(in_r["X"])[at]
+    if mine.shape == other.shape:  # the order of columns is no part of a model
+        mine, other = (X[:, np.lexsort(np.round(X, 9) + 0.0)] for X in (mine, other))
+    yield compare(TABLE, f"design matrix{of}: {bound.model.formula}", mine, other)
+    if design.has_offset:
+        yield compare(TABLE, f"offset{of}", design.offset, np.atleast_1d(in_r["offset"])[at])
+
+
+def short_settings(rows: int) -> SamplerSettings:
+    """Settings of a run whose draws are only read, with fewer draws the more rows there are."""
+    draws = int(np.clip(_NUMBERS // (2 * rows), 4, 50))
+    return SamplerSettings(chains=2, warmup=150, draws=draws)
+
+
+def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -> Iterator[Row]:
+    """At the same parameters: numpy and Python against Stan's log_lik and R.
+
+    Python's side is computed from the parameters alone. R's side starts from the log_lik that the
+    Stan program wrote.
+    """
+    part = f"{SAME_DRAWS}: {draws.provenance.engine}"
+    log_lik = bound.log_lik(draws)
+    own = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
+    stan = draws.flat("log_lik")
+    slack = _tolerance(draws, bound)
+
+    def row(quantity: str, python: Any, r: Any, **how: Any) -> Row:
+        return compare(part, quantity, python, r, tolerance=slack, **how)
+
+    yield row("log_lik: numpy and Stan", own, stan)
+    if own.shape != stan.shape:
+        return
+    python, r = own[:, log_lik.row_of], stan[:, log_lik.row_of]
+    alpha = pyhybrid.lipschitz_weights(python)
+    yield row("lipschitz_weights", alpha, call_r("lipschitz_weights", log_lik=r))
+    for q in (1.0, 0.9):
+        mine = pyhybrid.lipschitz_bounds(python, alpha, draw_quantile=q)
+        other = call_r("lipschitz_bounds", log_lik=r, alpha=alpha, draw_quantile=q)
+        yield row(f"lipschitz_bounds, draw_quantile {q:g}", mine, other)
+    step = pyhybrid.reweight(alpha, pyhybrid.lipschitz_bounds(python, alpha).by_record)
+    before = call_r("lipschitz_bounds", log_lik=r, alpha=alpha)["by_record"]
+    other = call_r("reweight", alpha=alpha, by_record=np.atleast_1d(before))
+    yield row("reweight", step, other)
+    s = rng.permutation(python.shape[0])[:_LOOP_DRAWS]
+    i = rng.permutation(python.shape[1])[:_LOOP_RECORDS]
+    mine = pyhybrid.lipschitz_bounds(python[np.ix_(s, i)], alpha[i])
+    other = call_r("lipschitz_bounds_loo", log_lik=r[np.ix_(s, i)], alpha=alpha[i])
+    name = f"leave-one-out loop ({s.size} draws, {i.size} records)"
+    yield row(name, mine.by_record, other["by_record"], to_largest=True)
+
+
+def _tolerance(draws: Draws, bound: BoundModel) -> float:
+    """Stan takes differences of lgamma(y + phi): a large phi or lambda leaves their rounding."""
+    sizes = [
+        values.max()
+        for name, values in draws.variables.items()
+        if name.partition("_")[0] in ("phi", "lambda")  # of a part: phi_count
+    ]
+    if not sizes:
+        return ARITHMETIC
+    largest = float(max(sizes) + np.nanmax(np.abs(bound.outcome)))
+    rounding = 4 * np.finfo(float).eps * float(gammaln(max(largest, 2.0)))
+    return max(ARITHMETIC, rounding)
+
+
+def mean_rows(
+    bound: BoundModel, posterior: str, python: PosteriorFit, other: PosteriorFit
+) -> Iterator[Row]:
+    """Posterior means of two fits, in Monte Carlo standard errors of their difference."""
+    engines = python.draws.provenance.engine, other.draws.provenance.engine
+    sides = ("Python", "R") if engines[1] == "rstan" else engines
+    one, two = _ingredients(bound, python), _ingredients(bound, other)
+    for name, values in one.items():
+        error = np.hypot(_error_of_mean(values), _error_of_mean(two[name]))
+        apart = abs(values.mean() - two[name].mean())
+        yield Row(
+            part=f"{MEANS}: {posterior}, {' and '.join(engines)}",
+            quantity=name,
+            python=float(values.mean()),
+            r=float(two[name].mean()),
+            difference=float(apart / error) if error > 0 else float(np.inf if apart else 0),
+            tolerance=MONTE_CARLO,
+            unit=ERRORS,
+            numbers=1,
+            sides=sides,
+        )
+
+
+def _ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
+    """Scalars of each draw, shape (chains, draws): parameters, and what the bound is made of."""
+    found: dict[str, FloatArray] = {}
+    for name, values in bound.monitored(fit.draws).items():
+        flat = values.reshape(*values.shape[:2], -1)
+        labels = _labels(bound, name, flat.shape[2])
+        if name.partition("_")[0] == "phi":  # the mean of phi itself need not exist
+            flat, labels = np.log(flat), [f"log {name}"]
+        found.update((label, flat[:, :, k]) for k, label in enumerate(labels))
+    largest, total = _by_draw(bound, fit)
+    shape = fit.draws.divergent.shape
+    found["largest |alpha f|"] = largest.reshape(shape)
+    found["sum of alpha f"] = total.reshape(shape)
+    return found
+
+
+def _labels(bound: Any, name: str, size: int) -> list[str]:
+    columns = getattr(getattr(bound, "design", None), "columns", ())
+    if name == "beta" and len(columns) == size:
+        return [f"beta[{column}]" for column in columns]
+    return [name] if size == 1 else [f"{name}[{k}]" for k in range(1, size + 1)]
+
+
+def _by_draw(bound: BoundModel, fit: PosteriorFit) -> tuple[FloatArray, FloatArray]:
+    """max_i |alpha_i f_si| and sum_i alpha_i f_si, shape (S,) each."""
+    log_lik = bound.log_lik(fit.draws)
+    return log_lik.largest_by_draw(fit.alpha), log_lik.total(fit.alpha)
+
+
+def _error_of_mean(values: FloatArray) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next major version on import
+        import arviz
+    return float(arviz.mcse(values, method="mean"))
