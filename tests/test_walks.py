@@ -20,7 +20,7 @@ SECTION = (
     (ROOT.parent / "CONTRIBUTING.md").read_text().split("**Three walks**")[1].split("\n\n**")[0]
 )
 WALKS = {
-    re.sub(r"\s+", " ", each.split("*")[1]): re.findall(r"`(\w+/\w+\.py:\w+)`", each)
+    re.sub(r"\s+", " ", each.split("*")[1]): re.findall(r"`([\w/]+\.py:\w+)`", each)
     for each in SECTION.split("\n- ")[1:]
 }
 

@@ -221,6 +221,6 @@ def test_bad_figures_are_named() -> None:
 def test_a_file_that_cannot_be_written_leaves_none(folder: Path) -> None:
     (folder / "file").write_text("in the way")
     before = sorted(folder.iterdir())
-    with pytest.raises(ph.errors.SaveFailed, match=r"numbers\.json could not be written"):
+    with pytest.raises(ph.SaveFailed, match=r"numbers\.json could not be written"):
         run([*UTILITY, "--html", "report.html", "--json", "file/numbers.json"])
     assert sorted(folder.iterdir()) == before

@@ -15,6 +15,7 @@ import pytest
 import pyhybrid as ph
 from benchmarks import coverage
 from pyhybrid import cli
+from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
 from pyhybrid.mechanisms.marginals import measurement as measuring
@@ -184,7 +185,7 @@ def test_what_is_released_depends_on_the_noisy_tables_alone(
         kept.append(real(tables, **options))
         return kept[0]
 
-    monkeypatch.setattr(noisy_marginals, "streams", lambda: ph.randomness.streams(5))
+    monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     rng = np.random.default_rng(3)
     other = table.copy()
     for name in DOMAIN:
@@ -203,7 +204,7 @@ def test_a_private_choice_reads_answers_alone_and_says_what_it_chose(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With other confidential values and the same answers: the same choices and sets."""
-    monkeypatch.setattr(noisy_marginals, "streams", lambda: ph.randomness.streams(5))
+    monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     real_tables, real_choice = measuring.noisy_tables, choosing.exponential_mechanism
     kept: list[Any] = []
 

@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration_files
 
 RNG = np.random.default_rng(3)
 N = 200

@@ -15,8 +15,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula import coding, recoding
 from pyhybrid.models.formula.design import read_design
-from pyhybrid.models.formula.terms import coding, recoding
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import STORED, sorted_columns
 

@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.thresholds import rough_ordinal
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws

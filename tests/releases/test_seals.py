@@ -359,10 +359,10 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
             if isinstance(node, ast.Attribute) and node.attr == "sealed":
                 found.add(path.relative_to(root).with_suffix("").as_posix())
     assert found == {
-        "mechanisms/charge_of_censoring", "mechanisms/charge_of_fit",
-        "mechanisms/private_calibration", "mechanisms/sequential", "mechanisms/truncated",
-        "privacy/charge", "privacy/composition", "releases/folder", "releases/processed",
-        "releases/release", "tables/marginals",
+        "mechanisms/accounting/censored_charge", "mechanisms/accounting/local_charge",
+        "mechanisms/censored/private_calibration", "mechanisms/sequential",
+        "mechanisms/weighted/truncated", "privacy/charge", "privacy/composition",
+        "releases/folder", "releases/postprocessed", "releases/release", "tables/marginals",
     }  # fmt: skip
 
 
