@@ -490,7 +490,7 @@ def ranks(
 
 @dataclass(frozen=True, kw_only=True)
 class Uniformity:
-    """Chi-square over 8 bins; largest gap of the ranks' ECDF beside its 1 - 1e-4 band (DKW)."""
+    """Chi-square over 8 bins; largest gap of the ranks' ECDF beside its 1 - 1e-6 band (DKW)."""
 
     p_value: float
     gap: float
@@ -498,7 +498,7 @@ class Uniformity:
 
     @property
     def holds(self) -> bool:
-        return self.p_value > 1e-4 and self.gap <= self.band
+        return self.p_value > 1e-6 and self.gap <= self.band
 
 
 def uniformity(found: FloatArray) -> Uniformity:
@@ -509,5 +509,5 @@ def uniformity(found: FloatArray) -> Uniformity:
     return Uniformity(
         p_value=float(stats.chisquare(counts).pvalue),
         gap=float(gap),
-        band=float(np.sqrt(np.log(2 / 1e-4) / (2 * found.size))),
+        band=float(np.sqrt(np.log(2 / 1e-6) / (2 * found.size))),
     )

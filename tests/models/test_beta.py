@@ -175,7 +175,7 @@ def test_replicates_follow_the_model() -> None:
     for x in (0, 1):
         mean = 1 / (1 + np.exp(1 - 0.8 * x))
         own = draw[x::2]
-        assert stats.kstest(own, stats.beta(5 * mean, 5 * (1 - mean)).cdf).pvalue > 1e-4
+        assert stats.kstest(own, stats.beta(5 * mean, 5 * (1 - mean)).cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize(
