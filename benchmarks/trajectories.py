@@ -9,7 +9,7 @@ is the test as it is.
 
 A kernel runs on a processor that lacks its instructions until the first of them: SkylakeX needs
 AVX-512. Each run is a fork of one process per kernel, so that libraries are loaded once; processes
-that a test starts keep the seeds as they are.
+that a test starts get the same seeds by a `sitecustomize`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,22 @@ def failures(tests: list[str], seed: int) -> list[str]:
 
 def _run(tests: list[str], seed: int, said: str) -> int:
     import pytest
+
+    with tempfile.TemporaryDirectory() as folder:
+        if seed:
+            shift_seeds(_SEED_STEP * seed)
+            (Path(folder) / "sitecustomize.py").write_text(
+                "from benchmarks.trajectories import shift_seeds\n"
+                f"shift_seeds({_SEED_STEP * seed})\n"
+            )
+            paths = [folder, str(ROOT), os.environ.get("PYTHONPATH", "")]
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        with open(said, "w") as file, contextlib.redirect_stdout(file):
+            return int(pytest.main(["--tb=line", "-rfE", *tests]))
+
+
+def shift_seeds(shift: int) -> None:
+    """Hand every fit of the embedded engine in this process its seed plus `shift`."""
     import stanli
 
     sample = stanli.Model.sample
@@ -57,11 +73,7 @@ def _run(tests: list[str], seed: int, said: str) -> int:
     def elsewhere(self: Any, *args: Any, seed: int = 1, **options: Any) -> Any:
         return sample(self, *args, seed=(seed + shift) % (2**31 - 1), **options)
 
-    shift = _SEED_STEP * seed
-    if seed:
-        stanli.Model.sample = elsewhere
-    with open(said, "w") as file, contextlib.redirect_stdout(file):
-        return int(pytest.main(["--tb=line", "-rfE", *tests]))
+    stanli.Model.sample = elsewhere
 
 
 def one_kernel(kernel: str, seeds: list[int], tests: list[str]) -> Counter[str]:

@@ -461,7 +461,9 @@ def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
 
 
 def test_rare_levels_are_kept_in_one_mode() -> None:
-    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2)."""
+    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2).
+
+    At epsilon .3 a second mode is left even so, which four chains can miss together."""
 
     def table(seed: int, n: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
@@ -471,13 +473,12 @@ def test_rare_levels_are_kept_in_one_mode() -> None:
         )
 
     model = ph.Ordinal("y ~ x", levels=(0, 1, 2, 3))
-    frozen = calibrate(model, table(2, 4000), epsilon=0.3, holds_no_released_record=True, **OPTIONS)
+    frozen = calibrate(model, table(2, 4000), epsilon=0.5, holds_no_released_record=True, **OPTIONS)
     assert frozen.center is not None
     assert frozen.center.frozen is not None
     session = open_session(model.bind(table(3, 20_000)), **OPTIONS)
     fit = ph.Censored(calibration=frozen, check_modes=False).fit(session).fit
     assert fit.converged
-    others = look_for_modes(session, fit)
-    assert others.n_elsewhere == 0 or others.log_density_gap > 30, "no mass anywhere else"
+    assert look_for_modes(session, fit).n_elsewhere == 0
     found = fit.draws.flat("threshold")
     assert (np.abs(found.mean(axis=0) - [-4.5, -0.5, 1.5]) < 5 * found.std(axis=0) + 0.3).all()
