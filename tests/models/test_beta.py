@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import special
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.columns.decimals import decimals_of
-
-TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 
 
 @pytest.fixture(scope="module")
@@ -27,60 +24,11 @@ def table() -> pd.DataFrame:
     return pd.DataFrame({"y": rng.beta(4 * mu, 4 * (1 - mu)), "x": x})
 
 
-def _model(name: str) -> Any:
-    return ph.Beta("y ~ 1") if name == "beta" else ph.BetaRegression("y ~ x")
-
-
 def _target(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
     import stanli
 
     model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
     return np.array([model.log_prob_grad(point)[0] for point in points])
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize("name", ["beta", "beta_regression"])
-def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
-    bound = _model(name).bind(table)
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
-    size = draws.flat("lambda")[:, None]
-    if name == "beta":
-        mean = draws.flat("phi")[:, None]
-    else:
-        mean = 1 / (1 + np.exp(-draws.flat("beta") @ bound.design.X[bound.rows.first].T))
-    y = bound.design.y[bound.rows.first]
-    expected = stats.beta.logpdf(y, size * mean, size * (1 - mean))
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.normal_draws
-@pytest.mark.parametrize("name", ["beta", "beta_regression"])
-@pytest.mark.parametrize("cap", [None, 0.8])
-def test_target_moves_with_the_weights_as_it_should(
-    name: str, cap: float | None, table: pd.DataFrame
-) -> None:
-    bound = _model(name).bind(table)
-    rng = np.random.default_rng(3)
-    one, two = rng.uniform(size=(2, bound.n))
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    chosen = [0, 9, 30]
-    points = ProgramAtPoints(bound.program, data).unconstrained(draws)[chosen]
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        weighted = alpha * log_lik
-        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        own = bound.stan_data(alpha, cap=cap)
-        hints = ("center", "factor", "information_root", "score", "center_lambda", "spread_lambda")
-        return _target(bound, own | {n: data[n] for n in hints if n in data}, points)
-
-    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
 
 
 def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
@@ -164,18 +112,6 @@ def test_densities_can_exceed_one_and_replacement_costs_double(table: pd.DataFra
     assert removed.charge.bound == replaced.charge.bound
     assert replaced.charge.epsilon == ph.epsilon_of_bound(2 * removed.charge.bound)
     assert "can be above and below 0 here" in replaced.statement
-
-
-def test_replicates_follow_the_model() -> None:
-    bound = ph.BetaRegression("y ~ x").bind(
-        pd.DataFrame({"y": np.linspace(0.1, 0.9, 20_000), "x": np.arange(20_000) % 2})
-    )
-    parameters = {"beta": np.array([-1.0, 0.8]), "lambda": np.float64(5.0)}
-    draw = bound.model.draw_outcome(parameters, bound.design.X, np.random.default_rng(1))
-    for x in (0, 1):
-        mean = 1 / (1 + np.exp(1 - 0.8 * x))
-        own = draw[x::2]
-        assert stats.kstest(own, stats.beta(5 * mean, 5 * (1 - mean)).cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,7 @@ from pyhybrid.models.columns.transforms import LARGEST, TRANSFORMS
 from pyhybrid.models.initialization.mixture import rough_mixture
 from tests.monte_carlo import assert_near
 
-TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
-HINTS = (
-    "information",
-    "score",
-    "center_sigma",
-    "spread_sigma",
-    "center_ratio",
-    "spread_ratio",
-)
 
 
 @cache
@@ -54,76 +45,7 @@ def _fit(n_components: int) -> PosteriorFit:
                         on_not_converged="warn").unweighted()  # fmt: skip
 
 
-def _densities(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
-    import stanli
-
-    model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
-    return np.array([model.log_prob_grad(point)[0] for point in points])
-
-
 # --- the likelihood -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_components", [1, 2, 4])
-def test_log_lik_is_scipys(n_components: int) -> None:
-    rng = np.random.default_rng(n_components)
-    y, X = rng.normal(size=7) * 3, np.column_stack([np.ones(7), rng.normal(size=7)])
-    beta = rng.normal(size=(20, 2, n_components))
-    sigma = np.exp(rng.normal(size=(20, n_components)))
-    proportion = rng.dirichlet(np.ones(n_components), 20)
-    parameters = {"beta": beta, "sigma": sigma, "log_proportion": np.log(proportion)}
-    ours = _mixture(n_components).log_lik(parameters, y, X)
-    mean = np.einsum("np,spk->snk", X, beta)
-    density = stats.norm.pdf(y[None, :, None], mean, sigma[:, None, :])
-    expected = np.log((proportion[:, None, :] * density).sum(axis=2))
-    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.normal_draws
-@pytest.mark.parametrize("n_components", [1, 3])
-def test_numpy_log_lik_is_stans(n_components: int) -> None:
-    bound = _mixture(n_components).bind(_two_components())
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.normal_draws
-@pytest.mark.parametrize("cap", [None, 0.8])
-def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
-    """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
-    bound = _mixture(3).bind(_two_components())
-    rng = np.random.default_rng(3)
-    one, two = rng.uniform(size=(2, bound.n))
-    one[:5] = 0
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    import stanli
-
-    model, chosen = stanli.Model(stan_code=bound.program.text, data=as_json(data)), [0, 9, 30]
-    points = np.array(
-        [
-            model.unconstrain(
-                {
-                    n: draws.flat(n)[s].T.ravel().tolist() if n in draws.variables else []
-                    for n in draws.parameters
-                }
-            )
-            for s in chosen
-        ]
-    )
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        weighted = alpha * log_lik
-        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        own = bound.stan_data(alpha, cap=cap) | {name: data[name] for name in HINTS}
-        return _densities(bound, own, points)
-
-    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
 
 
 # --- priors and hints ---------------------------------------------------------------------------
@@ -521,24 +443,6 @@ def test_replicates_never_overflow(name: str) -> None:
     assert np.isfinite(made).all()
     assert made.max() == LARGEST
     assert made.min() == (1 if name == "log" else -LARGEST)
-
-
-def test_replicates_follow_the_mixture() -> None:
-    model, rng = _mixture(2), np.random.default_rng(1)
-    parameters = {
-        "beta": np.array([[0.0, 3.0], [1.0, -1.0]]),
-        "sigma": np.array([0.5, 1.5]),
-        "log_proportion": np.log([0.3, 0.7]),
-    }
-    X = np.column_stack([np.ones(40_000), np.arange(40_000) % 2])
-    made = model.draw_outcome(parameters, X, rng)
-    for x in (0, 1):
-        parts = ((0.3, stats.norm(x, 0.5)), (0.7, stats.norm(3 - x, 1.5)))
-
-        def cdf(v: Any, parts: Any = parts) -> Any:
-            return sum(p * d.cdf(v) for p, d in parts)
-
-        assert stats.kstest(made[x::2], cdf).pvalue > 1e-6
 
 
 # --- the command line, bad input ----------------------------------------------------------------

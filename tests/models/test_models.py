@@ -12,18 +12,10 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
-from pyhybrid.privacy.cap import Cap
-
-MODELS = [ph.NegativeBinomial, ph.Poisson]
-HINTS = {"information_root", "score", "center_rphi", "spread_rphi"}
-TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 
 
 def test_negative_binomial_against_scipy() -> None:
@@ -44,103 +36,6 @@ def test_negative_binomial_tends_to_poisson() -> None:
     poisson = ph.Poisson("y ~ 1").log_lik({"beta": beta}, y, X)
     np.testing.assert_allclose(nb, poisson, atol=1e-10)
     np.testing.assert_allclose(poisson, stats.poisson.logpmf(y, np.exp(beta)), rtol=1e-12)
-
-
-@pytest.mark.normal_draws
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(
-    "formula",
-    ["visits ~ 1", "visits ~ age + region + score", "visits ~ age + offset(log(score + 9))"],
-)
-def test_numpy_log_lik_is_stans(model: Any, formula: str, visits: pd.DataFrame) -> None:
-    bound = model(formula).bind(visits)
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
-    first = bound.rows.first
-    mu = np.exp(draws.flat("beta") @ bound.design.X[first].T + bound.design.offset[first])
-    np.testing.assert_allclose(mu, draws.flat("mu"), rtol=1e-10)
-
-
-def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
-    import stanli
-
-    model = stanli.Model(stan_code=bound.program.text, data=as_json(data))
-    return np.array([model.log_prob_grad(point)[0] for point in points])
-
-
-@pytest.mark.normal_draws
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("censoring", ["none", "plain", "centered", "units"])
-@pytest.mark.parametrize("formula", ["visits ~ age", "visits ~ age + offset(log(age / 40))"])
-def test_target_moves_with_the_weights_as_it_should(
-    model: Any, censoring: str, formula: str, visits: pd.DataFrame
-) -> None:
-    """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
-    bound = model(formula).bind(visits)
-    rng = np.random.default_rng(3)
-    reference = rng.normal(-2, 1, bound.rows.first.size)[bound.row_of]
-    unit = rng.integers(0, 70, bound.n)
-    unit[:70] = np.arange(70)
-    cap: Any = {
-        "none": None,
-        "plain": 1.5,
-        "centered": Cap(below=0.3, above=0.8, reference=reference),
-        "units": Cap(below=2.0, above=2.5, reference=reference, unit=unit),
-    }[censoring]
-    one, two = rng.uniform(size=(2, bound.n))
-    one[:5] = 0
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    points = ProgramAtPoints(bound.program, data).unconstrained(draws)[[0, 7, 23]]
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[[0, 7, 23]]
-    by_record = log_lik[:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        if cap is None:
-            return (alpha * by_record).sum(axis=1)
-        own = Cap.of(cap)
-        center = 0.0 if own.reference is None else own.reference
-        moved = alpha * (by_record - center)
-        if own.unit is not None:
-            moved = np.stack([np.bincount(own.unit, row) for row in moved])
-        clipped = np.clip(moved, -own.below, own.above)
-        assert 0.1 < (clipped != moved).mean() < 0.99
-        return clipped.sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        # The hints that the sampler starts from depend on the weights: hold them.
-        own = bound.stan_data(alpha, cap=cap)
-        own |= {name: data[name] for name in HINTS & set(data)}
-        return _log_density(bound, own, points)
-
-    difference = density(one) - density(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9)
-
-
-@pytest.mark.parametrize("formula", ["visits ~ region", "visits ~ region + offset(log(nights))"])
-def test_collapsed_rows_keep_the_target(formula: str, visits: pd.DataFrame) -> None:
-    nights = 1.0 + np.arange(len(visits)) % 2
-    bound = ph.NegativeBinomial(formula).bind(visits.assign(nights=nights))
-    rng = np.random.default_rng(2)
-    alpha = rng.choice([0.0, 0.25, 1.0], bound.n)
-    collapsed = bound.stan_data(alpha)
-    whole = collapsed | {
-        "n": bound.n,
-        "y": bound.design.y.astype(int),
-        "frequency": np.ones(bound.n),
-        "weights": alpha,
-        "X": bound.design.X,
-        "offsets": bound.design.offset,
-        "reference": np.zeros(bound.n),
-        "unit": np.zeros(bound.n, int),
-    }
-    assert collapsed["n"] < bound.n / 2
-    points = rng.normal(size=(5, 3 + 3 + 1 + 1)) * 0.3
-    np.testing.assert_allclose(
-        _log_density(bound, collapsed, points), _log_density(bound, whole, points), rtol=1e-10
-    )
 
 
 def test_distinct_rows() -> None:
@@ -288,24 +183,6 @@ def test_formula_does_not_see_our_variables() -> None:
     with pytest.raises(InvalidInput, match="local_secret"):
         ph.Poisson("y ~ local_secret").bind(table)
     assert ph.Poisson("y ~ x").bind(table.assign(x=local_secret)).n == 3
-
-
-def test_replicates_follow_the_model() -> None:
-    n = 20_000
-    table = pd.DataFrame({"y": np.arange(n) % 7, "x": np.arange(n) % 2})
-    bound = ph.NegativeBinomial("y ~ x").bind(table)
-    parameters = {"beta": np.array([1.0, 0.5]), "phi": np.float64(2.0)}
-    draw = bound.model.draw_outcome(parameters, bound.design.X, np.random.default_rng(1))
-    for x in (0, 1):
-        mu = np.exp(1 + 0.5 * x)
-        own = draw[table["x"] == x]
-        variance = mu + mu**2 / 2
-        assert abs(own.mean() - mu) < 5 * np.sqrt(variance / own.size)
-        expected = stats.nbinom.pmf(np.arange(8), 2, 2 / (2 + mu))
-        observed = np.bincount(own.astype(int), minlength=8)[:8] / own.size
-        assert (
-            np.abs(observed - expected) < 5 * np.sqrt(expected * (1 - expected) / own.size)
-        ).all()
 
 
 def test_replicates_from_an_impossible_mean_are_refused() -> None:

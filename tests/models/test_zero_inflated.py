@@ -15,7 +15,6 @@ from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.stored import described_model
 
 pytestmark = pytest.mark.samples
@@ -50,70 +49,6 @@ def _terms(model: Any, draws: Any) -> Any:
         phi = draws.flat("phi_count")[:, None]
         count = stats.nbinom.pmf(Y, phi, phi / (phi + mean))
     return np.log(np.where(Y == 0, zero, 0) + (1 - zero) * count)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
-    bound = MODELS[name].bind(pd.DataFrame({"y": Y, "x": X}))
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
-    expected = _terms(MODELS[name], draws)
-    np.testing.assert_allclose(ours[:, bound.rows.row_of], expected, rtol=1e-7, atol=1e-9)
-    assert not bound.density_above_one
-    assert bound.rows.first.size < N / 3
-
-
-@pytest.mark.parametrize("cap", [None, 1.0])
-@pytest.mark.parametrize("name", MODELS)
-def test_the_target_moves_with_the_weights_alone(name: str, cap: float | None) -> None:
-    bound = MODELS[name].bind(pd.DataFrame({"y": Y, "x": X}))
-    one, two = np.random.default_rng(2).choice([0.0, 0.4, 1.0], (2, N))
-    hints = bound.stan_data(one, cap=cap)
-    frozen = [k for k in hints if k.startswith(("information", "score", "center", "spread"))]
-    size = ProgramAtPoints(bound.program, hints).n_unconstrained
-    points = np.random.default_rng(3).normal(size=(4, size)) / 2
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=cap) | {k: hints[k] for k in frozen}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    class _At:
-        found = ProgramAtPoints(bound.program, hints).quantities(points)
-
-        def flat(self, key: str) -> Any:
-            return self.found[key]
-
-    f = _terms(MODELS[name], _At())
-
-    def term(alpha: Any) -> Any:
-        own = alpha * f
-        return (own if cap is None else np.clip(own, -cap, cap)).sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-7, atol=1e-7)
-    assert np.abs(difference - (term(one) - term(0.9 * two))).max() > 0.1, "control"
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_replicates_have_the_models_zeros_and_counts(name: str) -> None:
-    """Shares of 0 and of 1 to 3 over 40 replicates of one draw, in 5 standard errors."""
-    table = pd.DataFrame({"y": Y, "x": X})
-    bound = MODELS[name].bind(table)
-    draws = _draws(bound)
-    made = np.stack([
-        bound.replicate(draws, 4, np.random.default_rng(k))["y"].to_numpy() for k in range(40)
-    ])  # fmt: skip
-    for values in ([0], [1, 2, 3]):
-        chance = np.zeros(N)
-        for value in values:
-            every = MODELS[name].bind(table.assign(y=np.where(np.arange(N) < 2, Y, value)))
-            log_lik = np.concatenate(list(every.log_lik_blocks(draws.part(np.array([4])))), axis=1)
-            chance[2:] += np.exp(log_lik[0, every.rows.row_of])[2:]
-        own = np.isin(made, values)[:, 2:].sum(axis=1)
-        error = np.sqrt((chance * (1 - chance)).sum() / 40)
-        assert abs(own.mean() - chance.sum()) < 5 * error
-    assert made.dtype == Y.dtype
 
 
 def test_missing_values_beside_extra_zeros() -> None:

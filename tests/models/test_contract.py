@@ -1,0 +1,459 @@
+"""The contract of all built-in models: one table of cases, each with its law written down by scipy.
+
+Log-likelihood of numpy, Stan and scipy; what weights, caps, centers and units do to the target;
+replicates' distribution; settings that outlive files and processes. What a model has beyond that is
+in its own file.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import pyhybrid as ph
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.models.stored import described_model
+from pyhybrid.privacy.cap import Cap
+
+N = 240
+X = np.resize([-1.0, 0.0, 2.0], N)
+DESIGN = np.column_stack([np.ones(N), X])
+LEVEL = 1e-6
+HINTS = (
+    "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",
+    "level_basis",
+)  # fmt: skip
+"""What tells the sampler where to look first, by how its names begin: it depends on the weights,
+and moves no posterior."""
+
+
+@dataclass(frozen=True)
+class Finite:
+    """A law over 0..C-1 by its probabilities (..., n, C)."""
+
+    p: FloatArray
+
+    def log(self, y: Any) -> Any:
+        return np.log(np.take_along_axis(self.p, np.asarray(y, int)[..., None], -1)[..., 0])
+
+
+@dataclass(frozen=True)
+class Within:
+    """A law of scipy given that values lie within the ends; the smaller tail keeps its digits."""
+
+    law: Any
+    low: float
+    high: float
+
+    def _mass(self, low: Any, high: Any) -> Any:
+        upper = self.law.mean() < self.low
+        return np.where(
+            upper, self.law.sf(low) - self.law.sf(high), self.law.cdf(high) - self.law.cdf(low)
+        )
+
+    def log(self, y: Any) -> Any:
+        return self.law.logpdf(y) - np.log(self._mass(self.low, self.high))
+
+    def cdf(self, y: Any) -> Any:
+        return self._mass(self.low, y) / self._mass(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A mixture of normals, the arrays with the components last."""
+
+    share: FloatArray
+    mean: FloatArray
+    sigma: FloatArray
+
+    def log(self, y: Any) -> Any:
+        parts = stats.norm.pdf(np.asarray(y)[..., None], self.mean, self.sigma)
+        return np.log((self.share * parts).sum(axis=-1))
+
+    def cdf(self, y: Any) -> Any:
+        return (self.share * stats.norm.cdf(y[..., None], self.mean, self.sigma)).sum(axis=-1)
+
+
+Law = Callable[[Any, dict[str, Any]], Any]
+"""From the linear predictor (S, n), or that of each level or component (S, n, k) without the first
+level, and the other parameters to the law of the coded outcome."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, outcomes (N,), its law, and how outcomes are coded in it."""
+
+    model: Any
+    y: Any
+    law: Law
+    coded: Callable[[Any], Any] = field(default=lambda y: y)
+    more: tuple[Any, ...] = ()
+    """The same model with other settings, for its description."""
+    formula: str = "y ~ x"
+
+
+def _column(value: Any) -> Any:
+    return value[..., None]
+
+
+def _softmax(eta: Any, _: Any) -> Finite:
+    first = np.zeros((*eta.shape[:-1], 1))
+    return Finite(special.softmax(np.concatenate([first, eta], axis=-1), axis=-1))
+
+
+def _cumulative(eta: Any, at: dict[str, Any]) -> Finite:
+    threshold = at["threshold"][:, None, :]
+    eta = eta - at["beta"][:, :1]  # the first coefficient is minus the first threshold
+    below = special.expit(threshold - eta[..., None])
+    ends = np.zeros((*eta.shape, 1))
+    return Finite(np.diff(np.concatenate([ends, below, ends + 1], axis=-1), axis=-1))
+
+
+def _gamma(unit: float = 1, low: float = 0, high: float = np.inf) -> Law:
+    def law(eta: Any, at: dict[str, Any]) -> Within:
+        shape = _column(at["shape"])
+        return Within(stats.gamma(shape, scale=np.exp(eta) / shape), low / unit, high / unit)
+
+    return law
+
+
+def _normal(low: float = -np.inf, high: float = np.inf) -> Law:
+    return lambda eta, at: Within(stats.norm(eta, _column(at["sigma"])), low, high)
+
+
+def _mixed(eta: Any, at: dict[str, Any]) -> Mixed:
+    return Mixed(np.exp(at["log_proportion"])[:, None], eta, at["sigma"][:, None])
+
+
+def _beta(eta: Any, at: dict[str, Any]) -> Any:
+    mean, size = special.expit(eta), _column(at["lambda"])
+    return stats.beta(size * mean, size * (1 - mean))
+
+
+def _negative_binomial(eta: Any, at: dict[str, Any]) -> Any:
+    return stats.nbinom(_column(at["phi"]), 1 / (1 + np.exp(eta) / _column(at["phi"])))
+
+
+def _beta_binomial(eta: Any, at: dict[str, Any]) -> Any:
+    mean, size = special.expit(eta), _column(at["lambda"])
+    return stats.betabinom(7, size * mean, size * (1 - mean))
+
+
+def _extra_zeros(count: Law) -> Law:
+    def law(_: Any, at: dict[str, Any]) -> Finite:
+        design = DESIGN[:, : at["beta_zero"].shape[1]]
+        zero = special.expit(at["beta_zero"] @ design.T)
+        renamed = {"phi": at["phi_count"]} if "phi_count" in at else {}
+        own = count(at["beta_count"] @ DESIGN.T, renamed)
+        p = (1 - zero)[..., None] * np.stack([own.pmf(k) for k in range(400)], axis=-1)
+        p[..., 0] += zero
+        return Finite(p)
+
+    return law
+
+
+_RNG = np.random.default_rng(11)
+_TOP = 150.0
+_COUNTS = _RNG.negative_binomial(3, 3 / (3 + np.exp(1 + 0.4 * X)))
+_YES = _RNG.random(N) < special.expit(0.4 + 0.8 * X)
+_THREE = (
+    np.column_stack([np.zeros(N), DESIGN @ [[0.4, -0.3], [0.8, -0.5]]]) + _RNG.gumbel(size=(N, 3))
+).argmax(axis=1)
+_FOUR = np.searchsorted([-1.0, 0.3, 1.5], 0.8 * X + _RNG.logistic(size=N))
+_SHARES = _RNG.beta(2 * special.expit(0.3 * X), 2 * special.expit(-0.3 * X)).clip(0.001, 0.999)
+_AMOUNTS = (_RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2) + 0.01).round(2)
+_REALS = _RNG.normal(1 + X, 2.0).round(3)
+
+
+def _log_of(unit: float) -> Callable[[Any], Any]:
+    return lambda y: np.log(y / unit)
+
+
+def _in(unit: float) -> Callable[[Any], Any]:
+    return lambda y: y / unit
+
+
+CASES: dict[str, Case] = {
+    "poisson": Case(
+        ph.Poisson("y ~ x"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta)),
+        more=(ph.Poisson("y ~ x", prior="published"),),
+    ),
+    "poisson, published prior": Case(
+        ph.Poisson("y ~ x", prior="published"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta))
+    ),
+    "poisson, offset": Case(
+        ph.Poisson("y ~ x + offset(log(x + 3))"), _COUNTS,
+        lambda eta, _: stats.poisson(np.exp(eta) * (X + 3)),
+    ),
+    "negative binomial": Case(ph.NegativeBinomial("y ~ x"), _COUNTS, _negative_binomial),
+    "beta-binomial": Case(
+        ph.BetaBinomial("y ~ x", lower=1, upper=8), _COUNTS % 8 + 1, _beta_binomial,
+        coded=lambda y: np.asarray(y, int) - 1,
+    ),
+    "beta-binomial, published prior": Case(
+        ph.BetaBinomial("y ~ x", upper=7, prior="published"), _COUNTS % 8, _beta_binomial
+    ),
+    "zeros and poisson": Case(
+        ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("y ~ x")), _COUNTS * _YES,
+        _extra_zeros(lambda eta, _: stats.poisson(np.exp(eta))),
+    ),
+    "zeros and negative binomial": Case(
+        ph.ZeroInflated(ph.NegativeBinomial("y ~ x")), _COUNTS * _YES,
+        _extra_zeros(_negative_binomial),
+    ),
+    "bernoulli": Case(
+        ph.Bernoulli("y ~ x", levels=(False, True)), _YES,
+        lambda eta, _: stats.bernoulli(special.expit(eta)), coded=lambda y: np.asarray(y, int),
+        more=(ph.Bernoulli("y ~ 1"), ph.Bernoulli("y ~ x", levels=("no", "yes"), prior_scale=1.0),
+              ph.Bernoulli("y ~ x", prior="published")),
+    ),
+    "bernoulli, published prior": Case(
+        ph.Bernoulli("y ~ x", levels=(False, True), prior="published"), _YES,
+        lambda eta, _: stats.bernoulli(special.expit(eta)), coded=lambda y: np.asarray(y, int),
+    ),
+    "categorical": Case(
+        ph.Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _softmax,
+        more=(ph.Categorical("y ~ x"), ph.Categorical("y ~ 1", levels=("a", "b", "c"))),
+    ),
+    "ordinal": Case(
+        ph.Ordinal("y ~ x", levels=(0, 1, 2, 3)), _FOUR, _cumulative,
+        more=(ph.Ordinal("y ~ 1", prior_scale=1.0, prior_scale_intercept=20.0),
+              ph.Ordinal("y ~ x", levels=("low", "high", "top"))),
+    ),
+    "beta": Case(
+        ph.Beta("y ~ 1"), _SHARES,
+        lambda _, at: stats.beta(
+            *(_column(at["lambda"] * mean) for mean in (at["phi"], 1 - at["phi"]))
+        ),
+        formula="y ~ 1",
+    ),
+    "beta regression": Case(ph.BetaRegression("y ~ x"), _SHARES, _beta),
+    "beta regression within ends": Case(
+        ph.BetaRegression("y ~ x", lower=20, upper=120), 20 + 100 * _SHARES, _beta,
+        coded=lambda y: (y - 20) / 100,
+    ),
+    "normal": Case(ph.NormalRegression("y ~ x"), _REALS, _normal()),
+    "normal between": Case(
+        ph.NormalRegression("y ~ x", lower=0, upper=_TOP, unit=20), np.minimum(_AMOUNTS, _TOP),
+        _normal(0, _TOP / 20), coded=_in(20),
+    ),
+    "normal above": Case(
+        ph.NormalRegression("y ~ x", lower=0, unit=20, prior="normal"), _AMOUNTS, _normal(0),
+        coded=_in(20),
+    ),
+    "mixture": Case(
+        ph.MixtureRegression("y ~ x", n_components=2), _REALS,
+        _mixed,
+    ),
+    "mixture of one": Case(
+        ph.MixtureRegression("y ~ x", n_components=1), _REALS, _mixed
+    ),
+    "mixture of four": Case(
+        ph.MixtureRegression("y ~ x", n_components=4), _REALS, _mixed
+    ),
+    "lognormal": Case(ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal(), coded=_log_of(10)),
+    "lognormal below": Case(
+        ph.LogNormal("y ~ x", lower=0, upper=_TOP), np.minimum(_AMOUNTS, _TOP),
+        _normal(-np.inf, np.log(_TOP)), coded=np.log,
+    ),
+    "lognormal between": Case(
+        ph.LogNormal("y ~ x", lower=2, upper=_TOP), _AMOUNTS.clip(2, _TOP),
+        _normal(np.log(2), np.log(_TOP)), coded=np.log,
+    ),
+    "gamma": Case(ph.Gamma("y ~ x"), _AMOUNTS, _gamma()),
+    "gamma, published prior": Case(
+        ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma(), coded=_in(10)
+    ),
+    "gamma below": Case(
+        ph.Gamma("y ~ x", upper=_TOP), np.minimum(_AMOUNTS, _TOP), _gamma(high=_TOP)
+    ),
+    "gamma above": Case(
+        ph.Gamma("y ~ x", lower=5, unit=10), np.maximum(_AMOUNTS, 5), _gamma(10, 5), coded=_in(10)
+    ),
+    "gamma between": Case(
+        ph.Gamma("y ~ x", lower=2, upper=_TOP), _AMOUNTS.clip(2, _TOP), _gamma(1, 2, _TOP)
+    ),
+}  # fmt: skip
+MODELS = pytest.mark.parametrize("name", CASES)
+
+
+@dataclass(frozen=True)
+class At:
+    """Values of parameters, one chain of them, as draws are read."""
+
+    variables: dict[str, Any]
+
+    @property
+    def n_draws(self) -> int:
+        return int(next(iter(self.variables.values())).shape[1])
+
+    def flat(self, name: str) -> Any:
+        return self.variables[name][0]
+
+
+def _at(values: dict[str, Any]) -> At:
+    return At({name: value[None] for name, value in values.items()})
+
+
+def _eta(values: dict[str, Any], design: Any) -> Any:
+    beta = values.get("beta")
+    if beta is None:
+        return None
+    return np.einsum("np,sp...->sn...", design[:, : beta.shape[1]], beta)
+
+
+@cache
+def _bound(name: str) -> Any:
+    case = CASES[name]
+    return case.model.bind(pd.DataFrame({"y": case.y, "x": X}))
+
+
+def _points(program: ProgramAtPoints, n: int) -> FloatArray:
+    return np.random.default_rng(3).normal(size=(n, program.n_unconstrained)) / 3
+
+
+def _log(name: str, values: dict[str, Any]) -> FloatArray:
+    """Log density (S, N) of the case's outcomes, by its law."""
+    case = CASES[name]
+    law = case.law(_eta(values, DESIGN), values)
+    y = case.coded(case.y)
+    if isinstance(law, Finite):
+        y = np.broadcast_to(y, law.p.shape[:-1])
+    for kind in ("log", "logpmf", "logpdf"):
+        if hasattr(law, kind) and not (kind == "logpdf" and hasattr(law.dist, "pmf")):
+            found: FloatArray = getattr(law, kind)(y)
+            return found
+    raise AssertionError(name)
+
+
+@MODELS
+def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
+    bound = _bound(name)
+    program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N), emit_log_lik=True))
+    values = program.quantities(_points(program, 12))
+    by_row = np.concatenate(list(bound.log_lik_blocks(_at(values))), axis=1)
+    np.testing.assert_allclose(by_row, values["log_lik"], rtol=1e-8, atol=1e-9)
+    ours = by_row[:, bound.rows.row_of]
+    np.testing.assert_allclose(ours, _log(name, values), rtol=1e-7, atol=1e-8)
+    assert bound.density_above_one or ours.max() <= 0
+    discrete = np.unique(CASES[name].y).size < 60
+    assert (bound.rows.first.size < N / 2) or not discrete
+
+
+CAPS: dict[str, Any] = {
+    "none": None,
+    "cap": "half of the median term",
+    "cap and center": Cap(below=0.15, above=0.3, reference=np.zeros(N)),
+    "cap, center and units": Cap(
+        below=0.5, above=0.7, reference=np.zeros(N), unit=np.arange(N) % 90
+    ),
+}
+
+
+@pytest.mark.parametrize("cap", CAPS)
+@MODELS
+def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, cap: str) -> None:
+    """Between two weight vectors it differs by their sums, though rows collapse by weight."""
+    bound = _bound(name)
+    rng = np.random.default_rng(2)
+    first, second = rng.uniform(size=N), rng.choice([0.0, 0.25, 1.0], N)
+    first[:5] = 0
+    start = ProgramAtPoints(bound.program, bound.stan_data(first))
+    points = _points(start, 4)
+    middle = _log(name, start.quantities(points)).mean(axis=0)
+    middle += rng.normal(0, 0.6, bound.rows.first.size)[bound.rows.row_of]
+    clip = float(np.median(np.abs(middle))) / 2 if cap == "cap" else CAPS[cap]
+    if isinstance(clip, Cap):  # about where the terms are, so that both sides are clipped
+        clip = Cap(below=clip.below, above=clip.above, reference=middle, unit=clip.unit)
+    hints = {
+        key: value
+        for key, value in bound.stan_data(first, cap=clip).items()
+        if key.startswith(HINTS)
+    }
+    f = _log(
+        name, ProgramAtPoints(bound.program, bound.stan_data(first) | hints).quantities(points)
+    )
+
+    def target(alpha: FloatArray) -> FloatArray:
+        data = bound.stan_data(alpha, cap=clip) | hints
+        return ProgramAtPoints(bound.program, data).log_density(points)
+
+    def terms(alpha: FloatArray) -> FloatArray:
+        if clip is None:
+            return (alpha * f).sum(axis=1)
+        own = Cap.of(clip)
+        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
+        if own.unit is not None:
+            moved = np.stack([np.bincount(own.unit, row) for row in moved])
+        clipped = np.clip(moved, -own.below, own.above)
+        assert (clipped != moved).any()
+        return clipped.sum(axis=1)
+
+    moved = target(first) - target(second)
+    np.testing.assert_allclose(moved, terms(first) - terms(second), rtol=1e-7, atol=1e-6)
+    assert np.abs(moved - (terms(first) - terms(0.8 * second))).max() > 0.05, "control"
+
+
+@MODELS
+def test_replicates_have_the_models_law(name: str) -> None:
+    """Of one draw, many times: chi-square by value of x, or Kolmogorov's distance of the uniform
+    transform; parameters a fifth smaller are caught."""
+    case, bound = CASES[name], _bound(name)
+    program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(N)))
+    values = program.quantities(np.zeros((1, program.n_unconstrained)))
+    made = np.stack([
+        bound.replicate(_at(values), 0, np.random.default_rng(k))["y"].to_numpy()
+        for k in range(200)
+    ])  # fmt: skip
+    right = _p_value(case.coded(made), case.law(_eta(values, DESIGN), values))
+    wrong = dict(values)
+    for key in [key for key in values if key in ("beta", "beta_count", "phi", "lambda")]:
+        wrong[key] = values[key] * 0.8
+    assert right > LEVEL
+    assert _p_value(case.coded(made), case.law(_eta(wrong, DESIGN), wrong)) < LEVEL, "control"
+
+
+def _p_value(made: FloatArray, law: Any) -> float:
+    """Of replicates (R, N) under a law of (1, N)."""
+    if hasattr(law, "pmf") or isinstance(law, Finite):
+        top = int(made.max())
+        p = (
+            law.p[0] if isinstance(law, Finite)
+            else np.stack([law.pmf(k)[0] * np.ones(N) for k in range(top + 1)], axis=-1)
+        )  # fmt: skip
+        total, cells = 0.0, 0
+        for x in np.unique(X):
+            own = made[:, x == X].astype(int).ravel()
+            expected = own.size * p[x == X][0][: top + 1]
+            found = np.bincount(own, minlength=expected.size)
+            common = expected >= 5
+            parts = [(found[common], expected[common])]
+            rest = own.size - expected[common].sum()
+            if rest >= 5:
+                parts.append((found[~common].sum(keepdims=True), np.array([rest])))
+            total += sum(float(((o - e) ** 2 / e).sum()) for o, e in parts)
+            cells += sum(e.size for _, e in parts) - 1
+        return float(stats.chi2.sf(total, cells))
+    share = np.stack([np.broadcast_to(law.cdf(row[None]), (1, N))[0] for row in made])
+    assert share.min() >= 0, "below the lower end"
+    assert share.max() <= 1 + 1e-12, "above the upper end"
+    return float(stats.kstest(share.ravel(), "uniform").pvalue)
+
+
+@MODELS
+def test_settings_outlive_files_and_processes(name: str) -> None:
+    case = CASES[name]
+    for model in (case.model, *case.more):
+        assert described_model(json.loads(json.dumps(model.describe()))) == model
+        assert pickle.loads(pickle.dumps(model)) == model
+        assert repr(model) == repr(pickle.loads(pickle.dumps(model)))
