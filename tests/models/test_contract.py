@@ -99,7 +99,6 @@ class Case:
     coded: Callable[[Any], Any] = field(default=lambda y: y)
     more: tuple[Any, ...] = ()
     """The same model with other settings, for its description."""
-    formula: str = "y ~ x"
 
 
 def _column(value: Any) -> Any:
@@ -235,7 +234,6 @@ CASES: dict[str, Case] = {
         lambda _, at: stats.beta(
             *(_column(at["lambda"] * mean) for mean in (at["phi"], 1 - at["phi"]))
         ),
-        formula="y ~ 1",
     ),
     "beta regression": Case(ph.BetaRegression("y ~ x"), _SHARES, _beta),
     "beta regression within ends": Case(
