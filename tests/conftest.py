@@ -128,9 +128,9 @@ def _marked(name: str) -> bool:
 
 
 def _sampled(self: EmbeddedEngine, program: Any, data: Any, seed: int, settings: Any,
-             progress: Any, start: Any) -> Any:  # fmt: skip
+             progress: Any, warm_start: Any, **changes: Any) -> Any:  # fmt: skip
     if _marked("samples"):
-        return _sampler(self, program, data, seed, settings, progress, start)
+        return _sampler(self, program, data, seed, settings, progress, warm_start, **changes)
     if not _marked("normal_draws"):
         pytest.fail("a test that samples must be marked: samples, or normal_draws (tests/conftest)")
     if progress is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid import rbridge
-from pyhybrid.core.errors import EngineUnavailable, SamplingError
+from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -26,8 +26,8 @@ from pyhybrid.engines.base import (
     SamplerSettings,
     StanProgram,
     WarmStart,
+    without_values,
 )
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.private_folder import cache_folder
 
@@ -69,24 +69,13 @@ class RStanEngine:
         Chains that run in parallel do so in R processes of their own and report no progress until
         they end.
         """
-        status = self.status()
-        if not status.available:
-            raise EngineUnavailable(f"{status.cause}; {status.remedy}")
+        status = self.status().required()
         settings.check_no_threads(self.name)
         started = time.perf_counter()
         fit, notes = _fit(program, data, seed, settings, warm_start, progress)
         if fit["program"] != program.text.rstrip("\n"):
             notes = (*notes, "program text rewritten for rstan before 2.26: arrays, large phi")
-        provenance = Provenance(
-            engine=self.name,
-            engine_version=status.version,
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=time.perf_counter() - started,
-            notes=notes,
-        )
+        provenance = Provenance.of_run(status, program, seed, settings, started, notes)
         return _draws(fit, parameter_names(program), provenance)
 
 
@@ -155,8 +144,8 @@ def _start(warm_start: WarmStart | None, chains: int) -> dict[str, Any]:
     if warm_start is None:
         return {}
     inits = [
-        {name: _plain(value) for name, value in warm_start.inits[c % len(warm_start.inits)].items()}
-        for c in range(chains)
+        {name: _plain(value) for name, value in values.items()}
+        for values in warm_start.inits_of(chains)
     ]
     return {"init": inits, "step_size": float(np.mean(warm_start.step_size))}
 

@@ -16,7 +16,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.multimodality import look_for_modes
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate

@@ -13,8 +13,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.truncation import (
     gamma_log_mass,
     gamma_within,

@@ -12,8 +12,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints, as_json
 from pyhybrid.models.columns.decimals import decimals_of
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)

@@ -13,8 +13,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, as_json
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints, as_json
 from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design

@@ -18,8 +18,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.fitting.session import open_session
 

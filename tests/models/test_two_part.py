@@ -13,9 +13,8 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.joint_programs import joint_program
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.programs import joint_program
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 

@@ -14,8 +14,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.stored import described_model
 
 pytestmark = pytest.mark.samples

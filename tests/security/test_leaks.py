@@ -25,9 +25,9 @@ import pyhybrid as ph
 from pyhybrid import rbridge
 from pyhybrid.core.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines.base import without_values
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting import sampling
 from pyhybrid.fitting import session as fitting

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models import (
     Bernoulli,
     Beta,
