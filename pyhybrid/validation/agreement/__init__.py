@@ -1,4 +1,4 @@
-"""Whether Python and R agree on this machine: array functions, log-likelihoods, posteriors.
+"""Cross-language validation on this machine: array functions, log-likelihoods, posteriors.
 
 ====================== ===============================================================
 part                   what is held against what
@@ -12,8 +12,7 @@ posterior means        of the engines, in Monte Carlo standard errors
 
 from __future__ import annotations
 
-from pyhybrid.validation.agreement.rows import Row
 from pyhybrid.validation.agreement.run import validate
-from pyhybrid.validation.agreement.validation import Validation
+from pyhybrid.validation.agreement.validation import Row, Validation
 
 __all__ = ["Row", "Validation", "validate"]

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+import pyhybrid
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.engines import Draws, Engine, SamplerSettings, engine_by_name, resolve_engine
-from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.engines import (
+    Draws,
+    Engine,
+    SamplerSettings,
+    StanProgram,
+    engine_by_name,
+    resolve_engine,
+)
+from pyhybrid.fitting.session import FitProgress, FitSession, open_session
 from pyhybrid.models import ComposedModel, Model, StanModel
 from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.rbridge import start_r
+from pyhybrid.rbridge import call_r, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
-from pyhybrid.validation.agreement.generated import generated_table
 from pyhybrid.validation.agreement.posterior import (
+    generated_table,
     mean_rows,
     same_draws_rows,
     short_settings,
     table_rows,
 )
-from pyhybrid.validation.agreement.record import program_hashes, versions
-from pyhybrid.validation.agreement.rows import Row
-from pyhybrid.validation.agreement.validation import Validation
+from pyhybrid.validation.agreement.validation import Row, Validation
 
 __all__ = ["validate"]
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
 _IN_PYTHON = ("embedded", "cmdstan")
+_PACKAGES = ("numpy", "scipy", "pandas", "formulaic", "arviz", "rpy2", "stanli")
+_R_PACKAGES = ("rstan", "StanHeaders", "matrixStats")
 
 
 def validate(
@@ -88,10 +99,10 @@ def validate(
         )
     bound = model.bind(table)
     start_r()
-    chosen = _choose(engine, quick=quick)
+    engines, reference, left_out = _choose(engine, quick=quick)
     run = _Run(
         bound=bound,
-        chosen=chosen,
+        engines=engines,
         streams=source,
         settings=settings or SamplerSettings(),
         progress=progress,
@@ -100,16 +111,16 @@ def validate(
         *table_rows(bound),
         *array_rows(source.generator("array functions")),
         *run.same_draws(),
-        *run.means(),
+        *(run.means() if reference else ()),
     )
     return Validation(
         rows=rows,
-        versions=versions(),
-        programs=program_hashes(bound.program, run.fits),
+        versions=_versions(),
+        programs=_program_hashes(bound.program, run.fits),
         settings=_settings(model, bound.n, run, own_data=data is not None),
         seed=source.entropy,
         own_data=data is not None,
-        left_out=chosen.left_out,
+        left_out=left_out,
         notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
     )
 
@@ -132,17 +143,9 @@ def _table_and_model(
     return data, model
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Chosen:
-    """Engines of Python's side, the one they are held against, and what is left out."""
-
-    python: tuple[Engine, ...]
-    reference: Engine | None
-    left_out: tuple[str, ...]
-
-
-def _choose(engine: str, *, quick: bool) -> _Chosen:
-    """Every engine that takes part; raises EngineUnavailable for one that must and cannot."""
+def _choose(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], bool, tuple[str, ...]]:
+    """Engines that take part, whether the last one is what the others are held against, and what
+    is left out; raises EngineUnavailable for an engine that must take part and cannot."""
     left_out = []
     if engine == "all":
         found = {name: engine_by_name(name) for name in _IN_PYTHON}
@@ -154,44 +157,25 @@ def _choose(engine: str, *, quick: bool) -> _Chosen:
     else:
         python = (resolve_engine(engine),)
         left_out += [f"{n}: --engine {engine}" for n in _IN_PYTHON if n != python[0].name]
-    if not quick:
-        return _Chosen(python=python, reference=_rstan(), left_out=tuple(left_out))
-    left_out.append("rstan: --quick was given; no posterior of R's was compared")
-    reference = python[1] if len(python) > 1 else None
-    return _Chosen(python=python[:1], reference=reference, left_out=tuple(left_out))
-
-
-def _rstan() -> Engine:
+    if quick:
+        left_out.append("rstan: --quick was given; no posterior of R's was compared")
+        return python, len(python) > 1, tuple(left_out)
     try:
-        return resolve_engine("rstan")
+        return (*python, resolve_engine("rstan")), True, tuple(left_out)
     except EngineUnavailable as error:
         raise EngineUnavailable(f"{error}; --quick compares all that needs no rstan") from None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Run:
-    """The fits of one comparison."""
+    """The fits of one comparison, by all engines, the reference last."""
 
-    def __init__(
-        self,
-        *,
-        bound: Any,
-        chosen: _Chosen,
-        streams: Streams,
-        settings: SamplerSettings,
-        progress: FitProgress | None,
-    ) -> None:
-        self.bound = bound
-        self.chosen = chosen
-        self.streams = streams
-        self.settings = settings
-        self.progress = progress
-        self.fits: list[Draws] = []
-
-    @property
-    def engines(self) -> Sequence[Engine]:
-        """All engines, the reference last."""
-        reference = self.chosen.reference
-        return (*self.chosen.python, *(() if reference is None else (reference,)))
+    bound: Any
+    engines: Sequence[Engine]
+    streams: Streams
+    settings: SamplerSettings
+    progress: FitProgress | None
+    fits: list[Draws] = field(default_factory=list)
 
     def same_draws(self) -> Iterator[Row]:
         """Every engine writes its log_lik once, for a few draws."""
@@ -210,19 +194,14 @@ class _Run:
 
     def means(self) -> Iterator[Row]:
         """Unweighted posterior, and the one under weights that are the same for all engines."""
-        if self.chosen.reference is None:
-            return
         sessions = [self._session(engine) for engine in self.engines]
         plain = [session.unweighted() for session in sessions]
         alpha = weights_from_lipschitz(plain[0].bounds.by_record)
         weighted = [session.fit(alpha, label="weighted fit") for session in sessions]
         for name, fits in (("unweighted", plain), ("weighted", weighted)):
-            self.fits += [fit.draws for fit in fits]
-            yield from self._against_the_last(name, fits)
-
-    def _against_the_last(self, posterior: str, fits: Sequence[PosteriorFit]) -> Iterator[Row]:
-        for fit in fits[:-1]:
-            yield from mean_rows(self.bound, posterior, fit, fits[-1])
+            self.fits.extend(fit.draws for fit in fits)
+            for fit in fits[:-1]:
+                yield from mean_rows(self.bound, name, fit, fits[-1])
 
     def _session(self, engine: Engine) -> FitSession:
         report = self.progress
@@ -253,3 +232,34 @@ def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, s
         "warm-up and kept draws per chain": f"{own.warmup}, {own.draws}",
         "adapt_delta, max_treedepth": f"{own.acceptance:g}, {own.max_treedepth}",
     }
+
+
+def _versions() -> dict[str, str]:
+    """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
+    found = {"platform": platform.platform(), "Python": platform.python_version()}
+    found["pyhybrid"] = pyhybrid.__version__
+    found.update((name, _version(name)) for name in _PACKAGES)
+    cmdstan = engine_by_name("cmdstan").status()
+    found["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
+    found["R"] = f"{in_r['R']} ({in_r['platform']})"
+    found.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
+    return found
+
+
+def _program_hashes(program: StanProgram, fits: Iterable[Draws]) -> dict[str, str]:
+    """SHA-256 of the program, and of the text that an old rstan was given in its place."""
+    found = {f"stan/{program.name}.stan": program.sha256}
+    notes = [note for draws in fits for note in draws.provenance.notes]
+    if any("rewritten for rstan" in note for note in notes):
+        text = str(call_r("for_old_rstan", text=program.text.rstrip("\n")))
+        name = f"stan/{program.name}.stan as rewritten for rstan"
+        found[name] = hashlib.sha256(text.encode()).hexdigest()
+    return found
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not found"
