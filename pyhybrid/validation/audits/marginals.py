@@ -32,11 +32,11 @@ from pyhybrid.mechanisms.marginals.predictors import PARTS
 from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp
-from pyhybrid.validation.audits.finding import EXACT, AuditFinding
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = ["largest_loss", "marginals_audits"]
 
-_EPSILON, _DELTA = 1.0, 1e-6
+_DELTA = 1e-6
 _PUBLIC = (0, 2)  # predictors of the two records
 _RECORDS = [*itertools.product((0, 1), (0, 1))]
 """Every (y, z) that a record can have."""
@@ -77,15 +77,7 @@ def marginals_audits() -> list[AuditFinding]:
         own = largest_loss(_run_of(mechanism), relation)
         for control, run in _broken(mechanism).items():
             found.append(
-                AuditFinding(
-                    mechanism=name,
-                    relation=relation,
-                    method=EXACT,
-                    epsilon=_EPSILON,
-                    loss=own,
-                    control=control,
-                    control_loss=largest_loss(run, relation),
-                )
+                AuditFinding.exact(name, relation, own, control, largest_loss(run, relation))
             )
     return found
 
@@ -134,7 +126,7 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
     own: dict[str, Any] = {
         "domain": {"y": y, "z": (0, 1), "x": {"bins": [0, 1, 2]}},
         "given": ["x"],
-        "epsilon": _EPSILON,
+        "epsilon": EPSILON,
         "relation": relation,
     }
     return NoisyMarginals(**{**own, **changes})

@@ -26,11 +26,10 @@ from pyhybrid.primitives import (
     randomized_response,
 )
 from pyhybrid.privacy.epsilon_audit import audit_epsilon
-from pyhybrid.validation.audits.finding import SAMPLED, AuditFinding
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = ["NOISE", "NoiseCase", "noise_audit", "released_shares", "share_in_first_bin"]
 
-_EPSILON = 1.0
 _CANDIDATES = 6
 Score = Callable[[Any, float, int], FloatArray]
 """From a database, an epsilon and a number of runs to one score per run."""
@@ -53,7 +52,7 @@ class NoiseCase:
     databases: tuple[Any, Any]
     score: Score
     share: float = 1.0
-    epsilon: float = _EPSILON
+    epsilon: float = EPSILON
     control_times: float = 2.0
 
 
@@ -68,7 +67,7 @@ def noise_audit(case: NoiseCase, *, runs: int, confidence: float) -> AuditFindin
     return AuditFinding(
         mechanism=case.mechanism,
         relation=case.relation,
-        method=SAMPLED,
+        method="sampled",
         epsilon=case.epsilon,
         loss=bound(case.epsilon),
         control=f"noise / {case.control_times:g}",
@@ -97,15 +96,13 @@ def _counts(relation: str) -> Score:
 
 
 def _histogram(values: list[float], epsilon: float) -> float:
-    found = laplace_histogram(values, lower=0, upper=1, n_bins=2, epsilon=epsilon)
-    return float(found.value[0])
+    return float(laplace_histogram(values, lower=0, upper=1, n_bins=2, epsilon=epsilon).value[0])
 
 
 def _sum(relation: str) -> Score:
     def run(values: list[float], epsilon: float) -> float:
-        return float(
-            laplace_sum(values, lower=0, upper=1, epsilon=epsilon, relation=relation).value
-        )
+        how: Any = {"lower": 0, "upper": 1, "epsilon": epsilon, "relation": relation}
+        return float(laplace_sum(values, **how).value)
 
     return _repeated(run)
 
@@ -159,60 +156,32 @@ def _tables(answer: int, epsilon: float, runs: int) -> FloatArray:
     return np.array([min(cells[0], 1 - cells[1]) for cells in found])
 
 
-def _cases() -> tuple[NoiseCase, ...]:
-    def case(
-        mechanism: str, relation: str, one: Any, other: Any, score: Score, **options: float
-    ) -> NoiseCase:
-        return NoiseCase(
-            mechanism=mechanism,
-            relation=relation,
-            databases=(one, other),
-            score=score,
-            **options,
-        )
-
-    favored, others = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
-    return (
-        case("randomized_response", "replace", True, False, _response),
-        case("laplace_counts", "remove", [0], [], _counts("remove")),
-        case("laplace_counts", "replace", [0], [1], _counts("replace")),
-        case("laplace_histogram", "remove", [0.25, 0.75], [0.75], _repeated(_histogram)),
-        case("laplace_sum", "remove", [1, 1], [1], _sum("remove"), share=0.4, control_times=3),
-        case("laplace_sum", "replace", [1], [0], _sum("replace"), share=0.4, control_times=3),
-        case("laplace_mean", "replace", [1], [0], _repeated(_mean), share=0.4, control_times=3),
-        # What these two show is only a part of their noise: a weaker control would not be seen.
-        case(
-            "exponential_mechanism",
-            "replace",
-            favored,
-            others,
-            _repeated(_choice),
-            share=0.5,
-            control_times=4,
-        ),
-        case(
-            "dp_kmeans",
-            "replace",
-            [[1.0]],
-            [[-1.0]],
-            _repeated(_centers),
-            share=0.35,
-            control_times=6,
-        ),
-        case("NoisyMarginals, its tables", "replace", 0, 1, _tables),
-        case("PerturbedHistogram, its shares", "replace", 0, 1, released_shares),
-        case(
-            "PerturbedHistogram, whole releases",
-            "replace",
-            0,
-            1,
-            share_in_first_bin,
-            share=0.25,
-            epsilon=2.0,
-            control_times=3,
-        ),
+def _case(
+    mechanism: str, relation: str, databases: tuple[Any, Any], score: Score, **options: float
+) -> NoiseCase:
+    return NoiseCase(
+        mechanism=mechanism, relation=relation, databases=databases, score=score, **options
     )
 
 
-NOISE = _cases()
+_FAVORED = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
+_SLOW = {"share": 0.4, "control_times": 3}
+_RELEASES = {"share": 0.25, "epsilon": 2.0, "control_times": 3}
+# What these two show is only a part of their noise: a weaker control would not be seen.
+_CHOICE = {"share": 0.5, "control_times": 4}
+_CLUSTERS = {"share": 0.35, "control_times": 6}
+NOISE = (
+    _case("randomized_response", "replace", (True, False), _response),
+    _case("laplace_counts", "remove", ([0], []), _counts("remove")),
+    _case("laplace_counts", "replace", ([0], [1]), _counts("replace")),
+    _case("laplace_histogram", "remove", ([0.25, 0.75], [0.75]), _repeated(_histogram)),
+    _case("laplace_sum", "remove", ([1, 1], [1]), _sum("remove"), **_SLOW),
+    _case("laplace_sum", "replace", ([1], [0]), _sum("replace"), **_SLOW),
+    _case("laplace_mean", "replace", ([1], [0]), _repeated(_mean), **_SLOW),
+    _case("exponential_mechanism", "replace", _FAVORED, _repeated(_choice), **_CHOICE),
+    _case("dp_kmeans", "replace", ([[1.0]], [[-1.0]]), _repeated(_centers), **_CLUSTERS),
+    _case("NoisyMarginals, its tables", "replace", (0, 1), _tables),
+    _case("PerturbedHistogram, its shares", "replace", (0, 1), released_shares),
+    _case("PerturbedHistogram, whole releases", "replace", (0, 1), share_in_first_bin, **_RELEASES),
+)
 """Every mechanism whose noise comes from OpenDP."""

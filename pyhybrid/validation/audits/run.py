@@ -10,13 +10,17 @@ from pyhybrid.engines import Engine
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.primitives.library import opendp_version
 from pyhybrid.validation.audits.censored_programs import program_audits
-from pyhybrid.validation.audits.centered import centered_audits
-from pyhybrid.validation.audits.enumeration import censored_audits, histogram_audit, response_audit
+from pyhybrid.validation.audits.enumeration import (
+    censored_audits,
+    centered_audits,
+    histogram_audit,
+    local_audits,
+    response_audit,
+    rounds_audits,
+)
 from pyhybrid.validation.audits.finding import AuditFinding, AuditReport
-from pyhybrid.validation.audits.local_ranges import local_audits
 from pyhybrid.validation.audits.marginals import marginals_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
-from pyhybrid.validation.audits.rounds import rounds_audits
 
 __all__ = ["run_audits"]
 
