@@ -24,9 +24,8 @@ from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
 from pyhybrid.reports.figures.curve import plot_curve
 from pyhybrid.reports.figures.mechanisms import figure_png
 from pyhybrid.running.resumable import fingerprint, open_parts
-from pyhybrid.studies.comparing import curve_points
-from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
-from pyhybrid.studies.comparing.curve_points import NEAR
+from pyhybrid.studies.comparing import curve as curve_points
+from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 
 MODEL = ph.Poisson("visits ~ 1")
 OPTIONS: dict[str, Any] = {

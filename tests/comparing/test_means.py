@@ -15,9 +15,8 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.reports.comparison import comparison_report
-from pyhybrid.studies.comparing import means
-from pyhybrid.studies.comparing.comparison import Comparison, compare
-from pyhybrid.studies.comparing.means import moved_away
+from pyhybrid.studies.comparing import comparison as means
+from pyhybrid.studies.comparing.comparison import Comparison, compare, moved_away
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 STEP = Reweighting.published()

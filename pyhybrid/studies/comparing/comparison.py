@@ -5,6 +5,10 @@ is confidential. It computes every candidate on the confidential data; which one
 is a choice made by looking at them, and no charge covers that choice. To publish several, release
 each anew: the fits of one comparison share their random numbers, and epsilons add only for releases
 whose random numbers are independent.
+
+Estimated are mean and percentiles of numbers, shares of levels: the places that levels have in a
+model are codes, and their mean and percentiles say nothing. Missing values are left out of the
+estimates of numbers, and have a share of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -25,15 +29,27 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_table
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import Estimates
+from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.studies.comparing.means import means_of, moved_away, moved_away_text
-from pyhybrid.studies.comparing.outcome import Outcome, outcome_of
 
-__all__ = ["DATA", "NOT_COVERED", "Comparison", "compare", "synthetic_means"]
+__all__ = [
+    "DATA",
+    "NOT_COVERED",
+    "Comparison",
+    "Outcome",
+    "compare",
+    "levels_of_outcome",
+    "means_of",
+    "moved_away",
+    "moved_away_text",
+    "outcome_of",
+    "present",
+    "synthetic_means",
+]
 
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
@@ -44,7 +60,12 @@ NOT_COVERED = (
     "release each anew: these share their random numbers, and epsilons add only where they do not."
 )
 
-_RECORDS_SIMULATED = 10_000_000
+_RECORDS_SIMULATED = 10_000_000  # for figures
+_DRAWS, _RECORDS_OF_MEANS = 100, 5_000_000  # to see whether means moved away
+_ERRORS = 3.0  # of the simulated means
+_MATERIAL = 0.5  # standard errors of the data's own mean: less than that is nobody's loss
+_MOST_LEVELS = 6
+_MEAN = "mean"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +116,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
         rows = [
-            (name, each.charge.cost, each.charge.kind, f"{each.charge.n_synthetic} sets")
-            for name, each in self.releases.items()
+            (name, release.charge.cost, release.charge.kind, f"{release.charge.n_synthetic} sets")
+            for name, release in self.releases.items()
         ]
         header = ("mechanism", "privacy loss", "kind", "")
         return html_table(f"Comparison on {self.outcome}", header, rows)
@@ -308,10 +329,12 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
     alone = sum(len(each.asked) for each in released.values())
     column = session.bound.synthesized[0]
     outcome = outcome_of(session.bound)
-    found = {DATA: _estimates(session, outcome, DATA, [session.bound.table[column]])}
-    for name, release in releases.items():
-        sets = [each[column] for each in release.synthetic]
-        found[name] = _estimates(session, outcome, name, sets)
+    columns = {DATA: [session.bound.table[column]]}
+    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
+    found = {
+        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
+        for source, sets in columns.items()
+    }
     moved = moved_away(session, releases, column)
     if moved:
         text = moved_away_text(moved, column, levels=bool(outcome.shares))
@@ -349,12 +372,6 @@ class _RecordingSession(FitSession):
 def _recording(session: FitSession) -> _RecordingSession:
     shared = {f.name: getattr(session, f.name) for f in fields(session)}  # fits are shared, too
     return _RecordingSession(**shared)
-
-
-def _estimates(
-    session: FitSession, outcome: Outcome, source: str, columns: list[pd.Series]
-) -> Estimates:
-    return outcome.estimates(columns, session.streams.generator(f"estimates/{source}"))
 
 
 def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
@@ -399,3 +416,154 @@ def _tidy(found: Mapping[str, Estimates]) -> pd.DataFrame:
     ]
     tidy: pd.DataFrame = pd.DataFrame(rows)
     return tidy
+
+
+# --- Estimands of an outcome ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """The outcome of a bound model, and what is estimated of it. Confidential.
+
+    Attributes
+    ----------
+    bound : BoundModel
+    shares : mapping of str to float
+        Places of the levels whose shares are estimated, by the name of the share; empty for
+        numbers.
+    missing : bool
+        True if the share of missing values is estimated.
+    """
+
+    bound: BoundModel
+    shares: dict[str, int]
+    missing: bool
+
+    @property
+    def of_mean(self) -> str:
+        """What `first_of` averages, in words."""
+        name = self.bound.synthesized[0]
+        return f"{next(iter(self.shares))} of {name}" if self.shares else f"mean of {name}"
+
+    def estimates(self, columns: Sequence[pd.Series], rng: np.random.Generator) -> Estimates:
+        """Estimates with intervals from one column, or from those of m synthetic sets."""
+        values = [self.bound.numbers_of(column) for column in columns]
+        parts = []
+        for name, numbers in self._averages():
+            sets = [numbers(each) for each in values]
+            if name == _MEAN:
+                parts.append(estimates(sets, rng=rng))
+            else:
+                share = estimates(sets, statistics=("mean",), rng=rng)
+                parts.append(replace(share, statistics=(name,)))
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("estimate", "lower", "upper", "resampled")
+        }
+        names = tuple(name for part in parts for name in part.statistics)
+        return replace(parts[0], statistics=names, **joined)
+
+    def averaged(self, column: pd.Series) -> FloatArray:
+        """What must come near the data on average, shape (k,): the mean, or each share."""
+        values = self.bound.numbers_of(column)
+        return np.array([numbers(values).mean() for _, numbers in self._averages()])
+
+    def spread(self) -> FloatArray:
+        """Standard deviations over the records of what `averaged` averages, shape (k,)."""
+        return np.array([numbers(self.bound.outcome).std() for _, numbers in self._averages()])
+
+    def _averages(self) -> list[tuple[str, Callable[[FloatArray], FloatArray]]]:
+        """Names, and numbers whose mean is the mean or a share."""
+
+        def at(place: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda values: (values == place).astype(np.float64)
+
+        found = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
+        if self.missing:
+            found.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
+        return found
+
+
+def outcome_of(bound: BoundModel) -> Outcome:
+    """What is estimated of the outcome of `bound`: of levels, the 6 most frequent in the data."""
+    values = bound.outcome
+    levels = levels_of_outcome(bound)
+    shares: dict[str, int] = {}
+    if levels is not None:
+        places = present(values).astype(np.intp)
+        counts = np.bincount(places, minlength=len(levels))
+        chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
+        shares = {f"share of {levels[place]}": place for place in chosen}
+    return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
+
+
+def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
+    """Values of an outcome of levels, in the order of their places; None for numbers."""
+    amounts = getattr(bound, "amounts", None)
+    own = amounts[0].part.bound if amounts else bound
+    levels = getattr(own, "levels", None)
+    return None if levels is None else tuple(levels.values)
+
+
+def present(values: FloatArray) -> FloatArray:
+    """Values that are not missing.
+
+    Raises
+    ------
+    InvalidInput
+        If all are missing.
+    """
+    kept = values[~np.isnan(values)]
+    if not kept.size:
+        raise InvalidInput("the outcome must have a value in each set: all are missing in one")
+    return np.asarray(kept)
+
+
+# --- Means of synthetic sets ----------------------------------------------------------------------
+
+
+def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) -> FloatArray:
+    """Mean of the outcome, or shares of its levels, in sets simulated from draws spread over the
+    kept ones, shape (n_draws, k)."""
+    kept = np.flatnonzero(fit.bounds.kept_draws)
+    places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
+    rng = session.streams.generator("synthetic means")
+    tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
+    outcome = outcome_of(session.bound)
+    return np.array([outcome.averaged(table[column]) for table in tables])
+
+
+def moved_away(
+    session: FitSession, releases: Mapping[str, Release], column: str
+) -> tuple[str, ...]:
+    """Names of the releases whose re-weighting took the mean, or a share, further from the data's.
+
+    Further by more than 3 standard errors of the simulated means, and by more than half a standard
+    error of the data's own mean. Confidential.
+    """
+    outcome, n = outcome_of(session.bound), session.bound.n
+    target = outcome.averaged(session.bound.table[column])
+    own_error = outcome.spread() / np.sqrt(n)
+    draws = min(_DRAWS, max(20, _RECORDS_OF_MEANS // n))
+    moved = []
+    for name, release in releases.items():
+        path = release.reweighted
+        if path is None or path.fit is path.start:
+            continue
+        before, after = (means_of(session, fit, draws, column) for fit in (path.start, path.fit))
+        further = abs(after.mean(axis=0) - target) - abs(before.mean(axis=0) - target)
+        error = np.sqrt(before.var(axis=0) / len(before) + after.var(axis=0) / len(after))
+        if (further > np.maximum(_ERRORS * error, _MATERIAL * own_error)).any():
+            moved.append(name)
+    return tuple(moved)
+
+
+def moved_away_text(names: tuple[str, ...], column: str, *, levels: bool = False) -> str:
+    """Warning to the data owner; which candidates these are is confidential."""
+    several = len(names) > 1
+    return (
+        f"re-weighting took the {'shares' if levels else 'mean'} of {column!r} further from the "
+        f"data in {', '.join(names)}: "
+        f"{'their' if several else 'its'} weights rise most where records are likely already; "
+        "compare with the same mechanism without re-weighting before you choose"
+    )
