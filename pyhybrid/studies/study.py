@@ -6,6 +6,7 @@ it, and claims in words.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -203,6 +204,7 @@ def in_each_setting(
 ) -> Callable[[pd.DataFrame], Found]:
     """The check of a claim that must hold in every setting, from one of summary and setting."""
 
+    @functools.wraps(check)  # found by its name in other processes
     def check_all(summary: pd.DataFrame) -> Found:
         found = {setting: check(summary, setting) for setting in summary["setting"].unique()}
         shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in found.items())

@@ -22,7 +22,8 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models import NegativeBinomial, Poisson
-from pyhybrid.validation.agreement import Row, arrays, posterior, run
+from pyhybrid.validation import agreement
+from pyhybrid.validation.agreement import Row, arrays, posterior
 from pyhybrid.validation.agreement.validation import compare
 from tests.conftest import require
 
@@ -342,7 +343,7 @@ def test_quick_compares_two_engines_where_there_are_two(
         name = "cmdstan"
 
     monkeypatch.setattr(
-        run, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
+        agreement, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
     )
     found = ph.validate(quick=True, settings=SHORT)
     means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}

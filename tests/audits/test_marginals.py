@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pyhybrid.validation.audits.marginals import marginals_audits
+from pyhybrid.validation.audits.noise import marginals_audits
 from tests.conftest import require
 
 try:

@@ -9,7 +9,7 @@ import pytest
 from pyhybrid.mechanisms import Censored, Truncated
 from pyhybrid.models import Beta
 from pyhybrid.studies import STUDIES
-from pyhybrid.studies.reproduction import reproduce
+from pyhybrid.studies.runner import reproduce
 from pyhybrid.studies.strict import replaced_and_removed, strict_mechanisms
 
 PUBLISHED = {

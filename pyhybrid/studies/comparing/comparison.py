@@ -456,7 +456,7 @@ class Outcome:
             else:
                 share = estimates(sets, statistics=("mean",), rng=rng)
                 parts.append(replace(share, statistics=(name,)))
-        joined = {
+        joined: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("estimate", "lower", "upper", "resampled")
         }

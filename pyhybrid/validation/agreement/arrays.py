@@ -87,7 +87,11 @@ def _alpha(rng: np.random.Generator, n: int) -> Any:
 
 def _bounds(rng: np.random.Generator) -> Iterator[_Call]:
     log_lik, alpha = _log_lik(rng, 200, 60), _alpha(rng, 60)
-    loop = {"r_function": "lipschitz_bounds_loo", "tolerance": ARITHMETIC, "to_largest": True}
+    loop: dict[str, Any] = {
+        "r_function": "lipschitz_bounds_loo",
+        "tolerance": ARITHMETIC,
+        "to_largest": True,
+    }
     for q in (1.0, 0.9):
         how: dict[str, Any] = {"log_lik": log_lik, "alpha": alpha, "draw_quantile": q}
         name = f"draw_quantile {q:g}"
@@ -132,9 +136,9 @@ def _risks(rng: np.random.Generator) -> Iterator[_Call]:
 def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     bound = float(np.round(rng.exponential(5), 9))
     for kind in KINDS:
-        how = {"n_draws_released": 3, "safety_factor": 1.05, "kind": kind}
+        how: Any = {"n_draws_released": 3, "safety_factor": 1.05, "kind": kind}
         yield _call("epsilon_of_bound", kind, bound=bound, **how)
-    dense = {"relation": "replace", "density_above_one": True}
+    dense: Any = {"relation": "replace", "density_above_one": True}
     yield _call("epsilon_of_bound", "replace, density above 1", bound=bound, **dense)
     yield _call("round_up", epsilon=bound)
     charges = [_charge(float(epsilon)) for epsilon in rng.integers(1, 1000, 4) / 100]
@@ -163,7 +167,7 @@ def _rules(rng: np.random.Generator) -> Iterator[_Call]:
         yield _call(f"combine_{rule}", estimates=q, variances=v)
     nests = rng.normal(0, 2, (4, 1, 3)) + rng.normal(0, 0.2, (4, 3, 3))
     yield _call("combine_nested", estimates=nests, variances=rng.uniform(0.1, 0.2, (4, 3, 3)))
-    close = {"estimates": 1 + 0.01 * q, "variances": 10 * v, "size_ratio": 0.5}
+    close: Any = {"estimates": 1 + 0.01 * q, "variances": 10 * v, "size_ratio": 0.5}
     yield _call("combine_fully_synthetic", "negative variance replaced", **close)
     far = np.stack([np.arange(3.0) * sign for sign in (1, -1.1, 1.05)])
     means = far - far.mean(axis=1)[:, None]
@@ -192,7 +196,7 @@ def _changes(rng: np.random.Generator) -> Iterator[_Call]:
         yield _call(function, log_lik=0.2 * log_lik, alpha=alpha, tolerance=ARITHMETIC)
     reference = 0.2 * _log_lik(rng, 100, 20)
     for risk in RISKS:
-        how = {"scale": 0.9, "risk": risk}
+        how: Any = {"scale": 0.9, "risk": risk}
         yield _call(
             "recomputed_terms",
             f"lipschitz_weights by {risk}",
