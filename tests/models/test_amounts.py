@@ -12,13 +12,16 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.truncation import (
     gamma_log_mass,
     gamma_within,
     normal_log_mass,
     normal_within,
+)
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    draws_of,
 )
 
 N = 100
@@ -50,14 +53,7 @@ def _bound(name: str) -> Any:
 def _fitted(name: str) -> Any:
     """A case's model bound, and draws of it with Stan's log_lik."""
     bound = _bound(name)
-    return bound, _draws(bound, emit_log_lik=True)
-
-
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=50, draws=8, parallel_chains=1)
-    return EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n), **data), seed=3, settings=settings
-    )
+    return bound, draws_of(bound, warmup=50, draws=8, emit_log_lik=True)
 
 
 def _density(model: Any, y: Any, draws: Any) -> Any:
@@ -84,8 +80,7 @@ def _density(model: Any, y: Any, draws: Any) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
     bound, draws = _fitted(name)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-7, atol=1e-8)
+    ours = assert_log_lik_is_stans(bound, draws, rtol=1e-7, atol=1e-8)
     expected = _density(bound.model, CASES[name][1], draws)
     np.testing.assert_allclose(ours[:, bound.rows.row_of], expected, rtol=1e-6, atol=1e-7)
     assert bound.density_above_one
@@ -94,33 +89,15 @@ def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
 @pytest.mark.parametrize("cap", [None, 1.0])
 @pytest.mark.parametrize("name", CASES)
 def test_the_target_moves_with_the_weights_alone(name: str, cap: float | None) -> None:
-    bound = _bound(name)
-    one, two = np.random.default_rng(2).choice([0.0, 0.4, 1.0], (2, N))
-    hints = bound.stan_data(one, cap=cap)
-    frozen = [k for k in hints if k.startswith(("information", "score", "near", "center_s",
-                                                "spread_s"))]  # fmt: skip
-    size = ProgramAtPoints(bound.program, hints).n_unconstrained
-    points = np.random.default_rng(3).normal(size=(4, size)) / 2
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=cap) | {k: hints[k] for k in frozen}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    class _At:
-        found = ProgramAtPoints(bound.program, hints).quantities(points)
-
-        def flat(self, key: str) -> Any:
-            return self.found[key]
-
-    f = _density(bound.model, CASES[name][1], _At())
-
-    def term(alpha: Any) -> Any:
-        own = alpha * f
-        return (own if cap is None else np.clip(own, -cap, cap)).sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-6, atol=1e-6)
-    assert np.abs(difference - (term(one) - term(0.9 * two))).max() > 0.1, "control"
+    bound, weights = _bound(name), np.random.default_rng(2).choice([0.0, 0.4, 1.0], (2, N))
+    assert_weights_alone_move_the_target(
+        bound,
+        cap,
+        log_lik=lambda at: _density(bound.model, CASES[name][1], at),
+        weights=weights,
+        spread=0.5,
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.normal_draws
@@ -169,7 +146,9 @@ def test_replicates_have_the_models_distribution_and_stay_within(name: str) -> N
 )
 def test_steps_and_decimals_do_not_leave_the_bounds(model: Any, grid: float) -> None:
     bound = model.bind(pd.DataFrame({"y": np.clip(Y, 2, 149), "x": X}))
-    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"].to_numpy(dtype=float)
+    made = bound.replicate(draws_of(bound, warmup=50, draws=8), 0, np.random.default_rng(1))[
+        "y"
+    ].to_numpy(dtype=float)
     low, high = model.ends
     assert made.min() >= low
     assert made.max() <= high

@@ -19,8 +19,13 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
-from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    caps,
+    draws_of,
+)
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -87,19 +92,12 @@ def test_log_likelihood_against_scipy_and_far_out() -> None:
     np.testing.assert_array_equal(far, [[-800, 0], [0, -800]])
 
 
-def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, **data: Any) -> Any:
-    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("prior", ["normal", "published"])
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     bound = ph.Bernoulli("y ~ x", prior=prior).bind(_table())
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-14)
+    draws = draws_of(bound, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-10, atol=1e-14)
     probability = special.expit(draws.flat("beta") @ bound.design.X[bound.rows.first].T)
     np.testing.assert_allclose(probability, draws.flat("mu"), rtol=1e-10)
     assert not bound.density_above_one
@@ -107,47 +105,12 @@ def test_numpy_log_lik_is_stans(prior: str) -> None:
 
 
 CENTER = RNG.normal(-0.7, 0.4, N)
-CAPS: dict[str, Any] = {
-    "none": None,
-    "cap": 0.5,
-    "cap and center": Cap(below=0.15, above=0.3, reference=CENTER),
-    "cap, center and units": Cap(below=0.5, above=0.7, reference=CENTER, unit=np.arange(N) % 90),
-}
+CAPS = caps(N, 0.5, (0.15, 0.3), (0.5, 0.7), CENTER)
 
 
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_weights_alone(cap: str) -> None:
-    """Between two weight vectors it differs by the (clipped) weighted log-likelihood; a weight that
-    is halved is seen."""
-    bound = ph.Bernoulli("y ~ x").bind(_table())
-    own: Any = CAPS[cap]
-    one, two = np.random.default_rng(2).uniform(size=(2, N))
-    one[:5] = 0
-    points = np.random.default_rng(3).normal(size=(6, 2))
-    hints = bound.stan_data(one, cap=own)
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=own)
-        data |= {name: hints[name] for name in ("information_root", "score")}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    beta = ProgramAtPoints(bound.program, hints).quantities(points)["beta"]
-    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X)
-
-    def term(alpha: Any) -> Any:
-        if own is None:
-            return (alpha * f).sum(axis=1)
-        clip = Cap.of(own)
-        moved = alpha * (f - (0.0 if clip.reference is None else clip.reference))
-        if clip.unit is not None:
-            moved = np.stack([np.bincount(clip.unit, row) for row in moved])
-        clipped = np.clip(moved, -clip.below, clip.above)
-        assert (clipped != moved).any()
-        return clipped.sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9, atol=1e-9)
-    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+    assert_weights_alone_move_the_target(ph.Bernoulli("y ~ x").bind(_table()), CAPS[cap])
 
 
 def test_records_collapse_to_distinct_rows_and_keep_the_target() -> None:
@@ -196,7 +159,7 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     bound = ph.Bernoulli("y ~ x + z", prior_scale=100, prior_scale_intercept=100).bind(
         pd.DataFrame({"y": y, "x": x, "z": z})
     )
-    draws = _draws(bound, chains=4, warmup=400, draws=1000)
+    draws = draws_of(bound, chains=4, warmup=400, draws=1000)
     fit = sm.Logit(y.astype(float), bound.design.X).fit(disp=0)
     beta = draws.flat("beta")
     import arviz
@@ -246,14 +209,14 @@ def test_separated_levels_have_a_proper_posterior_and_end(prior: str) -> None:
     """No maximum of the likelihood: the prior keeps the coefficients finite, trees stay small."""
     x = np.linspace(-2, 2, 60)
     bound = ph.Bernoulli("y ~ x", prior=prior).bind(pd.DataFrame({"y": x > 0.01, "x": x}))
-    draws = _draws(bound, chains=2, warmup=400, draws=400)
+    draws = draws_of(bound, chains=2, warmup=400, draws=400)
     slope = draws.flat("beta")[:, 1]
     assert np.isfinite(slope).all()
     assert np.quantile(slope, 0.05) > 1
     if prior == "normal":
         assert slope.max() < 6 * 2.5
         narrow = ph.Bernoulli("y ~ x", prior_scale=0.1).bind(bound.table)
-        assert np.median(_draws(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
+        assert np.median(draws_of(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
     assert draws.treedepth.mean() < 4
     assert draws.divergent.mean() < 0.1
 

@@ -12,8 +12,13 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints, as_json
+from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.models.columns.decimals import decimals_of
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    draws_of,
+)
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
 
@@ -41,10 +46,8 @@ def _target(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", ["beta", "beta_regression"])
 def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
     bound = _model(name).bind(table)
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
+    draws = draws_of(bound, warmup=20, draws=20, emit_log_lik=True)
+    ours = assert_log_lik_is_stans(bound, draws, rtol=1e-10, atol=1e-10)
     size = draws.flat("lambda")[:, None]
     if name == "beta":
         mean = draws.flat("phi")[:, None]
@@ -55,31 +58,12 @@ def test_log_lik_is_scipys_and_stans(name: str, table: pd.DataFrame) -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("name", ["beta", "beta_regression"])
 @pytest.mark.parametrize("cap", [None, 0.8])
-def test_target_moves_with_the_weights_as_it_should(
+def test_the_target_moves_with_the_weights_alone(
     name: str, cap: float | None, table: pd.DataFrame
 ) -> None:
-    bound = _model(name).bind(table)
-    rng = np.random.default_rng(3)
-    one, two = rng.uniform(size=(2, bound.n))
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    chosen = [0, 9, 30]
-    points = ProgramAtPoints(bound.program, data).unconstrained(draws)[chosen]
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        weighted = alpha * log_lik
-        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        own = bound.stan_data(alpha, cap=cap)
-        hints = ("center", "factor", "information_root", "score", "center_lambda", "spread_lambda")
-        return _target(bound, own | {n: data[n] for n in hints if n in data}, points)
-
-    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
+    assert_weights_alone_move_the_target(_model(name).bind(table), cap)
 
 
 def test_three_sums_are_the_records(table: pd.DataFrame) -> None:

@@ -15,8 +15,9 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
+from tests.models.targets import assert_log_lik_is_stans, draws_of
 
 RNG = np.random.default_rng(3)
 N = 200
@@ -53,11 +54,8 @@ def test_log_likelihood_against_scipy_and_far_out() -> None:
 def test_numpy_log_lik_is_stans(prior: str) -> None:
     model = ph.BetaBinomial("y ~ x", lower=1, upper=8, prior=prior)
     bound = model.bind(_table(DAYS + 1))
-    settings = SamplerSettings(chains=2, warmup=100, draws=40, parallel_chains=1)
-    data = bound.stan_data(np.ones(N), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=3, settings=settings)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-9)
+    draws = draws_of(bound, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-9)
     assert draws.treedepth.mean() < 4
     assert bound.stan_data(np.ones(N))["n"] < N
 

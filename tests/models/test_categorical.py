@@ -18,8 +18,13 @@ from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.levels import rough_levels
-from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    caps,
+    draws_of,
+)
 from tests.monte_carlo import assert_near
 
 N = 240
@@ -104,18 +109,11 @@ def test_two_levels_are_the_bernoulli_model() -> None:
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
 
 
-def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, **data: Any) -> Any:
-    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 def test_numpy_log_lik_is_stans() -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-9, atol=1e-12)
+    draws = draws_of(bound, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-9, atol=1e-12)
     assert draws.provenance.notes == ()
     assert not bound.density_above_one
     assert bound.decimals_given
@@ -126,7 +124,7 @@ def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
-    draws = _draws(bound, draws=4, warmup=1)
+    draws = draws_of(bound, draws=4, warmup=1)
     whole = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
     monkeypatch.setattr("pyhybrid.models.families.level_outcome._BLOCK_ELEMENTS", 8 * 3 * 2)
     blocks = list(bound.log_lik_blocks(draws))
@@ -166,41 +164,12 @@ def test_the_target_is_the_documented_posterior(hints: str) -> None:
 
 
 CENTER = RNG.normal(-0.9, 0.4, N)
-CAPS: dict[str, Any] = {
-    "cap": 0.7,
-    "cap and center": Cap(below=0.15, above=0.3, reference=CENTER),
-    "cap, center and units": Cap(below=0.5, above=0.7, reference=CENTER, unit=np.arange(N) % 90),
-}
+CAPS = caps(N, 0.7, (0.15, 0.3), (0.5, 0.7), CENTER)
 
 
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
-    bound = ph.Categorical("y ~ x").bind(_table())
-    own = Cap.of(CAPS[cap])
-    one, two = np.random.default_rng(2).uniform(size=(2, N))
-    one[:5] = 0
-    points = np.random.default_rng(3).normal(size=(6, 4))
-    held = ("center_beta", "spread_beta", "column_basis", "level_basis")
-    hints = bound.stan_data(one, cap=own)
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=own) | {name: hints[name] for name in held}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    beta = ProgramAtPoints(bound.program, hints).quantities(points)["beta"]
-    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X)
-
-    def term(alpha: Any) -> Any:
-        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
-        if own.unit is not None:
-            moved = np.stack([np.bincount(own.unit, row) for row in moved])
-        clipped = np.clip(moved, -own.below, own.above)
-        assert (clipped != moved).any()
-        return clipped.sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9, atol=1e-9)
-    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+    assert_weights_alone_move_the_target(ph.Categorical("y ~ x").bind(_table()), CAPS[cap])
 
 
 def test_records_collapse_to_distinct_rows_in_order_of_their_predictors() -> None:
@@ -251,7 +220,7 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     bound = ph.Categorical("y ~ x + z", prior_scale=100, prior_scale_intercept=100).bind(
         pd.DataFrame({"y": y, "x": x, "z": z})
     )
-    draws = _draws(bound, chains=4, warmup=300, draws=600)
+    draws = draws_of(bound, chains=4, warmup=300, draws=600)
     fit = sm.MNLogit(y, bound.design.X).fit(disp=0)
     for k in range(3):
         for c in range(2):
@@ -323,7 +292,7 @@ def test_separated_levels_have_a_proper_posterior_and_end() -> None:
     x = np.linspace(-2, 2, 60)
     table = pd.DataFrame({"y": np.digitize(x, [-0.7, 0.7]), "x": x})
     bound = ph.Categorical("y ~ x").bind(table)
-    draws = _draws(bound, warmup=300, draws=200)
+    draws = draws_of(bound, warmup=300, draws=200)
     assert np.isfinite(draws.flat("beta")).all()
     assert np.median(draws.flat("beta")[:, 1, 1]) > 2
     assert draws.divergent.mean() < 0.1

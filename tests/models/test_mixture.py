@@ -19,6 +19,11 @@ from pyhybrid.engines.embedded import EmbeddedEngine, as_json
 from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.transforms import LARGEST, TRANSFORMS
 from pyhybrid.models.initialization.mixture import rough_mixture
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    draws_of,
+)
 from tests.monte_carlo import assert_near
 
 TINY = SamplerSettings(chains=2, warmup=20, draws=20)
@@ -83,47 +88,13 @@ def test_log_lik_is_scipys(n_components: int) -> None:
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_numpy_log_lik_is_stans(n_components: int) -> None:
     bound = _mixture(n_components).bind(_two_components())
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10, atol=1e-10)
+    draws = draws_of(bound, warmup=20, draws=20, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("cap", [None, 0.8])
-def test_target_moves_with_the_weights_as_it_should(cap: float | None) -> None:
-    """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
-    bound = _mixture(3).bind(_two_components())
-    rng = np.random.default_rng(3)
-    one, two = rng.uniform(size=(2, bound.n))
-    one[:5] = 0
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    import stanli
-
-    model, chosen = stanli.Model(stan_code=bound.program.text, data=as_json(data)), [0, 9, 30]
-    points = np.array(
-        [
-            model.unconstrain(
-                {
-                    n: draws.flat(n)[s].T.ravel().tolist() if n in draws.variables else []
-                    for n in draws.parameters
-                }
-            )
-            for s in chosen
-        ]
-    )
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[chosen][:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        weighted = alpha * log_lik
-        return (weighted if cap is None else np.clip(weighted, -cap, cap)).sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        own = bound.stan_data(alpha, cap=cap) | {name: data[name] for name in HINTS}
-        return _densities(bound, own, points)
-
-    np.testing.assert_allclose(density(one) - density(two), term(one) - term(two), rtol=1e-9)
+def test_the_target_moves_with_the_weights_alone(cap: float | None) -> None:
+    assert_weights_alone_move_the_target(_mixture(3).bind(_two_components()), cap, spread=0.5)
 
 
 # --- priors and hints ---------------------------------------------------------------------------

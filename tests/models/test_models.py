@@ -13,12 +13,17 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints, as_json
+from pyhybrid.engines.embedded import as_json
 from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
 from pyhybrid.privacy.cap import Cap
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    draws_of,
+)
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]
 HINTS = {"information_root", "score", "center_rphi", "spread_rphi"}
@@ -53,10 +58,8 @@ def test_negative_binomial_tends_to_poisson() -> None:
 )
 def test_numpy_log_lik_is_stans(model: Any, formula: str, visits: pd.DataFrame) -> None:
     bound = model(formula).bind(visits)
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=4, settings=TINY)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
+    draws = draws_of(bound, warmup=20, draws=20, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws)
     first = bound.rows.first
     mu = np.exp(draws.flat("beta") @ bound.design.X[first].T + bound.design.offset[first])
     np.testing.assert_allclose(mu, draws.flat("mu"), rtol=1e-10)
@@ -69,14 +72,12 @@ def _log_density(bound: Any, data: dict[str, Any], points: np.ndarray) -> np.nda
     return np.array([model.log_prob_grad(point)[0] for point in points])
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("censoring", ["none", "plain", "centered", "units"])
 @pytest.mark.parametrize("formula", ["visits ~ age", "visits ~ age + offset(log(age / 40))"])
 def test_target_moves_with_the_weights_as_it_should(
     model: Any, censoring: str, formula: str, visits: pd.DataFrame
 ) -> None:
-    """Between two weight vectors the target differs by the (censored) weighted log_lik alone."""
     bound = model(formula).bind(visits)
     rng = np.random.default_rng(3)
     reference = rng.normal(-2, 1, bound.rows.first.size)[bound.row_of]
@@ -88,34 +89,7 @@ def test_target_moves_with_the_weights_as_it_should(
         "centered": Cap(below=0.3, above=0.8, reference=reference),
         "units": Cap(below=2.0, above=2.5, reference=reference, unit=unit),
     }[censoring]
-    one, two = rng.uniform(size=(2, bound.n))
-    one[:5] = 0
-    data = bound.stan_data(one, cap=cap, emit_log_lik=True)
-    draws = EmbeddedEngine().sample(bound.program, data, seed=1, settings=TINY)
-    points = ProgramAtPoints(bound.program, data).unconstrained(draws)[[0, 7, 23]]
-    log_lik = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[[0, 7, 23]]
-    by_record = log_lik[:, bound.row_of]
-
-    def term(alpha: np.ndarray) -> np.ndarray:
-        if cap is None:
-            return (alpha * by_record).sum(axis=1)
-        own = Cap.of(cap)
-        center = 0.0 if own.reference is None else own.reference
-        moved = alpha * (by_record - center)
-        if own.unit is not None:
-            moved = np.stack([np.bincount(own.unit, row) for row in moved])
-        clipped = np.clip(moved, -own.below, own.above)
-        assert 0.1 < (clipped != moved).mean() < 0.99
-        return clipped.sum(axis=1)
-
-    def density(alpha: np.ndarray) -> np.ndarray:
-        # The hints that the sampler starts from depend on the weights: hold them.
-        own = bound.stan_data(alpha, cap=cap)
-        own |= {name: data[name] for name in HINTS & set(data)}
-        return _log_density(bound, own, points)
-
-    difference = density(one) - density(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9)
+    assert_weights_alone_move_the_target(bound, cap, spread=0.5)
 
 
 @pytest.mark.parametrize("formula", ["visits ~ region", "visits ~ region + offset(log(nights))"])

@@ -15,11 +15,16 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.thresholds import rough_ordinal
-from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    caps,
+    draws_of,
+)
 from tests.monte_carlo import assert_near
 
 N = 240
@@ -87,60 +92,23 @@ def test_two_levels_are_the_bernoulli_model() -> None:
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
 
 
-def _draws(bound: Any, *, chains: int = 2, draws: int = 40, warmup: int = 100, **data: Any) -> Any:
-    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1"])
 def test_numpy_log_lik_is_stans(formula: str) -> None:
     bound = ph.Ordinal(formula).bind(_table())
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-10)
     assert draws.provenance.notes == ()
     assert not bound.density_above_one
 
 
 CENTER = RNG.normal(-1.2, 0.4, N)
-CAPS: dict[str, Any] = {
-    "none": None,
-    "cap": 0.7,
-    "cap and center": Cap(below=0.15, above=0.3, reference=CENTER),
-    "cap, center and units": Cap(below=0.5, above=0.7, reference=CENTER, unit=np.arange(N) % 90),
-}
+CAPS = caps(N, 0.7, (0.15, 0.3), (0.5, 0.7), CENTER)
 
 
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_terms_alone(cap: str) -> None:
-    bound = ph.Ordinal("y ~ x").bind(_table())
-    own = None if CAPS[cap] is None else Cap.of(CAPS[cap])
-    one, two = np.random.default_rng(2).uniform(size=(2, N))
-    one[:5] = 0
-    points = np.random.default_rng(3).normal(size=(6, 4))
-    hints = bound.stan_data(one, cap=own)
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=own)
-        data |= {name: hints[name] for name in ("center", "factor", "middle")}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    values = ProgramAtPoints(bound.program, hints).quantities(points)
-    f = bound.model.log_lik(values, bound.design.y, bound.design.X)
-
-    def term(alpha: Any) -> Any:
-        if own is None:
-            return (alpha * f).sum(axis=1)
-        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
-        if own.unit is not None:
-            moved = np.stack([np.bincount(own.unit, row) for row in moved])
-        return np.clip(moved, -own.below, own.above).sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-9, atol=1e-9)
-    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+    assert_weights_alone_move_the_target(ph.Ordinal("y ~ x").bind(_table()), CAPS[cap])
 
 
 def test_the_target_has_the_documented_prior() -> None:
@@ -175,7 +143,7 @@ def test_the_posterior_is_near_maximum_likelihood_under_a_wide_prior() -> None:
     y = np.searchsorted(THRESHOLD, SLOPE * x + 0.05 * (year - 2005) + rng.logistic(size=n))
     table = pd.DataFrame({"y": y, "x": x, "year": year})
     bound = ph.Ordinal("y ~ x + year", prior_scale=100, prior_scale_intercept=1e4).bind(table)
-    draws = _draws(bound, chains=4, warmup=250, draws=400)
+    draws = draws_of(bound, chains=4, warmup=250, draws=400)
     predictors = table.assign(year=(year - 2005) / 10)[["x", "year"]]
     fit = OrderedModel(y, predictors, distr="logit").fit(disp=0, method="bfgs")
     steps = np.log(np.diff(draws.variables["threshold"], axis=-1))  # as statsmodels writes them
@@ -215,7 +183,7 @@ def test_many_levels_are_sampled_in_shallow_trees() -> None:
     rng = np.random.default_rng(3)
     places = np.clip(rng.normal(40, 12, 2000).round(), 0, 99).astype(int)
     bound = ph.Ordinal("y ~ 1", levels=tuple(range(100))).bind(pd.DataFrame({"y": places}))
-    draws = _draws(bound, warmup=150, draws=100)
+    draws = draws_of(bound, warmup=150, draws=100)
     assert draws.treedepth.mean() < 5
     assert draws.divergent.mean() < 0.05
     made = bound.replicate(draws, 3, rng)["y"]

@@ -13,9 +13,9 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.stored import described_model
 from tests.fuzzing.engine import RandomDraws
+from tests.models.targets import assert_log_lik_is_stans, draws_of
 
 N = 300
 RNG = np.random.default_rng(3)
@@ -54,12 +54,6 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=150, draws=60, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
@@ -68,9 +62,8 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     table["y"] = pd.Series(y.array, table.index, dtype=y.dtype)
     before = table.copy()
     bound = ph.WithMissing(model).bind(table)
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, warmup=150, draws=60, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-10)
     made = bound.replicate(draws, 7, np.random.default_rng(1))["y"]
     pd.testing.assert_frame_equal(table, before)
     assert made.dtype == table["y"].dtype
@@ -90,7 +83,7 @@ def test_missingness_follows_its_predictors() -> None:
     apart = {}
     for how in (None, ph.Bernoulli("y ~ 1")):
         bound = ph.WithMissing(ph.Poisson("y ~ x"), missing=how).bind(table)
-        draws = _draws(bound)
+        draws = draws_of(bound, warmup=150, draws=60)
         made = np.stack([
             bound.replicate(draws, k, np.random.default_rng(k))["y"].isna() for k in range(40)
         ])  # fmt: skip
@@ -131,7 +124,7 @@ def test_missing_predictors_count_as_a_level_or_get_an_indicator() -> None:
         "median of size in the place of its missing values; fill= declares a number",
     )
     assert any("age" in text and "public" in text for text in bound.assumptions)
-    draws = _draws(bound)
+    draws = draws_of(bound, warmup=150, draws=60)
     one = bound.replicate(draws, 0, np.random.default_rng(1))
     two = bound.replicate(draws, 0, np.random.default_rng(1), given=table)
     pd.testing.assert_frame_equal(one, two)
@@ -156,7 +149,12 @@ def test_a_column_that_holds_no_missing_value_gets_none() -> None:
     table = pd.DataFrame({"y": COUNT.astype(int), "x": X})
     bound = ph.WithMissing(ph.Poisson("y ~ x")).bind(table)
     assert [part.name for part in bound.parts] == ["value"]
-    assert bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"].dtype == "int64"
+    assert (
+        bound.replicate(draws_of(bound, warmup=150, draws=60), 0, np.random.default_rng(1))[
+            "y"
+        ].dtype
+        == "int64"
+    )
 
 
 def test_a_later_column_reads_missing_values_of_an_earlier_one() -> None:

@@ -13,9 +13,12 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.stored import described_model
+from tests.models.targets import (
+    assert_log_lik_is_stans,
+    assert_weights_alone_move_the_target,
+    draws_of,
+)
 
 pytestmark = pytest.mark.samples
 
@@ -28,13 +31,6 @@ MODELS = {
     "poisson": ph.ZeroInflated(ph.Poisson("y ~ x"), zero=ph.Bernoulli("y ~ x")),
     "negative_binomial": ph.ZeroInflated(ph.NegativeBinomial("y ~ x")),
 }
-
-
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=200, draws=50, parallel_chains=1)
-    return EmbeddedEngine().sample(
-        bound.program, bound.stan_data(np.ones(bound.n), **data), seed=3, settings=settings
-    )
 
 
 def _terms(model: Any, draws: Any) -> Any:
@@ -54,9 +50,8 @@ def _terms(model: Any, draws: Any) -> Any:
 @pytest.mark.parametrize("name", MODELS)
 def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
     bound = MODELS[name].bind(pd.DataFrame({"y": Y, "x": X}))
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, warmup=200, draws=50, emit_log_lik=True)
+    ours = assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-10)
     expected = _terms(MODELS[name], draws)
     np.testing.assert_allclose(ours[:, bound.rows.row_of], expected, rtol=1e-7, atol=1e-9)
     assert not bound.density_above_one
@@ -66,32 +61,18 @@ def test_log_likelihood_of_numpy_stan_and_scipy(name: str) -> None:
 @pytest.mark.parametrize("cap", [None, 1.0])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_target_moves_with_the_weights_alone(name: str, cap: float | None) -> None:
-    bound = MODELS[name].bind(pd.DataFrame({"y": Y, "x": X}))
-    one, two = np.random.default_rng(2).choice([0.0, 0.4, 1.0], (2, N))
-    hints = bound.stan_data(one, cap=cap)
-    frozen = [k for k in hints if k.startswith(("information", "score", "center", "spread"))]
-    size = ProgramAtPoints(bound.program, hints).n_unconstrained
-    points = np.random.default_rng(3).normal(size=(4, size)) / 2
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=cap) | {k: hints[k] for k in frozen}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    class _At:
-        found = ProgramAtPoints(bound.program, hints).quantities(points)
-
-        def flat(self, key: str) -> Any:
-            return self.found[key]
-
-    f = _terms(MODELS[name], _At())
-
-    def term(alpha: Any) -> Any:
-        own = alpha * f
-        return (own if cap is None else np.clip(own, -cap, cap)).sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-7, atol=1e-7)
-    assert np.abs(difference - (term(one) - term(0.9 * two))).max() > 0.1, "control"
+    bound, weights = (
+        MODELS[name].bind(pd.DataFrame({"y": Y, "x": X})),
+        np.random.default_rng(2).choice([0.0, 0.4, 1.0], (2, N)),
+    )
+    assert_weights_alone_move_the_target(
+        bound,
+        cap,
+        log_lik=lambda at: _terms(MODELS[name], at),
+        weights=weights,
+        spread=0.5,
+        rtol=1e-7,
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -99,7 +80,7 @@ def test_replicates_have_the_models_zeros_and_counts(name: str) -> None:
     """Shares of 0 and of 1 to 3 over 40 replicates of one draw, in 5 standard errors."""
     table = pd.DataFrame({"y": Y, "x": X})
     bound = MODELS[name].bind(table)
-    draws = _draws(bound)
+    draws = draws_of(bound, warmup=200, draws=50)
     made = np.stack([
         bound.replicate(draws, 4, np.random.default_rng(k))["y"].to_numpy() for k in range(40)
     ])  # fmt: skip
@@ -119,9 +100,8 @@ def test_missing_values_beside_extra_zeros() -> None:
     y = np.where(np.arange(N) % 5 == 0, np.nan, Y)
     bound = ph.WithMissing(MODELS["poisson"]).bind(pd.DataFrame({"y": y, "x": X}))
     assert [part.name for part in bound.parts] == ["missing", "zero", "count"]
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, warmup=200, draws=50, emit_log_lik=True)
+    ours = assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-10)
     gone = special.expit(draws.flat("beta_missing") @ np.column_stack([np.ones(N), X]).T)
     there = np.log1p(-gone) + _terms(MODELS["poisson"], draws)
     expected = np.where(np.isnan(y), np.log(gone), there)
