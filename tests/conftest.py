@@ -15,6 +15,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ def require(available: bool, reason: str) -> None:
     if os.environ.get("PYHYBRID_REQUIRE_ALL") == "1":
         pytest.fail(f"PYHYBRID_REQUIRE_ALL=1 and {reason}")
     pytest.skip(reason)
+
+
+def require_opendp() -> None:
+    """Skip or fail, as `require` says, without OpenDP."""
+    require(find_spec("opendp") is not None, "opendp must be installed")
+
+
+@pytest.fixture
+def opendp() -> None:
+    require_opendp()
 
 
 # Files whose tests compile for rstan: in one process, so that each program is compiled once. It is

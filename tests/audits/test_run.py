@@ -19,12 +19,7 @@ from pyhybrid.validation import audits
 from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run_audits
 from pyhybrid.validation.audits.enumeration import censored_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
+from tests.conftest import require_opendp
 
 GOOD = AuditFinding(
     mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
@@ -93,7 +88,7 @@ ELSEWHERE = ("laplace_counts", "randomized_response", "PerturbedHistogram")  # t
     ids=lambda case: f"{case.mechanism}, {case.relation}",
 )
 def test_noise_passes(case: Any) -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     found = noise_audit(replace(case, share=0.25), runs=3000, confidence=audits.CONFIDENCE)
     assert found.holds
     if case.control_times > 2:
@@ -101,7 +96,7 @@ def test_noise_passes(case: Any) -> None:
 
 
 def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     case = NOISE[0]
 
     def understated(database: Any, epsilon: float, runs: int) -> np.ndarray:
