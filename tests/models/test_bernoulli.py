@@ -16,10 +16,10 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import (
     assert_log_lik_is_stans,
     assert_weights_alone_move_the_target,
@@ -31,11 +31,6 @@ N = 300
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=N).round(1)
 TRUE = RNG.random(N) < special.expit(0.4 + 0.8 * X)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 KINDS: dict[str, Any] = {
     "bool": pd.Series(TRUE),
     "int64": pd.Series(TRUE.astype(int)),
@@ -292,7 +287,7 @@ def test_a_strict_charge_needs_declared_levels(dtype: Any) -> None:
     for levels in (None, ("no", "yes")):
         model = ph.Bernoulli("y ~ x", levels=levels)
         release = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
-        charge = release.release(table, n_synthetic=1, **OPTIONS).charge
+        charge = release.release(table, n_synthetic=1, **RANDOM_DRAWS).charge
         kinds[levels] = charge.kind
         read = any("levels of y" in each for each in charge.assumes)
         assert read == (levels is None)
@@ -300,7 +295,7 @@ def test_a_strict_charge_needs_declared_levels(dtype: Any) -> None:
     assert kinds[None] != "strict"
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
         ph.calibrate(
-            ph.Bernoulli("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **OPTIONS
+            ph.Bernoulli("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS
         )
 
 
@@ -314,14 +309,14 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
         _table(pd.Categorical(values, ["no", "yes"])).assign(g=pd.Categorical(groups)),
         epsilon=1.0,
         holds_no_released_record=True,
-        **OPTIONS,
+        **RANDOM_DRAWS,
     )
     other = _table(pd.Categorical(values, ["yes", "no"])).assign(g=pd.Categorical(groups))
     made.check_fits(model.bind(other))
     turned = other.assign(g=pd.Categorical(groups, ["b", "a"]))
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
     with pytest.raises(InvalidInput, match="column 'g' must have the levels of the calibration"):
-        mechanism.release(turned, n_synthetic=1, **OPTIONS)
+        mechanism.release(turned, n_synthetic=1, **RANDOM_DRAWS)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +403,7 @@ def test_a_column_of_two_numbers_is_pointed_to_it(kind: str) -> None:
 def test_a_release_and_its_folder(kind: str, tmp_path: Path) -> None:
     table = _table(KINDS[kind])
     release = ph.LipschitzWeighted(ph.Bernoulli("y ~ x")).release(
-        table, n_synthetic=2, seed=1, **OPTIONS
+        table, n_synthetic=2, seed=1, **RANDOM_DRAWS
     )
     release.save(tmp_path / "out")
     assert (tmp_path / "out" / "public").is_dir()
@@ -423,7 +418,7 @@ def test_mechanisms_are_compared_on_a_column_of_text() -> None:
         {"unweighted": ph.Unweighted(model), "lw": ph.LipschitzWeighted(model)},
         _table(np.where(TRUE, "yes", "no")),
         n_synthetic=2,
-        **OPTIONS,
+        **RANDOM_DRAWS,
     )
     data = found.estimates.query("source == 'data' and statistic == 'mean'")
     np.testing.assert_allclose(data["estimate"], TRUE.mean())
@@ -467,7 +462,7 @@ def test_a_synthesized_level_is_a_predictor_of_the_next_column() -> None:
         ph.Unweighted(ph.Bernoulli("y ~ x", levels=("no", "yes"))),
         ph.Unweighted(ph.Poisson("visits ~ y")),
     ]
-    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **OPTIONS)
+    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **RANDOM_DRAWS)
     (made,) = release.synthetic
     assert set(made["y"]) <= {"no", "yes"}
     assert not made["y"].equals(table["y"])

@@ -14,11 +14,11 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.levels import rough_levels
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import (
     assert_log_lik_is_stans,
     assert_weights_alone_move_the_target,
@@ -36,11 +36,6 @@ PLACES = (
     np.column_stack([np.zeros(N), np.column_stack([np.ones(N), X]) @ BETA])
     + RNG.gumbel(size=(N, 3))
 ).argmax(axis=1)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 KINDS: dict[str, Any] = {
     "int64": pd.Series(PLACES * 2),
     "uint8": pd.Series(PLACES.astype("uint8")),
@@ -337,11 +332,15 @@ def test_a_strict_charge_needs_declared_levels(dtype: str) -> None:
     for levels, kind in ((None, "asymptotic local"), (tuple(NAMES), "strict")):
         model = ph.Categorical("y ~ x", levels=levels)
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
-        charge = mechanism.release(table, n_synthetic=1, **OPTIONS).charge
+        charge = mechanism.release(table, n_synthetic=1, **RANDOM_DRAWS).charge
         assert charge.kind == kind
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
         ph.calibrate(
-            ph.Categorical("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **OPTIONS
+            ph.Categorical("y ~ x"),
+            table,
+            epsilon=1.0,
+            holds_no_released_record=True,
+            **RANDOM_DRAWS,
         )
 
 
@@ -356,10 +355,10 @@ def test_a_declared_level_that_no_category_has_can_be_released() -> None:
 def test_a_center_from_a_reference_table() -> None:
     model = ph.Categorical("y ~ x", levels=tuple(NAMES))
     made = ph.calibrate(
-        model, _table().head(120), epsilon=2.0, holds_no_released_record=True, **OPTIONS
+        model, _table().head(120), epsilon=2.0, holds_no_released_record=True, **RANDOM_DRAWS
     )
     mechanism = ph.Censored(model, calibration=made, check_modes=False)
-    release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
+    release = mechanism.release(_table().tail(120), n_synthetic=1, **RANDOM_DRAWS)
     assert release.charge.kind == "strict"
     assert set(release.synthetic[0]["y"]) <= set(NAMES)
 
@@ -422,7 +421,7 @@ def test_a_synthesized_level_is_a_predictor_of_the_next_column() -> None:
         ph.Unweighted(ph.Categorical("y ~ x", levels=tuple(NAMES))),
         ph.Unweighted(ph.Poisson("visits ~ y")),
     ]
-    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **OPTIONS)
+    release = ph.SequentialSynthesis(steps).release(table, n_synthetic=1, seed=1, **RANDOM_DRAWS)
     (made,) = release.synthetic
     assert set(made["y"]) <= set(NAMES)
     assert not made["y"].equals(table["y"])

@@ -14,11 +14,10 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.thresholds import rough_ordinal
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import (
     assert_log_lik_is_stans,
     assert_weights_alone_move_the_target,
@@ -34,11 +33,6 @@ THRESHOLD, SLOPE = np.array([-1.0, 0.3, 1.5]), 0.8
 PLACES = np.searchsorted(THRESHOLD, SLOPE * X + RNG.logistic(size=N))
 NAMES = np.array(["never", "rarely", "often", "always"])
 ORDERED = pd.Categorical(NAMES[PLACES], NAMES, ordered=True)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _table(y: Any = ORDERED) -> pd.DataFrame:
@@ -253,9 +247,9 @@ def test_a_strict_release_from_a_center() -> None:
         _table().head(120),
         epsilon=2.0,
         holds_no_released_record=True,
-        **OPTIONS,
+        **RANDOM_DRAWS,
     )
     mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
-    release = mechanism.release(_table().tail(120), n_synthetic=1, **OPTIONS)
+    release = mechanism.release(_table().tail(120), n_synthetic=1, **RANDOM_DRAWS)
     assert release.charge.kind == "strict"
     assert release.synthetic[0]["y"].dtype == _table()["y"].dtype

@@ -13,10 +13,9 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.programs import joint_program
 from pyhybrid.privacy.cap import Cap
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_weights_alone_move_the_target, caps, draws_of
 
 N = 240
@@ -25,11 +24,6 @@ X = RNG.normal(size=N).round(1)
 AMOUNT = np.exp(1 + 0.4 * X + RNG.normal(0, 0.6, N)).round(2) + 0.01
 KIND = RNG.choice([0, 1, -1], N, p=[0.2, 0.7, 0.1])
 Y = np.where(KIND == 0, 0.0, KIND * AMOUNT)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _table(y: Any = Y) -> pd.DataFrame:
@@ -160,7 +154,7 @@ def test_a_point_elsewhere_takes_its_records_alone() -> None:
 def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
     table = _table(pd.Series(np.where(KIND == 0, 0, np.ceil(AMOUNT))).astype(dtype))
     model = ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", decimals=0))
-    release = ph.Unweighted(model).release(table, seed=1, **OPTIONS)
+    release = ph.Unweighted(model).release(table, seed=1, **RANDOM_DRAWS)
     made = release.synthetic[0]["y"]
     assert made.dtype == table["y"].dtype or str(made.dtype).lower().startswith("int")
     assert (made >= 0).all()
@@ -172,7 +166,7 @@ def test_one_charge_and_strict_where_all_parts_are() -> None:
         own = _model(negative=ph.LogNormal("y ~ 1", decimals=decimals))
         mechanism = ph.Censored(own, epsilon=2.0, inner=ph.Unweighted(own), center=None,
                                 check_modes=False)  # fmt: skip
-        charge = mechanism.release(_table(), seed=2, **OPTIONS).charge
+        charge = mechanism.release(_table(), seed=2, **RANDOM_DRAWS).charge
         assert (charge.kind, charge.epsilon) == (kind, 2.0)
     assert json_of(model)["positive"]["decimals"] == 2
 

@@ -12,9 +12,8 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.models.stored import described_model
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_log_lik_is_stans, draws_of
 
 N = 300
@@ -23,11 +22,6 @@ X = RNG.normal(size=N).round(1)
 GONE = RNG.random(N) < special.expit(-1 + X)
 COUNT = RNG.poisson(np.exp(1 + 0.3 * X)).astype(float)
 TEXT = RNG.choice(["a", "b", "c"], N)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _objects(values: Any, mark: Any) -> pd.Series:
@@ -136,7 +130,7 @@ def test_strict_where_numbers_are_declared_and_refused_where_the_model_takes_non
         model = ph.WithMissing(ph.Poisson("y ~ age"), fill=fill)
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), center=None,
                                 check_modes=False)  # fmt: skip
-        release = mechanism.release(table, seed=1, **OPTIONS)
+        release = mechanism.release(table, seed=1, **RANDOM_DRAWS)
         assert release.charge.kind == kind
         assert "was modeled, too" in release.statement
         assert release.synthetic[0]["age"].isna().equals(table["age"].isna())
@@ -166,7 +160,7 @@ def test_a_later_column_reads_missing_values_of_an_earlier_one() -> None:
         ph.Unweighted(ph.WithMissing(ph.Poisson("a ~ x"))),
         ph.Unweighted(ph.WithMissing(ph.Poisson("b ~ a + x"), fill={"a": 3})),
     ]
-    release = ph.SequentialSynthesis(steps).release(table, seed=4, **OPTIONS)
+    release = ph.SequentialSynthesis(steps).release(table, seed=4, **RANDOM_DRAWS)
     made = release.synthetic[0]
     assert 0 < made["a"].isna().sum() < N
     assert not made["a"].isna().equals(table["a"].isna())
