@@ -187,7 +187,7 @@ class FirstTry:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
-    """What a finished fit hands to the next one of the same program.
+    """State of a finished fit that the next one of the same program starts from.
 
     Attributes
     ----------
@@ -414,8 +414,8 @@ class ContinuingEngine(Engine, Protocol):
 
 
 def without_values(text: str) -> str:
-    """What an engine says of a failure with its numbers as "#", but for places in the program and
-    in vectors.
+    """Words of an engine on a failure with numbers as "#", but for places in the program and in
+    vectors.
 
     Stan names the value that a statement rejects, which may be an outcome; CmdStan's complaint
     holds the whole command with its seed. Messages end in logs and in mails.

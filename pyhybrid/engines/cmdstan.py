@@ -53,8 +53,8 @@ class CmdStanEngine:
         if cause:
             return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
         with _quiet():
-            found = _cmdstanpy().cmdstan_version()
-        number = ".".join(str(part) for part in found) if found else "unknown"
+            numbers = _cmdstanpy().cmdstan_version()
+        number = ".".join(str(part) for part in numbers) if numbers else "unknown"
         version = f"CmdStan {number}, cmdstanpy {_cmdstanpy().__version__}"
         return EngineStatus(name=self.name, available=True, version=version)
 

@@ -224,7 +224,7 @@ class _ProgressLines(io.TextIOBase):
 
 def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
     columns = _stanli().SAMPLER_COLUMNS
-    stats = {name: fit.sampler_stats[:, :, place] for place, name in enumerate(columns)}
+    stats = {name: fit.sampler_stats[:, :, position] for position, name in enumerate(columns)}
     unit = provenance.settings.metric == "unit"
     return Draws(
         variables={name: np.asarray(fit.draws(name)) for name in fit.variables},

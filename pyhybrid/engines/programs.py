@@ -121,7 +121,7 @@ def _whole(path: Path) -> str:
 
 
 def _function_texts(name: str) -> tuple[tuple[str | None, str], ...]:
-    """What the functions block of the program stan/`name`.stan is made of: the files that it
+    """Pieces of the functions block of the program stan/`name`.stan: the files that it
     includes with their texts, and the program's own functions, with None, between them."""
     load_program(name)
     raw = StanProgram(name=name, text=(_folder() / f"{name}.stan").read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def declared_names(program: StanProgram, block: str) -> tuple[str, ...]:
 
 
 def block_text(program: StanProgram, block: str) -> str:
-    """What stands between the braces of a block, comments left out; "" if there is none."""
+    """Text between the braces of a block, comments left out; "" if there is none."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", program.text, flags=re.DOTALL)
     start = re.search(rf"(?<!transformed )\b{block}\s*\{{", text)
     if start is None:
@@ -203,7 +203,7 @@ def _joint(
     rows = "".join(f"  array[n_terms] int<lower=1> row_{s};\n" for s, _ in parts)
     handed = "".join(f"  vector[n_terms] of_{s};\n" for s, _ in parts)
     models = "".join(f"  {{{texts[s]['model'][1]}  }}\n" for s, _ in parts)
-    own = "\n".join(
+    terms = "\n".join(
         f"    vector[n_terms] of_{s} = in_terms(log_lik_{s}, row_{s});" for s, _ in parts
     )
     programs = " and ".join(name for _, name in parts)
@@ -217,7 +217,7 @@ def _joint(
             f"transformed parameters {{{body['transformed parameters']}\n}}",
             f"model {{\n{handed}{models}{_OF_RECORDS.format(joined=joined)}}}",
             "generated quantities {\n  vector[emit_log_lik == 1 ? n_terms : 0] log_lik;"
-            f"{body['generated quantities']}{_WRITTEN.format(own=own, joined=joined)}}}",
+            f"{body['generated quantities']}{_WRITTEN.format(own=terms, joined=joined)}}}",
         )
     )
     lines = (line.rstrip() for line in text.splitlines())
@@ -233,9 +233,9 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
     blocks = {block: block_text(program, block) for block in (*_BLOCKS, "model")}
     pieces = {block: _pieces(text) for block, text in blocks.items()}
     left_out = (*SHARED, *DROPPED)
-    pieces["data"] = [each for each in pieces["data"] if _declares(each) not in left_out]
-    own = {_declares(each) for block in _BLOCKS for each in pieces[block]} - {None}
-    named = _any_of({str(each) for each in own} | _own_functions(name))
+    pieces["data"] = [piece for piece in pieces["data"] if _declares(piece) not in left_out]
+    names = {_declares(piece) for block in _BLOCKS for piece in pieces[block]} - {None}
+    named = _any_of({str(piece) for piece in names} | _own_functions(name))
     handed = (
         f"if (by_term == 1) {{\\n      of_{suffix} = in_terms(\\1, row_{suffix});\\n"
         "    } else {\\n"
@@ -245,16 +245,16 @@ def _blocks(name: str, suffix: str) -> dict[str, tuple[str, str]]:
     def of_part(text: str) -> str:
         return named.sub(rf"\1_{suffix}", text)
 
-    made = {}
+    joined = {}
     for block in _BLOCKS:
-        kinds = [[_declares(each) is not None, of_part(each)] for each in pieces[block]]
-        made[block] = (
+        kinds = [[_declares(piece) is not None, of_part(piece)] for piece in pieces[block]]
+        joined[block] = (
             "".join(str(text) for declared, text in kinds if declared),
             "".join(str(text) for declared, text in kinds if not declared),
         )
     body = re.sub(r"\buse_cap\b", "by_term", _ADDED.sub("@\\1@", blocks["model"]))
-    made["model"] = ("", re.sub(r"@(\w+)@", handed, of_part(body)))
-    return made
+    joined["model"] = ("", re.sub(r"@(\w+)@", handed, of_part(body)))
+    return joined
 
 
 def _functions(name: str, suffix: str) -> list[str]:
@@ -262,9 +262,9 @@ def _functions(name: str, suffix: str) -> list[str]:
 
     rstan 2.21 lets no local variable have the name of a function, in whichever part.
     """
-    own = _own_functions(name)
+    own_names = _own_functions(name)
     return [
-        text if file or not own else _any_of(own).sub(rf"\1_{suffix}", text)
+        text if file or not own_names else _any_of(own_names).sub(rf"\1_{suffix}", text)
         for file, text in _function_texts(name)
     ]
 
@@ -272,8 +272,8 @@ def _functions(name: str, suffix: str) -> list[str]:
 def _own_functions(name: str) -> set[str]:
     """Names of the functions that a program defines in its own text."""
     texts = (text for file, text in _function_texts(name) if file is None)
-    found = (_DECLARED.match(each) for text in texts for each in _pieces(text))
-    return {each[1] for each in found if each is not None}
+    declared = (_DECLARED.match(match) for text in texts for match in _pieces(text))
+    return {match[1] for match in declared if match is not None}
 
 
 def _any_of(names: set[str]) -> re.Pattern[str]:
@@ -283,15 +283,15 @@ def _any_of(names: set[str]) -> re.Pattern[str]:
 def _pieces(block: str) -> list[str]:
     """Statements of a block, each with what is in its braces."""
     pieces, start, depth = [], 0, 0
-    for place, character in enumerate(block):
+    for position, character in enumerate(block):
         depth += (character in "{[(") - (character in "}])")
         if depth == 0 and character in ";}":
-            pieces.append(block[start : place + 1])
-            start = place + 1
+            pieces.append(block[start : position + 1])
+            start = position + 1
     return pieces
 
 
 def _declares(piece: str) -> str | None:
     """The name that a statement declares, if it declares one."""
-    found = _DECLARED.match(piece)
-    return None if found is None else found[1]
+    match = _DECLARED.match(piece)
+    return None if match is None else match[1]

@@ -41,17 +41,17 @@ class RStanEngine:
 
     def status(self) -> EngineStatus:
         """Available if R, rpy2, rstan and the headers of Boost are found."""
-        found = rbridge.r_status()
-        cause, remedy = found.cause, found.remedy
-        if not cause and not found.rstan_version:
-            cause = f"rstan must be installed: not found in R {found.r_version}"
+        r = rbridge.r_status()
+        cause, remedy = r.cause, r.remedy
+        if not cause and not r.rstan_version:
+            cause = f"rstan must be installed: not found in R {r.r_version}"
             remedy = _install("rstan", "r-cran-rstan")
-        elif not cause and not found.boost:
+        elif not cause and not r.boost:
             cause = "Boost headers must be found for rstan to compile: neither BH nor the system's"
             remedy = _install("BH", "libboost-dev")
         if cause:
             return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
-        version = f"rstan {found.rstan_version}, R {found.r_version}"
+        version = f"rstan {r.rstan_version}, R {r.r_version}"
         return EngineStatus(name=self.name, available=True, version=version)
 
     def sample(
@@ -166,11 +166,11 @@ class _Printed:
     def __call__(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            found = self._LINE.search(line)
-            if found is None:
+            progress_line = self._LINE.search(line)
+            if progress_line is None:
                 self._keep(line)
                 continue
-            self._done[found[1]] = int(found[2])
+            self._done[progress_line[1]] = int(progress_line[2])
             if self._progress is not None:
                 self._progress(sum(self._done.values()), self._total)
 
@@ -179,7 +179,7 @@ class _Printed:
             self._said = (self._said + "\n" + line)[-self._KEPT :]
 
     def complaints(self) -> str:
-        """What R said besides progress, such as the compiler's words."""
+        """R's words besides progress, such as the compiler's."""
         return self._said
 
 

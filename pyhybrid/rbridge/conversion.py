@@ -205,8 +205,8 @@ def _objects(column: Any, missing: npt.NDArray[np.bool_], what: str) -> Any:
         return _vector(codes, what, logical=True)
     if all(type(value) is datetime.date for value in known):
         return _dates(items)
-    found = ", ".join(sorted({type(value).__name__ for value in known}))
-    raise InvalidInput(f"{what} must hold one type that R has: found {found}; {_ANSWER}")
+    types = ", ".join(sorted({type(value).__name__ for value in known}))
+    raise InvalidInput(f"{what} must hold one type that R has: found {types}; {_ANSWER}")
 
 
 def _dates(items: list[datetime.date | None]) -> Any:

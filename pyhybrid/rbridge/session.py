@@ -80,7 +80,7 @@ function(files) {
 
 @dataclass(frozen=True, kw_only=True)
 class RStatus:
-    """What was found of R and rpy2.
+    """Versions of R and rpy2, and whether functions of the R package can be called.
 
     Attributes
     ----------
@@ -132,17 +132,17 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
             remedy="install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core",
         )
     home = r_home or _stdout([r, "RHOME"]).strip()
-    found = dict(
+    versions = dict(
         line.split(":", 1) for line in _stdout(_look_command(r)).splitlines() if ":" in line
     )
-    if "R" not in found:
+    if "R" not in versions:
         return RStatus(
             available=False,
             r_home=home,
             cause=f"R must start: {r} fails",
             remedy=f"see what `{r} --version` says and install R anew",
         )
-    return _with_rpy2(home, found)
+    return _with_rpy2(home, versions)
 
 
 def _program(r_home: str) -> Path:
@@ -165,32 +165,32 @@ def _stdout(command: list[str]) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _with_rpy2(home: str, found: dict[str, str]) -> RStatus:
+def _with_rpy2(home: str, versions: dict[str, str]) -> RStatus:
     rpy2 = _version("rpy2") or _version("rpy2-rinterface")
-    cause, remedy = _why_not(found, _version("rpy2-rinterface") or rpy2)
+    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or rpy2)
     return RStatus(
         available=not cause,
         r_home=home,
-        r_version=found["R"],
+        r_version=versions["R"],
         rpy2_version=rpy2,
-        rstan_version=found.get("rstan", ""),
-        boost=found.get("boost") == "TRUE",
+        rstan_version=versions.get("rstan", ""),
+        boost=versions.get("boost") == "TRUE",
         cause=cause,
         remedy=remedy,
     )
 
 
-def _why_not(found: dict[str, str], rinterface: str) -> tuple[str, str]:
+def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
     """The first thing that stands in the way, and its remedy; empty if nothing does."""
     if not rinterface:
         return "rpy2 must be installed: not found in this Python", "pip install 'pyhybrid[r]'"
-    if _numbers(found["R"]) < _R_4_5 and _numbers(rinterface) > _LAST_FOR_OLDER_R:
+    if _numbers(versions["R"]) < _R_4_5 and _numbers(rinterface) > _LAST_FOR_OLDER_R:
         return (
-            f"R is too old for the installed rpy2: found R {found['R']}, and rpy2-rinterface "
+            f"R is too old for the installed rpy2: found R {versions['R']}, and rpy2-rinterface "
             f"{rinterface} needs R >= 4.5",
             "pip install 'rpy2-rinterface==3.6.5', or install R 4.5 or newer",
         )
-    if not found.get("matrixStats"):
+    if not versions.get("matrixStats"):
         return (
             "the R package matrixStats must be installed: not found",
             "Rscript -e 'install.packages(\"matrixStats\")', "
@@ -198,7 +198,7 @@ def _why_not(found: dict[str, str], rinterface: str) -> tuple[str, str]:
         )
     if _stdout([sys.executable, "-c", _TRIAL]).strip() != "started":
         return (
-            f"rpy2 {rinterface} must start R {found['R']}: it fails in a trial process",
+            f"rpy2 {rinterface} must start R {versions['R']}: it fails in a trial process",
             "pip install --force-reinstall rpy2, and see `python -m rpy2.situation`",
         )
     return "", ""

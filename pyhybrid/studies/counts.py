@@ -254,20 +254,20 @@ def _no_higher_bound(summary: pd.DataFrame, setting: str) -> Found:
 
 def _efficiency_rises(summary: pd.DataFrame) -> Found:
     names = ("LW", "LW_final", "CW", "CW_final")
-    found = means_of(summary, str(summary["setting"].iloc[0]), names, "efficiency")
-    holds = found["LW_final"] > found["LW"] and found["CW_final"] > found["CW"]
-    return f"mean by-record bound over the largest: {listed(found)}", holds
+    efficiency = means_of(summary, str(summary["setting"].iloc[0]), names, "efficiency")
+    holds = efficiency["LW_final"] > efficiency["LW"] and efficiency["CW_final"] > efficiency["CW"]
+    return f"mean by-record bound over the largest: {listed(efficiency)}", holds
 
 
 def _bounds_kept(summary: pd.DataFrame) -> Found:
     names = ("Unweighted", "LW", "LW_final", "CW", "CW_final")
-    found, allowed = (
+    bounds, allowed = (
         means_of(summary, str(summary["setting"].iloc[0]), names, BOUND),
         _STEP.tolerance,
     )
-    return listed(found), (
-        found["LW_final"] <= found["LW"] + allowed < found["Unweighted"]
-        and found["CW_final"] <= found["CW"] + allowed
+    return listed(bounds), (
+        bounds["LW_final"] <= bounds["LW"] + allowed < bounds["Unweighted"]
+        and bounds["CW_final"] <= bounds["CW"] + allowed
     )
 
 

@@ -134,20 +134,20 @@ def _side_by_side(data: pd.DataFrame, seen: pd.DataFrame, seed: int) -> list[Mea
     for name, comparator in _COMPARATORS.items():
         releases[name] = comparator(keys=KEYS, n_synthetic=5).release(seen, seed=seed)
     rows = []
-    for name, made in releases.items():
-        release = replace(made, synthetic=[t.assign(y=data["y"]) for t in made.synthetic])
-        own, found = _of_release(name, release, data)
-        rows += own
-    rows += _measured("the data", found, "")
+    for name, masked in releases.items():
+        release = replace(masked, synthetic=[t.assign(y=data["y"]) for t in masked.synthetic])
+        of_release, utility = _of_release(name, release, data)
+        rows += of_release
+    rows += _measured("the data", utility, "")
     return [*rows, Measured("the data", _NAMED, _named(None, data))]
 
 
 def _of_release(name: str, release: Any, data: pd.DataFrame) -> tuple[list[Measured], pd.DataFrame]:
-    found = masked_utility(release, data, FORMULA, model="probit").table
-    rows = _measured(name, found, "synthetic_")
-    rows.append(Measured(name, _OVERLAP, float(found["interval_overlap"].mean())))
-    rows.append(Measured(name, _APART, float(found["standardised_difference"].mean())))
-    return [*rows, Measured(name, _NAMED, _named(release, data))], found
+    utility = masked_utility(release, data, FORMULA, model="probit").table
+    rows = _measured(name, utility, "synthetic_")
+    rows.append(Measured(name, _OVERLAP, float(utility["interval_overlap"].mean())))
+    rows.append(Measured(name, _APART, float(utility["standardised_difference"].mean())))
+    return [*rows, Measured(name, _NAMED, _named(release, data))], utility
 
 
 def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Measured]:
@@ -162,9 +162,9 @@ def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Me
     rows = []
     for name, imputation in releases.items():
         release = imputation.release(seen, seed=seed)
-        found = masked_utility(release, seen, FORMULA, model="probit").table
-        rows += _measured(name, found, "synthetic_")
-    return [*rows, *_measured(_COMPLETE, found, "")]
+        utility = masked_utility(release, seen, FORMULA, model="probit").table
+        rows += _measured(name, utility, "synthetic_")
+    return [*rows, *_measured(_COMPLETE, utility, "")]
 
 
 def _by_subgroup(data: pd.DataFrame, seed: int) -> list[Measured]:

@@ -106,8 +106,8 @@ class _Database:
 
     @property
     def file_name(self) -> str:
-        place = self.study.settings.index(self.setting)
-        return f"{place:02d}-{self.replicate:06d}.parquet"
+        setting = self.study.settings.index(self.setting)
+        return f"{setting:02d}-{self.replicate:06d}.parquet"
 
 
 def run_study(
@@ -230,10 +230,10 @@ class _Timed(NamedTuple):
 def _measured(task: _Database) -> _Timed:
     """Runs in any process."""
     started = _clock()
-    own = streams(task.seed).child(f"study {task.study.name} / {task.label}")
+    task_streams = streams(task.seed).child(f"study {task.study.name} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        rows = task.study.measure(task.setting, own, dict(task.options))
+        rows = task.study.measure(task.setting, task_streams, dict(task.options))
     return _Timed(rows, _clock() - started)
 
 
@@ -344,20 +344,20 @@ def _header(study: Study, size: Size, seed: int) -> dict[str, Any]:
 
 def _read_header(folder: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+        header = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{folder}/study.json cannot be read: {error}") from None
-    if not isinstance(found, dict) or "format" not in found:
+    if not isinstance(header, dict) or "format" not in header:
         raise InvalidInput(f"{folder}/study.json must describe a study: it does not")
-    return found
+    return header
 
 
 def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None:
-    own = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
-    for name, value in own.items():
-        if name in (names or own) and header.get(name) != value:
+    current = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
+    for name, value in current.items():
+        if name in (names or current) and header.get(name) != value:
             raise InvalidInput(
                 f"{folder} holds results of {name} {header.get(name)}, this is {value}: results "
                 "are not mixed; give another folder"
@@ -368,8 +368,11 @@ def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None
 def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
     """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
     begun = (folder / "study.json").exists()
-    own = {folder / "parts", folder / ".lock"}  # all that a run killed at its very start leaves
-    if folder.is_dir() and not begun and set(folder.rglob("*")) - own:
+    leftovers = {
+        folder / "parts",
+        folder / ".lock",
+    }  # all that a run killed at its very start leaves
+    if folder.is_dir() and not begun and set(folder.rglob("*")) - leftovers:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)

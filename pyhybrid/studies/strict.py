@@ -175,7 +175,7 @@ def _scaled_label(name: str, scale: float) -> str:
 
 
 def _histogram_draws(y: pd.Series, epsilon: float, rng: np.random.Generator) -> pd.Series:
-    """What `PerturbedHistogram` releases, with noise that a study can repeat and a release never
+    """Values as of `PerturbedHistogram`, with noise that a study can repeat and a release never
     has: floating-point Laplace noise from a seed protects nobody."""
     bins = 20
     counts = histogram_counts(y.to_numpy(), lower=0, upper=1, n_bins=bins)

@@ -206,9 +206,9 @@ def in_each_setting(
 
     @functools.wraps(check)  # found by its name in other processes
     def check_all(summary: pd.DataFrame) -> Found:
-        found = {setting: check(summary, setting) for setting in summary["setting"].unique()}
-        shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in found.items())
-        return shown, all(holds for _, holds in found.values())
+        findings = {setting: check(summary, setting) for setting in summary["setting"].unique()}
+        shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in findings.items())
+        return shown, all(holds for _, holds in findings.values())
 
     return check_all
 
@@ -256,9 +256,9 @@ def estimand_rows(synthesizer: str, values: FloatArray) -> list[Measured]:
 
 def utility_rows(name: str, data: pd.Series, synthetic: pd.Series) -> list[Measured]:
     """Distances of distribution functions [C25] sec. 4.3, and the papers' estimands."""
-    real, made = data.to_numpy(), synthetic.to_numpy()
+    real, released = data.to_numpy(), synthetic.to_numpy()
     return [
-        Measured(name, "max-ECDF", max_ecdf(real, made)),
-        Measured(name, "avg-ECDF", avg_ecdf(real, made)),
-        *estimand_rows(name, made),
+        Measured(name, "max-ECDF", max_ecdf(real, released)),
+        Measured(name, "avg-ECDF", avg_ecdf(real, released)),
+        *estimand_rows(name, released),
     ]

@@ -198,8 +198,10 @@ def compare(
         asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor)
     else:
         asked = {
-            name: _released(_Task(session=session, mechanism=each, n_synthetic=m, n_drawn=drawn))
-            for name, each in mechanisms.items()
+            name: _released(
+                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn)
+            )
+            for name, mechanism in mechanisms.items()
         }
     return _compared(session, asked)
 
@@ -280,12 +282,14 @@ class _Released:
 
 def _released(task: _Task) -> _Released:
     """Runs in any process."""
-    own = _recording(task.session)
+    recording = _recording(task.session)
     release = task.mechanism.release_from(
-        own, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
+        recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
     )
-    whole = {fit for fit in own.asked if len(fit[0]) == 8 * own.bound.n}  # not of fewer records
-    return _Released(release=release, asked=whole, session=own)
+    whole = {
+        fit for fit in recording.asked if len(fit[0]) == 8 * recording.bound.n
+    }  # not of fewer records
+    return _Released(release=release, asked=whole, session=recording)
 
 
 def _released_in_parallel(
@@ -303,35 +307,41 @@ def _released_in_parallel(
         session, progress=None, settings=replace(session.settings, parallel_chains=chains)
     )
     tasks, before = [], Counter[str]()
-    for name, each in mechanisms.items():  # of equal mechanisms each takes draws of its own
-        stream = each.stream()
-        own = replace(sent, _released={stream: (n_drawn,) * before[stream]})
+    for name, mechanism in mechanisms.items():  # of equal mechanisms each takes draws of its own
+        stream = mechanism.stream()
+        fresh = replace(sent, _released={stream: (n_drawn,) * before[stream]})
         before[stream] += 1
         tasks.append(
-            _Task(session=own, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)
+            _Task(
+                session=fresh,
+                mechanism=mechanism,
+                n_synthetic=n_synthetic,
+                n_drawn=n_drawn,
+                name=name,
+            )
         )
-    found, failures = {}, []
+    finished, failures = {}, []
     for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
         if ended.result is None:
             failures.append(ended)
         else:
-            found[ended.task.name] = ended.result
+            finished[ended.task.name] = ended.result
             session.take_fits(ended.result.session)
         if session.progress is not None:
-            session.progress("mechanisms", len(found) + len(failures), len(tasks))
+            session.progress("mechanisms", len(finished) + len(failures), len(tasks))
     if failures:
         raise first_failure(failures, "mechanisms")
-    return {name: found[name] for name in mechanisms}
+    return {name: finished[name] for name in mechanisms}
 
 
 def _compared(session: FitSession, released: Mapping[str, _Released]) -> Comparison:
-    releases = {name: each.release for name, each in released.items()}
-    alone = sum(len(each.asked) for each in released.values())
+    releases = {name: one.release for name, one in released.items()}
+    alone = sum(len(one.asked) for one in released.values())
     column = session.bound.synthesized[0]
     outcome = outcome_of(session.bound)
     columns = {DATA: [session.bound.table[column]]}
     columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
-    found = {
+    by_source = {
         source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
         for source, sets in columns.items()
     }
@@ -341,8 +351,8 @@ def _compared(session: FitSession, released: Mapping[str, _Released]) -> Compari
         warnings.warn(text, stacklevel=3)
     return Comparison(
         releases=releases,
-        table=pd.DataFrame([_row(name, each, found[name]) for name, each in releases.items()]),
-        estimates=_tidy(found),
+        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        estimates=_tidy(by_source),
         outcome=column,
         moved_away=moved,
         fits_made=session.n_fits,
@@ -360,8 +370,8 @@ class _RecordingSession(FitSession):
     def fit(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any
     ) -> PosteriorFit:
-        own = None if cap is None else Cap.of(cap).key
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), own))
+        key = None if cap is None else Cap.of(cap).key
+        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), key))
         return super().fit(alpha, cap=cap, **options)
 
     def exact_fit(self, alpha: FloatArray, *, cap: Cap, **options: Any) -> PosteriorFit:
@@ -374,7 +384,7 @@ def _recording(session: FitSession) -> _RecordingSession:
     return _RecordingSession(**shared)
 
 
-def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
+def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
     charge, alpha = release.charge, release.confidential.alpha
     assert release.fit is not None
     steps = release.reweighted.steps if release.reweighted is not None else ()
@@ -395,24 +405,24 @@ def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
         "refits": sum(step.refitted for step in steps),
         "refits_saved": sum(not step.refitted for step in steps),
     }
-    for place, statistic in enumerate(found.statistics):
-        row[statistic] = found.estimate[place]
-        row[f"{statistic}_lower"] = found.lower[place]
-        row[f"{statistic}_upper"] = found.upper[place]
+    for k, statistic in enumerate(estimates.statistics):
+        row[statistic] = estimates.estimate[k]
+        row[f"{statistic}_lower"] = estimates.lower[k]
+        row[f"{statistic}_upper"] = estimates.upper[k]
     return row
 
 
-def _tidy(found: Mapping[str, Estimates]) -> pd.DataFrame:
+def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
     rows = [
         {
             "statistic": statistic,
             "source": source,
-            "estimate": each.estimate[place],
-            "lower": each.lower[place],
-            "upper": each.upper[place],
+            "estimate": estimates.estimate[k],
+            "lower": estimates.lower[k],
+            "upper": estimates.upper[k],
         }
-        for place, statistic in enumerate(found[DATA].statistics)
-        for source, each in found.items()
+        for k, statistic in enumerate(by_source[DATA].statistics)
+        for source, estimates in by_source.items()
     ]
     tidy: pd.DataFrame = pd.DataFrame(rows)
     return tidy
@@ -441,7 +451,7 @@ class Outcome:
 
     @property
     def of_mean(self) -> str:
-        """What `first_of` averages, in words."""
+        """Name of the first estimand, in words."""
         name = self.bound.synthesized[0]
         return f"{next(iter(self.shares))} of {name}" if self.shares else f"mean of {name}"
 
@@ -450,7 +460,7 @@ class Outcome:
         values = [self.bound.numbers_of(column) for column in columns]
         parts = []
         for name, numbers in self._averages():
-            sets = [numbers(each) for each in values]
+            sets = [numbers(column_values) for column_values in values]
             if name == _MEAN:
                 parts.append(estimates(sets, rng=rng))
             else:
@@ -464,7 +474,7 @@ class Outcome:
         return replace(parts[0], statistics=names, **joined)
 
     def averaged(self, column: pd.Series) -> FloatArray:
-        """What must come near the data on average, shape (k,): the mean, or each share."""
+        """Averages that must come near the data's, shape (k,): the mean, or each share."""
         values = self.bound.numbers_of(column)
         return np.array([numbers(values).mean() for _, numbers in self._averages()])
 
@@ -478,30 +488,30 @@ class Outcome:
         def at(place: int) -> Callable[[FloatArray], FloatArray]:
             return lambda values: (values == place).astype(np.float64)
 
-        found = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
+        averages = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
         if self.missing:
-            found.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
-        return found
+            averages.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
+        return averages
 
 
 def outcome_of(bound: BoundModel) -> Outcome:
-    """What is estimated of the outcome of `bound`: of levels, the 6 most frequent in the data."""
+    """Estimands of the outcome of `bound`: of levels, the 6 most frequent in the data."""
     values = bound.outcome
     levels = levels_of_outcome(bound)
     shares: dict[str, int] = {}
     if levels is not None:
-        places = present(values).astype(np.intp)
-        counts = np.bincount(places, minlength=len(levels))
+        codes = present(values).astype(np.intp)
+        counts = np.bincount(codes, minlength=len(levels))
         chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
-        shares = {f"share of {levels[place]}": place for place in chosen}
+        shares = {f"share of {levels[level]}": level for level in chosen}
     return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
 
 
 def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
     """Values of an outcome of levels, in the order of their places; None for numbers."""
     amounts = getattr(bound, "amounts", None)
-    own = amounts[0].part.bound if amounts else bound
-    levels = getattr(own, "levels", None)
+    with_levels = amounts[0].part.bound if amounts else bound
+    levels = getattr(with_levels, "levels", None)
     return None if levels is None else tuple(levels.values)
 
 

@@ -329,7 +329,7 @@ def _fingerprint(common: CurveSettings, bound: BoundModel) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveSettings:
-    """What all points share, in a form that other processes can be sent."""
+    """Settings that all points share, in a form that other processes can be sent."""
 
     model: Model
     df: pd.DataFrame
@@ -378,7 +378,7 @@ def point_rows(task: PointTask) -> list[dict[str, Any]]:
     vector = session.fit(task.alpha, label=label, warm_start=None if cold else task.start)
     reference = session.bound.log_lik(task.reference)
     moving = lipschitz_without(reference, scale=scale, shift=shift)
-    own = charge_at(session, common, vector, moving)
+    charge = charge_at(session, common, vector, moving)
 
     def charged(fit: PosteriorFit) -> PrivacyCharge:
         target = float(fit.alpha[0]) * task.unweighted_bound
@@ -392,14 +392,14 @@ def point_rows(task: PointTask) -> list[dict[str, Any]]:
             session,
             vector,
             task.unweighted_epsilon,
-            target=own.epsilon,
+            target=charge.epsilon,
             cost=lambda fit: charged(fit).epsilon,
             power=_POWER,
             near=NEAR[common.accounting],
         )
     return [
-        table_row(session, common, "LW", task.point, vector, own, own, 0),
-        table_row(session, common, "SW", task.point, scalar, charged(scalar), own, refits),
+        table_row(session, common, "LW", task.point, vector, charge, charge, 0),
+        table_row(session, common, "SW", task.point, scalar, charged(scalar), charge, refits),
     ]
 
 
@@ -453,12 +453,12 @@ def scalar_fit(
             label=f"scalar weight {weight:.4g}",
             warm_start=start,
         )
-        found = fit.bounds.overall if cost is None else cost(fit)
-        if found <= wanted and (best is None or found > best[0]):
-            best = found, fit
+        spent = fit.bounds.overall if cost is None else cost(fit)
+        if spent <= wanted and (best is None or spent > best[0]):
+            best = spent, fit
         if best is not None and (best[0] > near * wanted or weight >= 1):
             return best[1], refit
-        search.found(found)
+        search.found(spent)
     if best is None:
         raise SamplingError(
             f"no scalar weight that costs at most {wanted:.4g} was found in {_MOST_REFITS} "
@@ -484,7 +484,7 @@ class _WeightSearch:
         self.step = 1.0
 
     def found(self, cost: float) -> None:
-        """What `self.weight` costs: sets the next one."""
+        """Set the next weight from what `self.weight` costs."""
         if cost <= self.wanted:
             self.low = self.weight, cost
         else:
@@ -522,13 +522,13 @@ def table_row(
     )
     release = mechanism.release_from(session, n_synthetic=m, n_draws_released=m)
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
-    sets = [present(session.bound.numbers_of(each[column])) for each in release.synthetic]
+    sets = [present(session.bound.numbers_of(values[column])) for values in release.synthetic]
     errors = np.abs(summaries(sets) - summaries(data))
     distances = {
-        "max_ecdf": np.array([max_ecdf(data, each) for each in sets]),
-        "avg_ecdf": np.array([avg_ecdf(data, each) for each in sets]),
+        "max_ecdf": np.array([max_ecdf(data, values) for values in sets]),
+        "avg_ecdf": np.array([avg_ecdf(data, values) for values in sets]),
     }
-    spread = np.std([summaries([each]) for each in sets], axis=0, ddof=1 if m > 1 else 0)
+    spread = np.std([summaries([values]) for values in sets], axis=0, ddof=1 if m > 1 else 0)
     return {
         "mechanism": name,
         "scale": None if point is None else point[0],
@@ -544,9 +544,9 @@ def table_row(
         "bound_ratio": charge.bound / vector.bound,
         "epsilon_ratio": charge.epsilon / vector.epsilon,
         "refits": refits,
-        **{name: float(each.mean()) for name, each in distances.items()},
+        **{name: float(values.mean()) for name, values in distances.items()},
         **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},
-        **{f"{name}_se": _standard_error(each) for name, each in distances.items()},
+        **{f"{name}_se": _standard_error(values) for name, values in distances.items()},
         **{f"error_{s}_se": float(e) / m**0.5 for s, e in zip(STATISTICS, spread, strict=True)},
         "converged": fit.converged,
     }

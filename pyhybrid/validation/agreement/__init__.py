@@ -158,9 +158,9 @@ def _choose(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], bool, tupl
     is left out; raises EngineUnavailable for an engine that must take part and cannot."""
     left_out = []
     if engine == "all":
-        found = {name: engine_by_name(name) for name in _IN_PYTHON}
-        causes = {name: each.status() for name, each in found.items()}
-        python = tuple(found[name] for name in _IN_PYTHON if causes[name].available)
+        engines = {name: engine_by_name(name) for name in _IN_PYTHON}
+        causes = {name: one.status() for name, one in engines.items()}
+        python = tuple(engines[name] for name in _IN_PYTHON if causes[name].available)
         left_out += [f"{n}: {s.cause}" for n, s in causes.items() if not s.available]
         if not python:
             raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
@@ -232,40 +232,40 @@ class _Run:
 
 
 def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, str]:
-    own = run.settings
+    sampler = run.settings
     return {
         **{name: str(value) for name, value in model.describe().items()},
         "table": "the user's own" if own_data else "generated",
         "records": str(n),
         "engines": ", ".join(engine.name for engine in run.engines),
-        "chains": str(own.chains),
-        "warm-up and kept draws per chain": f"{own.warmup}, {own.draws}",
-        "adapt_delta, max_treedepth": f"{own.acceptance:g}, {own.max_treedepth}",
+        "chains": str(sampler.chains),
+        "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
+        "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
     }
 
 
 def _versions() -> dict[str, str]:
     """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
-    found = {"platform": platform.platform(), "Python": platform.python_version()}
-    found["pyhybrid"] = pyhybrid.__version__
-    found.update((name, _version(name)) for name in _PACKAGES)
+    versions = {"platform": platform.platform(), "Python": platform.python_version()}
+    versions["pyhybrid"] = pyhybrid.__version__
+    versions.update((name, _version(name)) for name in _PACKAGES)
     cmdstan = engine_by_name("cmdstan").status()
-    found["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
     in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
-    found["R"] = f"{in_r['R']} ({in_r['platform']})"
-    found.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
-    return found
+    versions["R"] = f"{in_r['R']} ({in_r['platform']})"
+    versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
+    return versions
 
 
 def _program_hashes(program: StanProgram, fits: Iterable[Draws]) -> dict[str, str]:
     """SHA-256 of the program, and of the text that an old rstan was given in its place."""
-    found = {f"stan/{program.name}.stan": program.sha256}
+    hashes = {f"stan/{program.name}.stan": program.sha256}
     notes = [note for draws in fits for note in draws.provenance.notes]
     if any("rewritten for rstan" in note for note in notes):
         text = str(call_r("for_old_rstan", text=program.text.rstrip("\n")))
         name = f"stan/{program.name}.stan as rewritten for rstan"
-        found[name] = hashlib.sha256(text.encode()).hexdigest()
-    return found
+        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
+    return hashes
 
 
 def _version(name: str) -> str:

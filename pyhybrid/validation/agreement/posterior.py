@@ -136,8 +136,8 @@ def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
     design = bound.design
     used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
     numbers = np.zeros(len(used))
-    own = bound.numbers_of(used[design.outcome].iloc[at])
-    numbers[at] = bound.model.to_support(own)  # as the program reads it: numbers, transformed
+    outcome = bound.numbers_of(used[design.outcome].iloc[at])
+    numbers[at] = bound.model.to_support(outcome)  # as the program reads it: numbers, transformed
     used[design.outcome] = numbers
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
     yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
@@ -163,17 +163,17 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     """
     part = f"{SAME_DRAWS}: {draws.provenance.engine}"
     log_lik = bound.log_lik(draws)
-    own = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
+    ours = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
     stan = draws.flat("log_lik")
     slack = _tolerance(draws, bound)
 
     def row(quantity: str, python: Any, r: Any, **how: Any) -> Row:
         return compare(part, quantity, python, r, tolerance=slack, **how)
 
-    yield row("log_lik: numpy and Stan", own, stan)
-    if own.shape != stan.shape:
+    yield row("log_lik: numpy and Stan", ours, stan)
+    if ours.shape != stan.shape:
         return
-    python, r = own[:, log_lik.row_of], stan[:, log_lik.row_of]
+    python, r = ours[:, log_lik.row_of], stan[:, log_lik.row_of]
     alpha = pyhybrid.lipschitz_weights(python)
     yield row("lipschitz_weights", alpha, call_r("lipschitz_weights", log_lik=r))
     for q in (1.0, 0.9):
@@ -231,17 +231,17 @@ def mean_rows(
 
 def _ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
     """Scalars of each draw, shape (chains, draws): parameters, and what the bound is made of."""
-    found: dict[str, FloatArray] = {}
+    scalars: dict[str, FloatArray] = {}
     for name, values in bound.monitored(fit.draws).items():
         flat = values.reshape(*values.shape[:2], -1)
         labels = _labels(bound, name, flat.shape[2])
         if name.partition("_")[0] == "phi":  # the mean of phi itself need not exist
             flat, labels = np.log(flat), [f"log {name}"]
-        found.update((label, flat[:, :, k]) for k, label in enumerate(labels))
+        scalars.update((label, flat[:, :, k]) for k, label in enumerate(labels))
     log_lik, shape = bound.log_lik(fit.draws), fit.draws.divergent.shape
-    found["largest |alpha f|"] = log_lik.largest_by_draw(fit.alpha).reshape(shape)
-    found["sum of alpha f"] = log_lik.total(fit.alpha).reshape(shape)
-    return found
+    scalars["largest |alpha f|"] = log_lik.largest_by_draw(fit.alpha).reshape(shape)
+    scalars["sum of alpha f"] = log_lik.total(fit.alpha).reshape(shape)
+    return scalars
 
 
 def _labels(bound: Any, name: str, size: int) -> list[str]:

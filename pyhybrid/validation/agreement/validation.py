@@ -126,12 +126,12 @@ def compare(
     apart = _differences(left, right, to_largest)
     with np.errstate(invalid="ignore"):
         size = np.where(np.isfinite(left), np.abs(left), -1.0)
-    place = int(np.argmax(apart)) if apart.max() > 0 else int(np.argmax(size))
+    furthest = int(np.argmax(apart)) if apart.max() > 0 else int(np.argmax(size))
     return Row(
         part=part,
         quantity=quantity,
-        python=float(left[place]),
-        r=float(right[place]),
+        python=float(left[furthest]),
+        r=float(right[furthest]),
         difference=float(apart.max()),
         tolerance=tolerance,
         numbers=left.size,

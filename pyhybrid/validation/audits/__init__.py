@@ -94,7 +94,7 @@ def run_audits(
 def _steps(
     runs: int, engine: str | Engine
 ) -> Iterator[tuple[str, Callable[[], list[AuditFinding]]]]:
-    """What needs what, and the audits."""
+    """Audits, and what each needs."""
     yield "an engine", lambda: censored_audits({"engine": engine, "seed": 1})
     yield "an engine", lambda: centered_audits({"engine": engine, "seed": 1})
     yield "local charges by range, enumerated", local_audits

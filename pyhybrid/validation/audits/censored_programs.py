@@ -50,7 +50,7 @@ _ROWS = _CAP | {
     "n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik", "n_levels",
     "total_weight", "sum_log", "sum_log1m",
 }  # fmt: skip
-"""What a program reads of the records; the rest of its data is location and scale of the
+"""Data that a program reads of the records; the rest of its data is location and scale of the
 reparametrization."""
 _OF_JOINT = {"n_terms", "by_term", "at_zero"}
 
@@ -96,14 +96,14 @@ def program_audits() -> list[AuditFinding]:
 def _audit(
     model: Any, table: pd.DataFrame, other: float, relation: str, *, centered: bool
 ) -> AuditFinding:
-    own = model.bind(table)
-    neighbors = [model.bind(each) for each in _neighbors(table, other, relation)]
-    frozen = _frozen(own) if centered else None
+    bound = model.bind(table)
+    neighbors = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
+    frozen = _frozen(bound) if centered else None
     losses = {}
     for times in (1.0, _TIMES):
         cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
-        losses[times] = _largest_range(own, neighbors, cap)
-    name = f"Censored, stan/{own.program.name}.stan, {model.name}"
+        losses[times] = _largest_range(bound, neighbors, cap)
+    name = f"Censored, stan/{bound.program.name}.stan, {model.name}"
     return AuditFinding.exact(
         f"{name}, centered, excess, unequal ends" if centered else name,
         relation,
@@ -133,8 +133,8 @@ def _frozen(bound: Any) -> FrozenTerms:
 def _cap(
     bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenTerms | None
 ) -> float | Cap:
-    """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
-    by the excess of frozen rows."""
+    """Cap that costs `times` epsilon: M, or unequal ends about a center made of each record alone,
+    moved by the excess of frozen rows."""
     if not centered:
         signs = bound.density_above_one
         return times * bound_of_epsilon(EPSILON, relation=relation, density_above_one=signs)
@@ -154,11 +154,11 @@ def _center_of(table: pd.DataFrame) -> FloatArray:
     return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
 
 
-def _largest_range(own: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
+def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
     """Over the neighbors, the range over random points of the difference of the two log densities,
     nats."""
-    data = own.stan_data(np.ones(own.n), cap=cap(own))
-    one = ProgramAtPoints(own.program, data)
+    data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
+    one = ProgramAtPoints(bound.program, data)
     points: FloatArray = np.random.default_rng(1).normal(
         scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
     )
@@ -168,14 +168,14 @@ def _largest_range(own: Any, neighbors: list[Any], cap: Callable[[Any], float | 
     largest = 0.0
     for neighbor in neighbors:
         held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
-        difference = log_density - ProgramAtPoints(own.program, held).log_density(points)
+        difference = log_density - ProgramAtPoints(bound.program, held).log_density(points)
         largest = max(largest, float(np.ptp(difference[np.isfinite(difference)])))
     return largest
 
 
 def _of_records(name: str, data: Mapping[str, Any]) -> bool:
-    """Whether a program, or a part of a joint one, reads that of the records."""
-    parts = [own.removeprefix("row_") for own in data if own.startswith("row_")]
+    """True if a program, or a part of a joint one, reads that of the records."""
+    parts = [key.removeprefix("row_") for key in data if key.startswith("row_")]
     ends = [f"_{part}" for part in parts if name.endswith(f"_{part}")]
     plain = name.removesuffix(ends[0]) if ends else name
     return name in _OF_JOINT or plain in _ROWS or plain == "row"

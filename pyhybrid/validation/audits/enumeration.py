@@ -144,14 +144,14 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
     `options` go to `pyhybrid.calibrate`: engine, seed.
     """
     poisson, beta = Poisson("y ~ 1"), Beta("y ~ 1")
-    found = []
+    findings = []
     cases: list[tuple[RegressionModel, Sequence[float], dict[str, FloatArray]]] = [
         (poisson, (0.0, 1.0, 6.0, 20.0, 60.0), {"beta": np.linspace(-2, 4, 60)[:, None]}),
         (beta, _SHARES, _beta_grid()),
     ]
     for model, support, grid in cases:
         clipped = partial(_clipped, model, grid)
-        found += _both_relations(
+        findings += _both_relations(
             f"Censored, weights of 1, {model.name}",
             model,
             support,
@@ -164,8 +164,8 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
     frozen = calibrate(
         beta, reference, cap=1.0, n_draws=100, holds_no_released_record=True, **options
     )
-    found += unit_audits()
-    return found + _both_relations(
+    findings += unit_audits()
+    return findings + _both_relations(
         "Censored, frozen calibration, Beta",
         beta,
         _SHARES,

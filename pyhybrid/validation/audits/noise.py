@@ -85,15 +85,15 @@ def _run_of(mechanism: NoisyMarginals) -> Run:
 
 def marginals_audits() -> list[AuditFinding]:
     """Both relations, each with mechanisms that were broken on purpose; needs OpenDP."""
-    found = []
+    findings = []
     for (name, form), relation in itertools.product(_FORMS.items(), ("replace", "remove")):
         mechanism = _mechanism(relation, **form)
-        own = _largest_loss(_run_of(mechanism), relation)
+        lost = _largest_loss(_run_of(mechanism), relation)
         for control, run in _broken(mechanism).items():
-            found.append(
-                AuditFinding.exact(name, relation, own, control, _largest_loss(run, relation))
+            findings.append(
+                AuditFinding.exact(name, relation, lost, control, _largest_loss(run, relation))
             )
-    return found
+    return findings
 
 
 def _largest_loss(run: Run, relation: str) -> float:
@@ -129,31 +129,31 @@ def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
 
 def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
     y, z = ([record[place] for record in records] for place in (0, 1))
-    made: pd.DataFrame = pd.DataFrame({"y": y, "z": z, "x": _PUBLIC[: len(records)]})
-    return made
+    table: pd.DataFrame = pd.DataFrame({"y": y, "z": z, "x": _PUBLIC[: len(records)]})
+    return table
 
 
 def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
     """Tables of y and x, z and x, z and y; x is shared out between the ends of its range. Of a
     release in two steps y has four bins, of which a record is in the outer ones."""
     y: Any = {"bins": [0, 0.25, 0.5, 0.75, 1]} if "most_bins" in changes else (0, 1)
-    own: dict[str, Any] = {
+    options: dict[str, Any] = {
         "domain": {"y": y, "z": (0, 1), "x": {"bins": [0, 1, 2]}},
         "given": ["x"],
         "epsilon": EPSILON,
         "relation": relation,
     }
-    return NoisyMarginals(**{**own, **changes})
+    return NoisyMarginals(**{**options, **changes})
 
 
 def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
-    """What each step counts, and its noise as it is taken."""
+    """Counts of each step, and its noise as it is taken."""
     measuring = mechanism._measuring(df)
     answers = measuring.of(df).answers
     tables: list[Sequence[CrossTable]] = [measuring.two_way(df, _merged(measuring))]
     if measuring.binned:
         tables.insert(0, measuring.one_way(df, measuring.binned))
-    return [_step(own, answer) for own, answer in zip(tables, answers, strict=True)]
+    return [_step(of_step, answer) for of_step, answer in zip(tables, answers, strict=True)]
 
 
 def _course(mechanism: NoisyMarginals) -> Measured:
@@ -167,13 +167,13 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
     into the first cell, with the noise and the tables of the course."""
     measuring = mechanism._measuring(df)
     first, *later = course.answers
-    found = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
+    steps = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
     tables = by_candidate(measuring, measuring.two_way(df, measuring.domain))
     scores = []
-    for own in (counts_of(table.codes, table.n_rows, table.cells) for table in tables.values()):
-        scores.append(score(own, np.array([len(df), *np.zeros(own.size - 1)]), 0.0))
+    for counts in (counts_of(table.codes, table.n_rows, table.cells) for table in tables.values()):
+        scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
     for choice, answer in zip(course.choices, later, strict=True):
-        found.append(
+        steps.append(
             _Step(
                 counts=np.array(scores),
                 scale=choice.scale,
@@ -181,8 +181,8 @@ def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> li
                 choice=True,
             )
         )
-        found.append(_step([tables[choice.candidate]], answer))
-    return found
+        steps.append(_step([tables[choice.candidate]], answer))
+    return steps
 
 
 def _merged(measuring: Measuring) -> dict[str, Any]:
@@ -213,8 +213,8 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
 
     def read(df: pd.DataFrame) -> list[_Step]:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
-        own: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
-        return _steps(replace(mechanism, domain=own), df)
+        domain: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
+        return _steps(replace(mechanism, domain=domain), df)
 
     def not_charged(df: pd.DataFrame) -> list[_Step]:
         """Each step at the whole price."""
@@ -227,7 +227,7 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
                 measuring.two_way(df, _merged(measuring)),
             )
         ]
-        return [replace(s, scale=own.scale) for s, own in zip(steps, noisy, strict=True)]
+        return [replace(s, scale=answer.scale) for s, answer in zip(steps, noisy, strict=True)]
 
     def greedy(df: pd.DataFrame) -> list[_Step]:
         """The best score, with a thousandth of its noise."""
@@ -239,10 +239,10 @@ def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
 
     if mechanism.select == "private":
         return {"noise / 2": halved, "the best score": greedy, "scores squared": squared}
-    found = {"noise / 2": halved, "noise of one table": of_one}
+    broken = {"noise / 2": halved, "noise of one table": of_one}
     if mechanism.most_bins is None:
-        return {**found, "levels read": read}
-    return {**found, "a step not charged": not_charged}
+        return {**broken, "levels read": read}
+    return {**broken, "a step not charged": not_charged}
 
 
 # --- Mechanisms as they run -----------------------------------------------------------------------
@@ -330,14 +330,14 @@ def _mean(values: list[float], epsilon: float) -> float:
 
 def _choice(scores: list[float], epsilon: float) -> float:
     """1 if the first candidate was chosen."""
-    found = exponential_mechanism(scores, sensitivity=1, epsilon=epsilon, relation="replace")
-    return float(found.value == 0)
+    chosen = exponential_mechanism(scores, sensitivity=1, epsilon=epsilon, relation="replace")
+    return float(chosen.value == 0)
 
 
 def _centers(rows: list[list[float]], epsilon: float) -> float:
     """Which of two corners the one row is in, by noisy counts and by noisy sums."""
-    found = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
-    counts, sums = found.counts, found.counts * found.value[:, 0]
+    clusters = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
+    counts, sums = clusters.counts, clusters.counts * clusters.value[:, 0]
     by_counts = abs(counts[0]) + abs(counts[1] - 1) - abs(counts[0] - 1) - abs(counts[1])
     filled = counts >= 1  # the center of an empty cluster tells nothing of its sum
     by_sum = np.where(filled, np.abs(sums) - np.abs(sums - [1, -1]), 0.0)
@@ -369,8 +369,8 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> FloatArray:
     mechanism = NoisyMarginals(domain=domain, epsilon=epsilon)
     df = pd.DataFrame({"y": [answer]})
     measuring = mechanism._measuring(df)
-    found = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
-    return np.array([min(cells[0], 1 - cells[1]) for cells in found])
+    tables = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
+    return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
 
 _FAVORED = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
