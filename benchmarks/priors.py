@@ -26,10 +26,9 @@ import pyhybrid as ph
 from benchmarks.mixture import FILE, incomes
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.families.coefficients import PRIORS
+from pyhybrid.studies.counts import mixture_counts, salaries
 from pyhybrid.studies.income import CE_FORMULA
-from pyhybrid.studies.local_bounds import mixture_counts
-from pyhybrid.studies.salary import simulated_salaries
-from pyhybrid.studies.vector_weights import salaries
+from pyhybrid.studies.strict import simulated_salaries
 
 RESULTS = Path(__file__).parent / "results" / "priors.csv"
 _WHOLE, _PART = "RAND visits", "every 50th RAND visit"

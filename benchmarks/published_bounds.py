@@ -21,7 +21,7 @@ from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, PseudoPosteriorMechanism, Unweighted
 from pyhybrid.models import Model
-from pyhybrid.studies.local_bounds import mixture_counts
+from pyhybrid.studies.counts import mixture_counts
 from pyhybrid.studies.strict import beta_database
 
 _PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "models" / "published"

@@ -21,8 +21,7 @@ from scipy.special import digamma, expit, gammaln
 import pyhybrid as ph
 from pyhybrid.engines import Draws, SamplerSettings, StanProgram, engine_by_name
 from pyhybrid.engines.cmdstan import compiled_program
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 
 COLUMNS = (5, 10, 20, 30)
 SETTINGS = SamplerSettings(chains=2, warmup=300, draws=300, parallel_chains=1)

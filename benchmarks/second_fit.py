@@ -33,8 +33,7 @@ import pyhybrid as ph
 from benchmarks.regressions import MODELS, RIGHT, own_settings, survey, worst_ess
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import ConvergenceRule, Draws, SamplerSettings, WarmStart, diagnose
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 
 RESULTS = Path(__file__).parent / "results" / "second_fit.csv"
 WARMUP = 1000

@@ -25,7 +25,7 @@ import pandas as pd
 
 import pyhybrid as ph
 from benchmarks.measure import line
-from pyhybrid.studies.local_bounds import mixture_counts
+from pyhybrid.studies.counts import mixture_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE_REFIT = ph.Reweighting(recursive=False, tolerance=1.0)

@@ -12,7 +12,7 @@ import pyhybrid as ph
 from benchmarks.measure import line
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.studies import STUDIES, run_study
-from pyhybrid.studies.reproduction import reproduce
+from pyhybrid.studies.runner import reproduce
 from pyhybrid.studies.strict import beta_database
 
 

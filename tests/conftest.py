@@ -15,6 +15,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ def require(available: bool, reason: str) -> None:
     if os.environ.get("PYHYBRID_REQUIRE_ALL") == "1":
         pytest.fail(f"PYHYBRID_REQUIRE_ALL=1 and {reason}")
     pytest.skip(reason)
+
+
+def require_opendp() -> None:
+    """Skip or fail, as `require` says, without OpenDP."""
+    require(find_spec("opendp") is not None, "opendp must be installed")
+
+
+@pytest.fixture
+def opendp() -> None:
+    require_opendp()
 
 
 # Files whose tests compile for rstan: in one process, so that each program is compiled once. It is
@@ -128,9 +139,9 @@ def _marked(name: str) -> bool:
 
 
 def _sampled(self: EmbeddedEngine, program: Any, data: Any, seed: int, settings: Any,
-             progress: Any, start: Any) -> Any:  # fmt: skip
+             progress: Any, warm_start: Any, **changes: Any) -> Any:  # fmt: skip
     if _marked("samples"):
-        return _sampler(self, program, data, seed, settings, progress, start)
+        return _sampler(self, program, data, seed, settings, progress, warm_start, **changes)
     if not _marked("normal_draws"):
         pytest.fail("a test that samples must be marked: samples, or normal_draws (tests/conftest)")
     if progress is not None:

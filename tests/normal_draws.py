@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.engines.base import Draws, Provenance, SamplerSettings, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 
 _STEP = 1e-4

@@ -117,7 +117,7 @@ def table(
     """The reproduction table of several studies as a page."""
     from pyhybrid.cli.console import show
     from pyhybrid.studies import STUDIES, load_study
-    from pyhybrid.studies.reproduction import made_with, reproduction_page, stacked
+    from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
     _check_new(out, csv, overwrite=overwrite)
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
@@ -135,7 +135,7 @@ def table(
 def _show(result: StudyResult) -> None:
     from pyhybrid.cli.console import show
     from pyhybrid.studies import STUDIES
-    from pyhybrid.studies.reproduction import reproduce
+    from pyhybrid.studies.runner import reproduce
 
     study, found = STUDIES[result.study], result.summary
     title = escape(f"Study {study.name}: {study.title} ({study.source})")

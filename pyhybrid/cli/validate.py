@@ -18,7 +18,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation.agreement import Row, Validation
 from pyhybrid.validation.agreement import validate as compared
-from pyhybrid.validation.agreement.rows import UNITS
+from pyhybrid.validation.agreement.validation import UNITS
 
 __all__ = ["validate"]
 

@@ -1,9 +1,11 @@
-"""What every Stan engine takes and gives: one protocol, so that one program runs on all of them."""
+"""The protocol of Stan engines: what each takes and gives, so that one program runs on all."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 
 __all__ = [
     "METRICS",
@@ -25,6 +27,7 @@ __all__ = [
     "SamplerSettings",
     "StanProgram",
     "WarmStart",
+    "without_values",
 ]
 
 Progress = Callable[[int, int], None]
@@ -33,6 +36,10 @@ METRICS = ("adapted", "unit")
 """See `SamplerSettings`."""
 _ACCEPTANCE = 0.9
 _AGAIN = 0.99
+_COMMAND = re.compile(r"\n?Command and output files:.*", re.DOTALL)
+_PLACE = r"(?P<place>\b(?:line|column|chains?|attempts?|of|in)\s+\d+\b|\[[\d, ]*\]|^\s*\d+:)"
+_NUMBER = r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])"
+_PLACE_OR_NUMBER = re.compile(f"{_PLACE}|{_NUMBER}", re.MULTILINE)
 _CLIPPED, _CLIPPED_AGAIN = 0.6, 0.8  # at 0.99 a second try would stop before every kink
 
 
@@ -180,7 +187,7 @@ class FirstTry:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
-    """What a finished fit hands to the next one of the same program.
+    """State of a finished fit that the next one of the same program starts from.
 
     Attributes
     ----------
@@ -195,10 +202,21 @@ class WarmStart:
     inv_metric: tuple[FloatArray, ...] | None
     step_size: FloatArray
 
+    def inits_of(self, chains: int) -> list[Mapping[str, Any]]:
+        """Initial values of so many chains, those of this start repeated where they are fewer."""
+        return [self.inits[chain % len(self.inits)] for chain in range(chains)]
+
+    def tuning(self, settings: SamplerSettings) -> dict[str, Any]:
+        """Mean step size and, unless the metric is to be 1, mean inverse metric (p,)."""
+        start: dict[str, Any] = {"step_size": float(np.mean(self.step_size))}
+        if self.inv_metric is not None and settings.metric != "unit":
+            start["inv_metric"] = np.mean(self.inv_metric, axis=0)
+        return start
+
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What made the draws. `seed` is confidential: with it anyone can recompute the fit."""
+    """Origin of draws. `seed` is confidential: with it anyone can recompute the fit."""
 
     engine: str
     engine_version: str
@@ -208,6 +226,28 @@ class Provenance:
     settings: SamplerSettings
     seconds: float
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_run(
+        cls,
+        status: EngineStatus,
+        program: StanProgram,
+        seed: int,
+        settings: SamplerSettings,
+        started: float,
+        notes: Iterable[str] = (),
+    ) -> Provenance:
+        """Of a run that ends now; `started` is what `time.perf_counter()` said."""
+        return cls(
+            engine=status.name,
+            engine_version=status.version,
+            program=program.name,
+            program_sha256=program.sha256,
+            seed=seed,
+            settings=settings,
+            seconds=time.perf_counter() - started,
+            notes=tuple(notes),
+        )
 
     def __repr__(self) -> str:
         return (
@@ -317,13 +357,19 @@ class Draws:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineStatus:
-    """Whether an engine can run here; if not, why, and the command that mends it."""
+    """Version of an engine that can run here; or why it cannot, and the command that mends it."""
 
     name: str
     available: bool
     version: str = ""
     cause: str = ""
     remedy: str = ""
+
+    def required(self) -> EngineStatus:
+        """This status; raises EngineUnavailable with cause and remedy if the engine cannot run."""
+        if not self.available:
+            raise EngineUnavailable(f"{self.cause}; {self.remedy}")
+        return self
 
 
 class Engine(Protocol):
@@ -365,3 +411,14 @@ class ContinuingEngine(Engine, Protocol):
     ) -> Draws:
         """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
         ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""
+
+
+def without_values(text: str) -> str:
+    """Words of an engine on a failure with numbers as "#", but for places in the program and in
+    vectors.
+
+    Stan names the value that a statement rejects, which may be an outcome; CmdStan's complaint
+    holds the whole command with its seed. Messages end in logs and in mails.
+    """
+    kept = _COMMAND.sub("", text)
+    return _PLACE_OR_NUMBER.sub(lambda found: found["place"] or "#", kept).strip()

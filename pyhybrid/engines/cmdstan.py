@@ -32,15 +32,14 @@ from pyhybrid.engines.base import (
     SamplerSettings,
     StanProgram,
     WarmStart,
+    without_values,
 )
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.private_folder import cache_folder, private_folder
 
 __all__ = ["CmdStanEngine", "compiled_program"]
 
 _INSTALL = "python -m cmdstanpy.install_cmdstan (or: conda install -c conda-forge cmdstan)"
-_TOOLCHAIN = "install a C++ toolchain"
 
 
 class CmdStanEngine:
@@ -50,10 +49,14 @@ class CmdStanEngine:
 
     def status(self) -> EngineStatus:
         """Available if cmdstanpy finds an installation and a C++ toolchain is on the path."""
-        if (missing := _missing()) is not None:
-            cause, remedy = missing
+        cause, remedy = _missing()
+        if cause:
             return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
-        return EngineStatus(name=self.name, available=True, version=_version())
+        with _quiet():
+            numbers = _cmdstanpy().cmdstan_version()
+        number = ".".join(str(part) for part in numbers) if numbers else "unknown"
+        version = f"CmdStan {number}, cmdstanpy {_cmdstanpy().__version__}"
+        return EngineStatus(name=self.name, available=True, version=version)
 
     def sample(
         self,
@@ -66,20 +69,12 @@ class CmdStanEngine:
         progress: Progress | None = None,
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
-        version = _version()
+        status = self.status().required()
         executable = compiled_program(program, threads=settings.threads_per_chain > 1)
         started = time.perf_counter()
         with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
             fit = _run(executable, folder, data, seed, settings, warm_start)
-            provenance = Provenance(
-                engine=self.name,
-                engine_version=version,
-                program=program.name,
-                program_sha256=program.sha256,
-                seed=seed,
-                settings=settings,
-                seconds=time.perf_counter() - started,
-            )
+            provenance = Provenance.of_run(status, program, seed, settings, started)
             return _draws(fit, parameter_names(program), provenance)
 
 
@@ -99,8 +94,8 @@ def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
         If CmdStan or its toolchain is missing, or fails on a program that Stan accepts.
     """
     flags = {"STAN_THREADS": True} if threads else {}
-    key = _key(program, _version(), flags)
-    entry = cache_folder() / "cmdstan" / key
+    version = CmdStanEngine().status().required().version
+    entry = cache_folder() / "cmdstan" / _key(program, version, flags)
     if not _entry_is_sound(entry):
         _build(program, entry, flags)
     return entry / "program"
@@ -116,8 +111,8 @@ def _cmdstanpy() -> Any:
     return cmdstanpy
 
 
-def _missing() -> tuple[str, str] | None:
-    """What keeps CmdStan from running here, and its remedy; None if nothing does."""
+def _missing() -> tuple[str, str]:
+    """Cause that keeps CmdStan from running here, and its remedy; empty if nothing does."""
     try:
         cmdstanpy = _cmdstanpy()
     except EngineUnavailable as error:
@@ -136,19 +131,8 @@ def _missing() -> tuple[str, str] | None:
     if not any(shutil.which(tool) for tool in ([compiler] if compiler else ["g++", "clang++"])):
         missing.append(compiler or "g++ or clang++")
     if missing:
-        return f"CmdStan needs {' and '.join(missing)} on the path", _TOOLCHAIN
-    return None
-
-
-def _version() -> str:
-    """Version of CmdStan and of cmdstanpy; raises EngineUnavailable with cause and remedy."""
-    if (missing := _missing()) is not None:
-        raise EngineUnavailable(": ".join(missing))
-    cmdstanpy = _cmdstanpy()
-    with _quiet():
-        found = cmdstanpy.cmdstan_version()
-    number = ".".join(str(part) for part in found) if found else "unknown"
-    return f"CmdStan {number}, cmdstanpy {cmdstanpy.__version__}"
+        return f"CmdStan needs {' and '.join(missing)} on the path", "install a C++ toolchain"
+    return "", ""
 
 
 def _key(program: StanProgram, version: str, flags: Mapping[str, Any]) -> str:
@@ -270,19 +254,19 @@ def _run(
 def _start(warm_start: WarmStart | None, folder: Path, settings: SamplerSettings) -> dict[str, Any]:
     if warm_start is None:
         return {}
-    inits = []
-    for chain in range(settings.chains):
-        values = warm_start.inits[chain % len(warm_start.inits)]
-        path = folder / f"init_{chain + 1}.json"
-        path.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in values.items()}))
-        inits.append(str(path))
-    start: dict[str, Any] = {"inits": inits, "step_size": float(np.mean(warm_start.step_size))}
-    if warm_start.inv_metric is not None and settings.metric != "unit":
-        metric = np.mean(warm_start.inv_metric, axis=0)
-        path = folder / "inv_metric.json"
-        path.write_text(json.dumps({"inv_metric": metric.tolist()}))
-        start["inv_metric"] = str(path)
+    start: dict[str, Any] = {"inits": [], **warm_start.tuning(settings)}
+    for chain, values in enumerate(warm_start.inits_of(settings.chains), start=1):
+        plain = {name: np.asarray(value).tolist() for name, value in values.items()}
+        start["inits"].append(_written(folder / f"init_{chain}.json", plain))
+    if "inv_metric" in start:
+        metric = {"inv_metric": start["inv_metric"].tolist()}
+        start["inv_metric"] = _written(folder / "inv_metric.json", metric)
     return start
+
+
+def _written(path: Path, content: Mapping[str, Any]) -> str:
+    path.write_text(json.dumps(content))
+    return str(path)
 
 
 def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:

@@ -27,7 +27,7 @@ _BLOM = 3 / 8  # offset of ranks before they become normal scores
 
 @dataclass(frozen=True, kw_only=True)
 class ConvergenceRule:
-    """What a fit must meet before a charge is written.
+    """Limits that a fit must meet before a charge is written.
 
     Attributes
     ----------
@@ -167,22 +167,22 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
         still = finite & (columns.min(axis=(0, 1)) == columns.max(axis=(0, 1)))
         if still.all():  # also of a variable without elements
             continue
-        found = np.tile([[np.inf], [0.0], [0.0]], still.size)  # of a column that is not finite
-        found[:, still] = [[1.0], [np.inf], [np.inf]]
+        by_column = np.tile([[np.inf], [0.0], [0.0]], still.size)  # of a column that is not finite
+        by_column[:, still] = [[1.0], [np.inf], [np.inf]]
         moving = finite & ~still
         if moving.any():
-            found[:, moving] = _by_column(columns[:, :, moving])
-        place = int(np.argmax(found[0]))
-        if not found[0, place] <= rhat:
-            rhat, worst = float(found[0, place]), _label(name, values, place)
-        bulk, tail = min(bulk, float(found[1].min())), min(tail, float(found[2].min()))
+            by_column[:, moving] = _by_column(columns[:, :, moving])
+        worst_column = int(np.argmax(by_column[0]))
+        if not by_column[0, worst_column] <= rhat:
+            rhat, worst = float(by_column[0, worst_column]), _label(name, values, worst_column)
+        bulk, tail = min(bulk, float(by_column[1].min())), min(tail, float(by_column[2].min()))
     if np.isinf(bulk):  # every column stood still
         rhat = np.inf
     return rhat, bulk, tail, worst or _first_label(quantities)
 
 
-def _label(name: str, values: FloatArray, place: int) -> str:
-    return f"{name}[{place + 1}]" if values.ndim > 2 else name
+def _label(name: str, values: FloatArray, column: int) -> str:
+    return f"{name}[{column + 1}]" if values.ndim > 2 else name
 
 
 def _first_label(quantities: Mapping[str, FloatArray]) -> str:
@@ -199,7 +199,7 @@ def _by_column(columns: FloatArray) -> FloatArray:
     rhat = np.fmax(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded)))
     bulk = effective_draws(_normal_scores(columns).reshape(-1, b), chains)
     below = [(flat <= end).astype(np.float64) for end in np.quantile(flat, _TAILS, axis=0)]
-    tail = np.minimum(*(effective_draws(own, chains) for own in below))
+    tail = np.minimum(*(effective_draws(part, chains) for part in below))
     return np.stack([rhat, bulk, tail])
 
 
@@ -208,9 +208,9 @@ def _normal_scores(columns: FloatArray) -> FloatArray:
     flat = columns.reshape(-1, columns.shape[2])
     size = flat.shape[0]
     rank = np.empty_like(flat)
-    for k, own in enumerate(flat.T):
-        ordered = np.sort(own)
-        ends = (np.searchsorted(ordered, own, side) for side in ("left", "right"))
+    for k, column in enumerate(flat.T):
+        ordered = np.sort(column)
+        ends = (np.searchsorted(ordered, column, side) for side in ("left", "right"))
         rank[:, k] = (sum(ends) + 1) / 2
     return np.asarray(ndtri((rank - _BLOM) / (size - 2 * _BLOM + 1))).reshape(columns.shape)
 

@@ -1,6 +1,7 @@
 """The embedded engine: `stanli`, Stan's language, math library and NUTS in one wheel.
 
-Needs no compiler and no build step, keeps everything in memory and writes no files.
+Needs no compiler and no build step, keeps everything in memory and writes no files. It also tells a
+program's log density at given points, and draws its generated quantities anew there.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.errors import EngineUnavailable, SamplingError
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -30,13 +32,13 @@ from pyhybrid.engines.base import (
     SamplerSettings,
     StanProgram,
     WarmStart,
+    without_values,
 )
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 
-__all__ = ["EmbeddedEngine", "as_json", "compiled", "stanli_module"]
+__all__ = ["EmbeddedEngine", "ProgramAtPoints", "as_json", "check_compiles", "compiled"]
 
-_COLUMNS = {"divergent__": "divergent", "treedepth__": "treedepth", "energy__": "energy"}
+_STILL = 1e-300  # a step of this size does not move
 
 
 class EmbeddedEngine:
@@ -47,12 +49,11 @@ class EmbeddedEngine:
     def status(self) -> EngineStatus:
         """Available wherever the stanli wheel can be imported."""
         try:
-            stanli = stanli_module()
+            return EngineStatus(name=self.name, available=True, version=_stanli().__version__)
         except EngineUnavailable as error:
             return EngineStatus(
                 name=self.name, available=False, cause=str(error), remedy="pip install stanli"
             )
-        return EngineStatus(name=self.name, available=True, version=stanli.__version__)
 
     def sample(
         self,
@@ -66,14 +67,7 @@ class EmbeddedEngine:
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
         settings.check_no_threads(self.name)
-        return self._run(
-            program,
-            data,
-            seed,
-            settings,
-            progress,
-            lambda model: _start(model, warm_start, settings),
-        )
+        return self._run(program, data, seed, settings, progress, warm_start)
 
     def more(
         self,
@@ -90,12 +84,8 @@ class EmbeddedEngine:
         All chains go on with the mean of their step sizes and metrics.
         """
         settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
-
-        def start(model: Any) -> dict[str, Any]:
-            own = _start(model, draws.warm_start(), settings)
-            return {**own, "warmup": 0, "adapt_engaged": False}
-
-        return self._run(program, data, seed, settings, progress, start)
+        tuned = {"warmup": 0, "adapt_engaged": False}
+        return self._run(program, data, seed, settings, progress, draws.warm_start(), **tuned)
 
     def _run(
         self,
@@ -104,40 +94,31 @@ class EmbeddedEngine:
         seed: int,
         settings: SamplerSettings,
         progress: Progress | None,
-        start: Callable[[Any], dict[str, Any]],
+        warm_start: WarmStart | None,
+        **changes: Any,
     ) -> Draws:
-        stanli = stanli_module()
+        stanli = _stanli()
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 model = stanli.Model(mir=compiled(program.text), data=as_json(data))
                 with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
-                    fit = model.sample(
-                        refresh=refresh,
-                        seed=seed,
-                        **{**_options(settings), **start(model)},
-                    )
+                    start = _start(model, warm_start, settings)
+                    options = {**_options(settings), **start, **changes}
+                    fit = model.sample(refresh=refresh, seed=seed, **options)
             except SamplingError:  # the compiler's words, which hold no data
                 raise
             except (RuntimeError, ValueError) as error:
                 raise SamplingError(
                     f"the embedded engine failed on {program.name}: {without_values(str(error))}"
                 ) from None
-        provenance = Provenance(
-            engine=self.name,
-            engine_version=stanli.__version__,
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=time.perf_counter() - started,
-            notes=tuple(str(warning.message) for warning in caught),
-        )
+        notes = [str(warning.message) for warning in caught]
+        provenance = Provenance.of_run(self.status(), program, seed, settings, started, notes)
         return _draws(fit, parameter_names(program), provenance)
 
 
-def stanli_module() -> Any:
+def _stanli() -> Any:
     try:
         import stanli
     except (ImportError, OSError) as error:
@@ -151,7 +132,7 @@ def stanli_module() -> Any:
 def compiled(text: str) -> str:
     """Stan source to stanli's intermediate form; holds no data, so that it may be kept."""
     try:
-        return str(stanli_module().stan_to_mir(text))
+        return str(_stanli().stan_to_mir(text))
     except (RuntimeError, ValueError) as error:
         raise SamplingError(f"the Stan program does not compile:\n{error}") from None
 
@@ -175,23 +156,16 @@ def _options(settings: SamplerSettings) -> dict[str, Any]:
 def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) -> dict[str, Any]:
     if warm_start is None:
         return {}
-    chains = [warm_start.inits[c % len(warm_start.inits)] for c in range(settings.chains)]
     inits = [
-        model.unconstrain(
-            {
-                name: np.asarray(v).T.ravel().tolist() if np.ndim(v) else float(v)
-                for name, v in values.items()
-            }
-        )
-        for values in chains
+        model.unconstrain({name: _listed(value) for name, value in values.items()})
+        for values in warm_start.inits_of(settings.chains)
     ]
-    start: dict[str, Any] = {
-        "inits": np.array(inits),
-        "step_size": float(np.mean(warm_start.step_size)),
-    }
-    if warm_start.inv_metric is not None and settings.metric != "unit":
-        start["inv_metric"] = np.mean(warm_start.inv_metric, axis=0)
-    return start
+    return {"inits": np.array(inits), **warm_start.tuning(settings)}
+
+
+def _listed(value: Any) -> Any:
+    """A parameter's value as stanli takes it: first index fastest."""
+    return np.asarray(value).T.ravel().tolist() if np.ndim(value) else float(value)
 
 
 @contextlib.contextmanager
@@ -249,22 +223,110 @@ class _ProgressLines(io.TextIOBase):
 
 
 def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    stanli = stanli_module()
-    stats = {
-        field: fit.sampler_stats[:, :, stanli.SAMPLER_COLUMNS.index(column)]
-        for column, field in _COLUMNS.items()
-    }
+    columns = _stanli().SAMPLER_COLUMNS
+    stats = {name: fit.sampler_stats[:, :, position] for position, name in enumerate(columns)}
+    unit = provenance.settings.metric == "unit"
     return Draws(
         variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
-        divergent=stats["divergent"] > 0,
-        treedepth=stats["treedepth"].astype(np.int64),
-        energy=stats["energy"],
+        divergent=stats["divergent__"] > 0,
+        treedepth=stats["treedepth__"].astype(np.int64),
+        energy=stats["energy__"],
         step_size=np.asarray(fit.step_size),
-        inv_metric=(
-            None
-            if provenance.settings.metric == "unit"
-            else tuple(np.asarray(metric) for metric in fit.inv_metric)
-        ),
+        inv_metric=None if unit else tuple(np.asarray(metric) for metric in fit.inv_metric),
         parameters=parameters,
         provenance=provenance,
     )
+
+
+def check_compiles(program: StanProgram) -> None:
+    """Raise InvalidInput with the compiler's own message, line and caret included.
+
+    EngineUnavailable if stanli cannot be imported.
+    """
+    _stanli()
+    try:
+        compiled(program.text)
+    except SamplingError as error:
+        raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
+
+
+class ProgramAtPoints:
+    """A program with its data: its log density and generated quantities at given points.
+
+    What a check of a user's program needs, and what stands in for "generate quantities" of draws
+    that any engine made. Nothing is sampled: chains of one transition that does not move.
+
+    Parameters
+    ----------
+    program : StanProgram
+    data : mapping
+
+    Raises
+    ------
+    EngineUnavailable
+        If stanli cannot be imported.
+    InvalidInput
+        If the program does not take the data.
+    """
+
+    def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
+        stanli = _stanli()
+        self._program = program
+        try:
+            with warnings.catch_warnings():
+                # That a part of the program runs slowly is said when it is sampled.
+                warnings.filterwarnings("ignore", "stanli", RuntimeWarning)
+                self._model = stanli.Model(mir=compiled(program.text), data=as_json(data))
+        except (RuntimeError, ValueError) as error:
+            raise InvalidInput(
+                f"program {program.name!r} does not take the data: {without_values(str(error))}"
+            ) from None
+
+    @property
+    def n_unconstrained(self) -> int:
+        """Number of unconstrained parameters."""
+        return int(self._model.n_unconstrained)
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Log density at unconstrained points (S, p), Jacobian included, shape (S,); -inf or NaN
+        where the program rejects, or has no gradient that a sampler could follow."""
+        return np.array([self._one(point) for point in points])
+
+    def _one(self, point: FloatArray) -> float:
+        try:
+            value, gradient = self._model.log_prob_grad(point)
+        except (RuntimeError, ValueError):
+            return float("nan")
+        return float(value) if np.isfinite(gradient).all() else float("nan")
+
+    def unconstrained(self, draws: Draws) -> FloatArray:
+        """The draws' parameters as unconstrained points, shape (S, p)."""
+        names = parameter_names(self._program)
+        flat = {name: draws.flat(name) for name in names if name in draws.variables}
+        points = [
+            self._model.unconstrain(
+                {name: _listed(flat[name][s]) if name in flat else [] for name in names}
+            )  # parameters of size 0 have no draws
+            for s in range(draws.n_draws)
+        ]
+        return np.array(points)
+
+    def quantities(self, points: FloatArray, *, seed: int = 1) -> dict[str, FloatArray]:
+        """All variables at unconstrained points (S, p), shape (S, *dims) each.
+
+        Raises
+        ------
+        SamplingError
+            If the program fails at a point.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one transition per chain: nothing to diagnose
+            try:
+                fit = self._model.sample(
+                    chains=points.shape[0], warmup=0, samples=1, inits=points, step_size=_STILL,
+                    adapt_engaged=False, max_depth=1, metric="unit_e", refresh=0, seed=seed,
+                )  # fmt: skip
+            except (RuntimeError, ValueError) as error:
+                reason = without_values(str(error))
+                raise SamplingError(f"program {self._program.name!r} failed: {reason}") from None
+            return {name: np.asarray(fit.draws(name))[:, 0] for name in fit.variables}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid import rbridge
-from pyhybrid.core.errors import EngineUnavailable, SamplingError
+from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
@@ -26,8 +26,8 @@ from pyhybrid.engines.base import (
     SamplerSettings,
     StanProgram,
     WarmStart,
+    without_values,
 )
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.private_folder import cache_folder
 
@@ -41,17 +41,17 @@ class RStanEngine:
 
     def status(self) -> EngineStatus:
         """Available if R, rpy2, rstan and the headers of Boost are found."""
-        found = rbridge.r_status()
-        cause, remedy = found.cause, found.remedy
-        if not cause and not found.rstan_version:
-            cause = f"rstan must be installed: not found in R {found.r_version}"
+        r = rbridge.r_status()
+        cause, remedy = r.cause, r.remedy
+        if not cause and not r.rstan_version:
+            cause = f"rstan must be installed: not found in R {r.r_version}"
             remedy = _install("rstan", "r-cran-rstan")
-        elif not cause and not found.boost:
+        elif not cause and not r.boost:
             cause = "Boost headers must be found for rstan to compile: neither BH nor the system's"
             remedy = _install("BH", "libboost-dev")
         if cause:
             return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
-        version = f"rstan {found.rstan_version}, R {found.r_version}"
+        version = f"rstan {r.rstan_version}, R {r.r_version}"
         return EngineStatus(name=self.name, available=True, version=version)
 
     def sample(
@@ -69,24 +69,13 @@ class RStanEngine:
         Chains that run in parallel do so in R processes of their own and report no progress until
         they end.
         """
-        status = self.status()
-        if not status.available:
-            raise EngineUnavailable(f"{status.cause}; {status.remedy}")
+        status = self.status().required()
         settings.check_no_threads(self.name)
         started = time.perf_counter()
         fit, notes = _fit(program, data, seed, settings, warm_start, progress)
         if fit["program"] != program.text.rstrip("\n"):
             notes = (*notes, "program text rewritten for rstan before 2.26: arrays, large phi")
-        provenance = Provenance(
-            engine=self.name,
-            engine_version=status.version,
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=time.perf_counter() - started,
-            notes=notes,
-        )
+        provenance = Provenance.of_run(status, program, seed, settings, started, notes)
         return _draws(fit, parameter_names(program), provenance)
 
 
@@ -155,8 +144,8 @@ def _start(warm_start: WarmStart | None, chains: int) -> dict[str, Any]:
     if warm_start is None:
         return {}
     inits = [
-        {name: _plain(value) for name, value in warm_start.inits[c % len(warm_start.inits)].items()}
-        for c in range(chains)
+        {name: _plain(value) for name, value in values.items()}
+        for values in warm_start.inits_of(chains)
     ]
     return {"init": inits, "step_size": float(np.mean(warm_start.step_size))}
 
@@ -177,11 +166,11 @@ class _Printed:
     def __call__(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            found = self._LINE.search(line)
-            if found is None:
+            progress_line = self._LINE.search(line)
+            if progress_line is None:
                 self._keep(line)
                 continue
-            self._done[found[1]] = int(found[2])
+            self._done[progress_line[1]] = int(progress_line[2])
             if self._progress is not None:
                 self._progress(sum(self._done.values()), self._total)
 
@@ -190,7 +179,7 @@ class _Printed:
             self._said = (self._said + "\n" + line)[-self._KEPT :]
 
     def complaints(self) -> str:
-        """What R said besides progress, such as the compiler's words."""
+        """R's words besides progress, such as the compiler's."""
         return self._said
 
 

@@ -9,10 +9,7 @@ R's locale, its signal handler and its console are kept away from the Python pro
 
 from __future__ import annotations
 
-from pyhybrid.rbridge.errors import RError
-from pyhybrid.rbridge.from_r import from_r
-from pyhybrid.rbridge.session import call_r, collect, start_r
-from pyhybrid.rbridge.status import RStatus, r_status
-from pyhybrid.rbridge.to_r import to_r
+from pyhybrid.rbridge.conversion import RError, from_r, to_r
+from pyhybrid.rbridge.session import RStatus, call_r, collect, r_status, start_r
 
 __all__ = ["RError", "RStatus", "call_r", "collect", "from_r", "r_status", "start_r", "to_r"]

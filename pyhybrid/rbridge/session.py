@@ -1,4 +1,7 @@
-"""The R session inside this process: starting it, calling it, keeping it quiet.
+"""R: what there is of it, started in this process, called, and kept quiet.
+
+A wrong R_HOME or an rpy2 that does not fit the R ends a process, not a function call; so R and rpy2
+are tried in processes of their own first.
 
 rpy2 takes over three things that are not R's to change here: the locale, the SIGINT handler and the
 console. Each is put back, or taken in, at once.
@@ -7,27 +10,47 @@ console. Each is put back, or taken in, at once.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import locale
 import logging
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pyhybrid.core.errors import EngineUnavailable
-from pyhybrid.rbridge.errors import exception_of
-from pyhybrid.rbridge.from_r import from_r
-from pyhybrid.rbridge.status import r_status
-from pyhybrid.rbridge.to_r import to_r
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
+from pyhybrid.rbridge.conversion import RError, from_r, to_r
 
-__all__ = ["call_r", "collect", "start_r"]
+__all__ = ["RStatus", "call_r", "collect", "r_status", "start_r"]
 
+_TIMEOUT = 60.0
+_R_4_5 = (4, 5)
+_LAST_FOR_OLDER_R = (3, 6, 5)
+_PACKAGES = ("matrixStats", "rstan", "StanHeaders", "BH")
+_LOOK = """
+version_of <- function(p) tryCatch(as.character(utils::packageVersion(p)), error = function(e) "")
+boost <- c(system.file("include", package = "BH"), "/usr/include")
+cat("R:", as.character(getRversion()), "\\n", sep = "")
+for (p in c({packages})) cat(p, ":", version_of(p), "\\n", sep = "")
+cat("boost:", any(nzchar(boost) & dir.exists(file.path(boost, "boost"))), "\\n", sep = "")
+"""
+_TRIAL = "import rpy2.rinterface as r; r.initr(interactive=False); print('started')"
 Output = Callable[[str], None]
-
+_ERRORS: dict[str, type[PyhybridError]] = {
+    "pyhybrid_invalid_input": InvalidInput,
+    "pyhybrid_engine_unavailable": EngineUnavailable,
+    "pyhybrid_sampling_error": SamplingError,
+}
+"""Python's errors of the same meaning, by the class of R's condition."""
 # Runs a call where neither its arguments nor its value can stay behind.
 _CALLER = """
 function(f, args) {
@@ -53,6 +76,143 @@ function(files) {
   home
 }
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RStatus:
+    """Versions of R and rpy2, and whether functions of the R package can be called.
+
+    Attributes
+    ----------
+    available : bool
+        True if functions of the R package can be called; rstan is a matter of its own.
+    r_home, r_version, rpy2_version, rstan_version : str
+        Empty where not found.
+    boost : bool
+        True if headers of Boost are there for rstan to compile with.
+    cause, remedy : str
+        Why R cannot be used, and the command that mends it; empty if it can.
+    """
+
+    available: bool
+    r_home: str = ""
+    r_version: str = ""
+    rpy2_version: str = ""
+    rstan_version: str = ""
+    boost: bool = False
+    cause: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        if not self.available:
+            return f"{self.cause}; {self.remedy}"
+        rstan = self.rstan_version or "not found"
+        return f"R {self.r_version} at {self.r_home}, rpy2 {self.rpy2_version}, rstan {rstan}"
+
+
+def r_status() -> RStatus:
+    """Look for R, rpy2 and rstan; never raises and never starts R in this process."""
+    return _look(os.environ.get("R_HOME"), os.environ.get("PATH"))
+
+
+@cache
+def _look(r_home: str | None, path: str | None) -> RStatus:
+    """Kept for as long as R_HOME and PATH stay the same."""
+    if r_home and not _program(r_home).exists():
+        return RStatus(
+            available=False,
+            cause=f"R_HOME must be the home of an R installation: no R is at {r_home}",
+            remedy="unset R_HOME, or set it to what `R RHOME` prints",
+        )
+    r = str(_program(r_home)) if r_home else shutil.which("R", path=path)
+    if r is None:
+        return RStatus(
+            available=False,
+            cause="R must be installed: no R is on the path",
+            remedy="install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core",
+        )
+    home = r_home or _stdout([r, "RHOME"]).strip()
+    versions = dict(
+        line.split(":", 1) for line in _stdout(_look_command(r)).splitlines() if ":" in line
+    )
+    if "R" not in versions:
+        return RStatus(
+            available=False,
+            r_home=home,
+            cause=f"R must start: {r} fails",
+            remedy=f"see what `{r} --version` says and install R anew",
+        )
+    return _with_rpy2(home, versions)
+
+
+def _program(r_home: str) -> Path:
+    return Path(r_home) / "bin" / ("R.exe" if os.name == "nt" else "R")
+
+
+def _look_command(r: str) -> list[str]:
+    packages = ", ".join(f'"{name}"' for name in _PACKAGES)
+    script = _LOOK.replace("{packages}", packages).strip().replace("\n", "; ")
+    return [r, "--no-echo", "--no-restore", "--no-save", "-e", script]
+
+
+def _stdout(command: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _with_rpy2(home: str, versions: dict[str, str]) -> RStatus:
+    rpy2 = _version("rpy2") or _version("rpy2-rinterface")
+    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or rpy2)
+    return RStatus(
+        available=not cause,
+        r_home=home,
+        r_version=versions["R"],
+        rpy2_version=rpy2,
+        rstan_version=versions.get("rstan", ""),
+        boost=versions.get("boost") == "TRUE",
+        cause=cause,
+        remedy=remedy,
+    )
+
+
+def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
+    """The first thing that stands in the way, and its remedy; empty if nothing does."""
+    if not rinterface:
+        return "rpy2 must be installed: not found in this Python", "pip install 'pyhybrid[r]'"
+    if _numbers(versions["R"]) < _R_4_5 and _numbers(rinterface) > _LAST_FOR_OLDER_R:
+        return (
+            f"R is too old for the installed rpy2: found R {versions['R']}, and rpy2-rinterface "
+            f"{rinterface} needs R >= 4.5",
+            "pip install 'rpy2-rinterface==3.6.5', or install R 4.5 or newer",
+        )
+    if not versions.get("matrixStats"):
+        return (
+            "the R package matrixStats must be installed: not found",
+            "Rscript -e 'install.packages(\"matrixStats\")', "
+            "or on Debian and Ubuntu: apt-get install r-cran-matrixstats",
+        )
+    if _stdout([sys.executable, "-c", _TRIAL]).strip() != "started":
+        return (
+            f"rpy2 {rinterface} must start R {versions['R']}: it fails in a trial process",
+            "pip install --force-reinstall rpy2, and see `python -m rpy2.situation`",
+        )
+    return "", ""
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def start_r() -> Any:
@@ -119,7 +279,8 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
     if interrupted or (problem and "interrupt" in problem[0]):
         raise KeyboardInterrupt
     if problem:
-        raise exception_of(*problem)
+        known = (_ERRORS[name] for name in problem[0] if name in _ERRORS)
+        raise next(known, RError)(problem[1].strip())
     return value
 
 
@@ -205,49 +366,53 @@ def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
 
 
 @contextlib.contextmanager
-def _own_locale() -> Iterator[None]:
-    before = locale.setlocale(locale.LC_ALL)
+def _unchanged(read: Callable[[], Any], write: Callable[[Any], Any]) -> Iterator[None]:
+    """Put back afterwards what `read` finds now."""
+    before = read()
     try:
         yield
     finally:
-        locale.setlocale(locale.LC_ALL, before)
+        write(before)
 
 
-@contextlib.contextmanager
-def _own_library_path() -> Iterator[None]:
+def _own_locale() -> contextlib.AbstractContextManager[None]:
+    return _unchanged(
+        lambda: locale.setlocale(locale.LC_ALL),
+        lambda before: locale.setlocale(locale.LC_ALL, before),
+    )
+
+
+def _own_library_path() -> contextlib.AbstractContextManager[None]:
     """R's library path is for R: a child process of Python that inherits it may load another
     libpython, and R's own children set it for themselves."""
-    before = os.environ.get("LD_LIBRARY_PATH")
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop("LD_LIBRARY_PATH", None)
-        else:
-            os.environ["LD_LIBRARY_PATH"] = before
+    name = "LD_LIBRARY_PATH"
+
+    def write(before: str | None) -> None:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+    return _unchanged(lambda: os.environ.get(name), write)
 
 
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="(?s)R is not initialized by the main thread")
+    if threading.current_thread() is threading.main_thread():
+        with _unchanged(
+            lambda: signal.getsignal(signal.SIGINT),
+            lambda before: signal.signal(signal.SIGINT, before),
+        ):
             yield
         return
-    before = signal.getsignal(signal.SIGINT)
-    try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s)R is not initialized by the main thread")
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
 def _quiet_import() -> Iterator[None]:
     """rpy2 announces on the console which of its two interfaces it takes."""
     logger = logging.getLogger("rpy2")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
+    with _unchanged(lambda: logger.level, logger.setLevel):
+        logger.setLevel(logging.CRITICAL)
         yield
-    finally:
-        logger.setLevel(before)

@@ -19,8 +19,13 @@ from pyhybrid.reports.numbers import interval_text
 from pyhybrid.reports.page import Section, Table, picture_of, render_page
 from pyhybrid.reports.reweighting import reweighting_section
 from pyhybrid.reports.verdicts import comparison_verdict
-from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
-from pyhybrid.studies.comparing.outcome import outcome_of
+from pyhybrid.studies.comparing.comparison import (
+    DATA,
+    NOT_COVERED,
+    Comparison,
+    outcome_of,
+    synthetic_means,
+)
 
 __all__ = [
     "charge_name",

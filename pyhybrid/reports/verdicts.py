@@ -22,11 +22,8 @@ from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
 from pyhybrid.reports.numbers import number_text
 from pyhybrid.reports.page import Marked, Section, Table
 from pyhybrid.reports.verdict import in_short
-from pyhybrid.studies.comparing.comparison import DATA, Comparison
-from pyhybrid.studies.comparing.curve import RiskUtilityCurve
-from pyhybrid.studies.comparing.curve_points import NEAR
-from pyhybrid.studies.comparing.means import moved_away_text
-from pyhybrid.studies.comparing.outcome import outcome_of
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
+from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 __all__ = [
     "comparison_verdict",

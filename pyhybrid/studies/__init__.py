@@ -6,15 +6,12 @@ A study is data (settings, sizes, published numbers) and one function that measu
 
 from __future__ import annotations
 
+from pyhybrid.studies.counts import STUDY_A, STUDY_B, STUDY_C, STUDY_D
 from pyhybrid.studies.income import STUDY_E
-from pyhybrid.studies.local_bounds import STUDY_A, STUDY_B
 from pyhybrid.studies.masked import STUDY_I
-from pyhybrid.studies.posteriors import STUDY_H
 from pyhybrid.studies.runner import StudyResult, load_study, run_study
-from pyhybrid.studies.salary import STUDY_G
-from pyhybrid.studies.strict import STUDY_F
+from pyhybrid.studies.strict import STUDY_F, STUDY_G, STUDY_H
 from pyhybrid.studies.study import Claim, Measured, Published, Size, Study, summarize
-from pyhybrid.studies.vector_weights import STUDY_C, STUDY_D
 
 __all__ = [
     "STUDIES",

@@ -22,8 +22,22 @@ from pyhybrid.mechanisms import CountWeighted, GivenWeights, LipschitzWeighted, 
 from pyhybrid.models import MixtureRegression
 from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.weights import count_weights
-from pyhybrid.studies.fits import ACCOUNTING, bound_row, fitted, session_over
-from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
+from pyhybrid.studies.study import (
+    ACCOUNTING,
+    BOUND,
+    Claim,
+    Found,
+    Measured,
+    Size,
+    Study,
+    bound_row,
+    fitted,
+    in_each_setting,
+    listed,
+    mean_of,
+    means_of,
+    session_over,
+)
 
 __all__ = ["CE_FORMULA", "PUBLISHED_BOUNDS", "STUDY_E", "ce_incomes", "simulated_incomes"]
 
@@ -34,7 +48,7 @@ CE_FORMULA = (
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
 _NORMAL, _MIXTURE = "one normal component", "mixture"
-_BOUND, _RHAT = "Lipschitz bound", "worst R-hat"
+_RHAT = "worst R-hat"
 _SCALAR, _COUNTS = "EM for the bound of LW (0.7, 0)", "CW (0.7, 0), balls around income"
 _LOG_COUNTS = "CW (0.7, 0), balls around log income"
 # Bounds only: a looser rule than a release's, and no second try for the mixture.
@@ -116,22 +130,19 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     unweighted = session.unweighted()
     rows = _rows("Unweighted", unweighted)
     bounds = {}
+    counted: Any = {"accounting": ACCOUNTING}
     for scale, shift in PUBLISHED_BOUNDS:
-        fit = fitted(
-            LipschitzWeighted(model, scale=scale, shift=shift, accounting=ACCOUNTING), session
-        )
+        fit = fitted(LipschitzWeighted(model, scale=scale, shift=shift, **counted), session)
         bounds[scale, shift] = fit.bounds.overall
         rows += _rows(_label((scale, shift)), fit)
-    around_log = radius_risk(np.log(table["FINCBTAX"]), radius=0.2)
+    around_log = count_weights(radius_risk(np.log(table["FINCBTAX"]), radius=0.2), scale=0.7)
     others = {
-        _SCALAR: ScalarWeighted(model, target_bound=bounds[0.7, 0.0], accounting=ACCOUNTING),
-        _LOG_COUNTS: GivenWeights(
-            model, alpha=count_weights(around_log, scale=0.7), accounting=ACCOUNTING
-        ),
-        _COUNTS: CountWeighted(model, scale=0.7, accounting=ACCOUNTING),
+        _SCALAR: ScalarWeighted(model, target_bound=bounds[0.7, 0.0], **counted),
+        _LOG_COUNTS: GivenWeights(model, alpha=around_log, **counted),
+        _COUNTS: CountWeighted(model, scale=0.7, **counted),
     }
-    for name, each in others.items():
-        rows += _rows(name, fitted(each, session))
+    for name, mechanism in others.items():
+        rows += _rows(name, fitted(mechanism, session))
     return rows
 
 
@@ -145,81 +156,69 @@ def _label(pair: tuple[float, float]) -> str:
     return f"LW ({pair[0]:g}, {pair[1]:g})"
 
 
-def _bounds(summary: pd.DataFrame, setting: str, names: Sequence[str]) -> list[float]:
-    return [mean_of(summary, setting, name, _BOUND) for name in names]
+# From the highest weights to the lowest: at every r, c (1 - r) + g falls along them.
+_BY_WEIGHT = sorted(PUBLISHED_BOUNDS, key=lambda pair: (pair[0] + pair[1], pair[1]), reverse=True)
 
 
-def _proportional(summary: pd.DataFrame) -> tuple[str, bool]:
+def _bounds(summary: pd.DataFrame, setting: str) -> list[float]:
+    """Of the published pairs, in the published order."""
+    return list(means_of(summary, setting, map(_label, PUBLISHED_BOUNDS), BOUND).values())
+
+
+def _shown(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
+
+
+@in_each_setting
+def _proportional(summary: pd.DataFrame, setting: str) -> Found:
     """Logarithms of our bounds on those published: correlation and slope of the line, both near 1.
 
     Bounds of another year are another multiple of the published ones, and a power near 1 of them.
     """
-    published = np.log(list(PUBLISHED_BOUNDS.values()))
-    shown, holds = [], []
-    for setting in summary["setting"].unique():
-        ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
-        slope = float(np.polyfit(published, np.log(ours), 1)[0])
-        together = float(np.corrcoef(published, np.log(ours))[0, 1])
-        numbers = ", ".join(f"{value:.2f}" for value in ours)
-        rhat = summary.loc[(summary["setting"] == setting) & (summary["quantity"] == _RHAT), "mean"]
-        shown.append(
-            f"{setting}: {numbers} (correlation {together:.3f}, slope {slope:.2f}, worst R-hat "
-            f"{rhat.max():.2f})"
-        )
-        holds.append(together > 0.95 and 0.75 < slope < 4 / 3)
-    return "; ".join(shown), all(holds)
+    published, ours = np.log(list(PUBLISHED_BOUNDS.values())), _bounds(summary, setting)
+    slope = float(np.polyfit(published, np.log(ours), 1)[0])
+    together = float(np.corrcoef(published, np.log(ours))[0, 1])
+    rhat = summary.loc[(summary["setting"] == setting) & (summary["quantity"] == _RHAT), "mean"]
+    shown = (
+        f"{_shown(ours)} (correlation {together:.3f}, slope {slope:.2f}, worst R-hat "
+        f"{rhat.max():.2f})"
+    )
+    return shown, together > 0.95 and 0.75 < slope < 4 / 3
 
 
-def _in_use(summary: pd.DataFrame) -> tuple[str, bool]:
-    """The unweighted bound: half to twice the published one in every setting."""
-    found = {s: mean_of(summary, s, "Unweighted", _BOUND) for s in summary["setting"].unique()}
-    shown = "; ".join(f"{setting}: {value:.1f}" for setting, value in found.items())
-    return shown, all(_UNWEIGHTED / 2 < value < 2 * _UNWEIGHTED for value in found.values())
+@in_each_setting
+def _in_use(summary: pd.DataFrame, setting: str) -> Found:
+    """The unweighted bound: half to twice the published one."""
+    bound = mean_of(summary, setting, "Unweighted", BOUND)
+    return f"{bound:.1f}", _UNWEIGHTED / 2 < bound < 2 * _UNWEIGHTED
 
 
-def _same_order(summary: pd.DataFrame) -> tuple[str, bool]:
-    shown, holds = [], []
-    for setting in summary["setting"].unique():
-        ours = _bounds(summary, setting, [_label(pair) for pair in PUBLISHED_BOUNDS])
-        shown.append(f"{setting}: " + ", ".join(f"{value:.2f}" for value in ours))
-        holds.append(ours == sorted(ours, reverse=True))
-    return "; ".join(shown), all(holds)
+@in_each_setting
+def _same_order(summary: pd.DataFrame, setting: str) -> Found:
+    ours = _bounds(summary, setting)
+    return _shown(ours), ours == sorted(ours, reverse=True)
 
 
-def _order_of_weights(summary: pd.DataFrame) -> tuple[str, bool]:
-    """Pairs from the highest weights to the lowest: at every r, c (1 - r) + g falls along them."""
-    pairs = sorted(PUBLISHED_BOUNDS, key=lambda pair: (pair[0] + pair[1], pair[1]), reverse=True)
-    names = [_label(pair) for pair in pairs]
-    shown, holds = [], []
-    for setting in summary["setting"].unique():
-        ours = _bounds(summary, setting, names)
-        told = (f"{name} {value:.2f}" for name, value in zip(names, ours, strict=True))
-        shown.append(f"{setting}: {', '.join(told)}")
-        holds.append(ours == sorted(ours, reverse=True))
-    return "; ".join(shown), all(holds)
+@in_each_setting
+def _order_of_weights(summary: pd.DataFrame, setting: str) -> Found:
+    ours = means_of(summary, setting, map(_label, _BY_WEIGHT), BOUND)
+    return listed(ours), list(ours.values()) == sorted(ours.values(), reverse=True)
 
 
-def _several_times(summary: pd.DataFrame) -> tuple[str, bool]:
-    shown, holds = [], []
-    for setting in summary["setting"].unique():
-        plain, weighted = _bounds(summary, setting, ["Unweighted", _label((0.7, 0.0))])
-        shown.append(f"{setting}: {plain:.1f} to {weighted:.1f}")
-        holds.append(plain > 2 * weighted)
-    return "; ".join(shown), all(holds)
+@in_each_setting
+def _several_times(summary: pd.DataFrame, setting: str) -> Found:
+    plain = mean_of(summary, setting, "Unweighted", BOUND)
+    weighted = mean_of(summary, setting, _label((0.7, 0.0)), BOUND)
+    return f"{plain:.1f} to {weighted:.1f}", plain > 2 * weighted
 
 
-def _alike(summary: pd.DataFrame) -> tuple[str, bool]:
+@in_each_setting
+def _alike(summary: pd.DataFrame, setting: str) -> Found:
     """Bounds of EM and CW beside LW's: within half and twice of it."""
-    shown, holds = [], []
-    for setting in summary["setting"].unique():
-        lw, *others = _bounds(summary, setting, [_label((0.7, 0.0)), _SCALAR, _LOG_COUNTS])
-        income = mean_of(summary, setting, _COUNTS, _BOUND)
-        shown.append(
-            f"{setting}: LW {lw:.2f}, EM {others[0]:.2f}, CW {others[1]:.2f} (around income "
-            f"{income:.2f})"
-        )
-        holds.append(all(lw / 2 < value < 2 * lw for value in others))
-    return "; ".join(shown), all(holds)
+    names = (_label((0.7, 0.0)), _SCALAR, _LOG_COUNTS, _COUNTS)
+    lw, em, cw, income = means_of(summary, setting, names, BOUND).values()
+    shown = f"LW {lw:.2f}, EM {em:.2f}, CW {cw:.2f} (around income {income:.2f})"
+    return shown, all(lw / 2 < value < 2 * lw for value in (em, cw))
 
 
 STUDY_E = Study(

@@ -34,7 +34,16 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.chains import GibbsSettings
-from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
+from pyhybrid.studies.study import (
+    Claim,
+    Found,
+    Measured,
+    Size,
+    Study,
+    listed,
+    mean_of,
+    means_of,
+)
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]
 
@@ -45,6 +54,8 @@ TRUE = np.array([0.2, 0.8, -0.6, 0.3])
 _TERMS = ("x", "b", "z1")
 _NAMED, _ERROR = "records named correctly", "squared error of the coefficients"
 _OVERLAP, _APART = "overlap of 95 % intervals", "standardized difference"
+_COVERED = "coverage of 95 % intervals"
+_COMPARATORS = {"CART": CartSynthesis, "normal + logit": ParametricSynthesis}
 _PUBLISHED = "DA-MI, s2/K = 0.05, a = 6"
 _COPULA = "DA-MI by a copula, s2/K = 0.05, a = 6"
 _COPULA_OFF = "DA-MI by a copula, masks off"
@@ -92,13 +103,8 @@ def measure_i(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 def _imputation(n_synthetic: int = 5, **changes: Any) -> MaskedImputation:
-    return MaskedImputation(
-        keys=KEYS,
-        n_synthetic=n_synthetic,
-        settings=SHORT_CHAINS,
-        on_not_converged="warn",
-        **changes,
-    )
+    how: Any = {"settings": SHORT_CHAINS, "on_not_converged": "warn", **changes}
+    return MaskedImputation(keys=KEYS, n_synthetic=n_synthetic, **how)
 
 
 def _masks(strength: tuple[float, float] | None) -> Any:
@@ -125,23 +131,23 @@ def _side_by_side(data: pd.DataFrame, seen: pd.DataFrame, seed: int) -> list[Mea
     releases[_COPULA_OFF] = copula.release_from(margins)
     for name, m in ((_FEW, 3), (_MANY, 20)):
         releases[name] = _imputation(m, masks=published).release(seen, seed=seed)
-    for name, comparator in (("CART", CartSynthesis), ("normal + logit", ParametricSynthesis)):
+    for name, comparator in _COMPARATORS.items():
         releases[name] = comparator(keys=KEYS, n_synthetic=5).release(seen, seed=seed)
     rows = []
-    for name, made in releases.items():
-        release = replace(made, synthetic=[t.assign(y=data["y"]) for t in made.synthetic])
-        own, found = _of_release(name, release, data)
-        rows += own
-    rows += _measured("the data", found, "")
+    for name, masked in releases.items():
+        release = replace(masked, synthetic=[t.assign(y=data["y"]) for t in masked.synthetic])
+        of_release, utility = _of_release(name, release, data)
+        rows += of_release
+    rows += _measured("the data", utility, "")
     return [*rows, Measured("the data", _NAMED, _named(None, data))]
 
 
 def _of_release(name: str, release: Any, data: pd.DataFrame) -> tuple[list[Measured], pd.DataFrame]:
-    found = masked_utility(release, data, FORMULA, model="probit").table
-    rows = _measured(name, found, "synthetic_")
-    rows.append(Measured(name, _OVERLAP, float(found["interval_overlap"].mean())))
-    rows.append(Measured(name, _APART, float(found["standardised_difference"].mean())))
-    return [*rows, Measured(name, _NAMED, _named(release, data))], found
+    utility = masked_utility(release, data, FORMULA, model="probit").table
+    rows = _measured(name, utility, "synthetic_")
+    rows.append(Measured(name, _OVERLAP, float(utility["interval_overlap"].mean())))
+    rows.append(Measured(name, _APART, float(utility["standardised_difference"].mean())))
+    return [*rows, Measured(name, _NAMED, _named(release, data))], utility
 
 
 def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Measured]:
@@ -156,9 +162,9 @@ def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Me
     rows = []
     for name, imputation in releases.items():
         release = imputation.release(seen, seed=seed)
-        found = masked_utility(release, seen, FORMULA, model="probit").table
-        rows += _measured(name, found, "synthetic_")
-    return [*rows, *_measured(_COMPLETE, found, "")]
+        utility = masked_utility(release, seen, FORMULA, model="probit").table
+        rows += _measured(name, utility, "synthetic_")
+    return [*rows, *_measured(_COMPLETE, utility, "")]
 
 
 def _by_subgroup(data: pd.DataFrame, seed: int) -> list[Measured]:
@@ -190,71 +196,67 @@ def _measured(name: str, table: pd.DataFrame, prefix: str) -> list[Measured]:
             for t, e in zip(_TERMS, error[1:], strict=True)
         ),
         Measured(name, _ERROR, float((error[1:] ** 2).mean())),
-        Measured(name, "coverage of 95 % intervals", float(covered.mean())),
+        Measured(name, _COVERED, float(covered.mean())),
     ]
 
 
-def _better_at_equal_risk(summary: pd.DataFrame) -> tuple[str, bool]:
+def _better_at_equal_risk(summary: pd.DataFrame) -> Found:
     """The safest mask that is no riskier than a comparator, against it."""
     names = (*_STRENGTHS, _COPULA, _COPULA_OFF)
-    risk = {name: mean_of(summary, _SETTING, name, _NAMED) for name in names}
+    risk = means_of(summary, _SETTING, (*names, *_COMPARATORS), _NAMED)
+    error = means_of(summary, _SETTING, (*names, *_COMPARATORS), _ERROR)
     shown, holds = [], []
-    for other in ("CART", "normal + logit"):
-        limit = mean_of(summary, _SETTING, other, _NAMED)
-        as_safe = [name for name in names if risk[name] <= 1.25 * limit]
-        best = min(as_safe, key=lambda name: mean_of(summary, _SETTING, name, _ERROR), default=None)
-        ours = mean_of(summary, _SETTING, best or "", _ERROR) ** 0.5
-        theirs = mean_of(summary, _SETTING, other, _ERROR) ** 0.5
-        shown.append(f"{other} {theirs:.3f} (named {limit:.3f}), {best} {ours:.3f}")
+    for other in _COMPARATORS:
+        as_safe = [name for name in names if risk[name] <= 1.25 * risk[other]]
+        best = min(as_safe, key=lambda name: error[name], default=None)
+        ours = error[best] ** 0.5 if best else float("nan")
+        theirs = error[other] ** 0.5
+        shown.append(f"{other} {theirs:.3f} (named {risk[other]:.3f}), {best} {ours:.3f}")
         holds.append(bool(best and ours < theirs))
     return "RMSE at no more than 1.25 of its risk: " + "; ".join(shown), all(holds)
 
 
-def _risk_falls(summary: pd.DataFrame) -> tuple[str, bool]:
-    risk = [mean_of(summary, _SETTING, name, _NAMED) for name in _STRENGTHS]
+def _risk_falls(summary: pd.DataFrame) -> Found:
+    risk = list(means_of(summary, _SETTING, _STRENGTHS, _NAMED).values())
     shown = ", ".join(f"{value:.3f}" for value in risk)
-    return f"from strong to no masks: {shown}", all(np.diff(risk) < 0)
+    return f"from strong to no masks: {shown}", bool(all(np.diff(risk) < 0))
 
 
-def _only_masks_carry(summary: pd.DataFrame) -> tuple[str, bool]:
+def _only_masks_carry(summary: pd.DataFrame) -> Found:
     """Coefficient of x where the outcome came later."""
-    names = ("the data", _PUBLISHED, "CART", "normal + logit")
-    found = {n: TRUE[1] + mean_of(summary, _AFTER, n, "error of x") for n in names}
-    ours, others = found[_PUBLISHED], [found[name] for name in names[2:]]
-    shown = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
-    return f"coefficient of x: {shown}", bool(
-        ours > 0.8 * found["the data"] and max(others) < 0.5 * found["the data"]
-    )
+    names = ("the data", _PUBLISHED, *_COMPARATORS)
+    errors = means_of(summary, _AFTER, names, "error of x")
+    slope = {name: TRUE[1] + error for name, error in errors.items()}
+    others = max(slope[name] for name in _COMPARATORS)
+    holds = slope[_PUBLISHED] > 0.8 * slope["the data"] and others < 0.5 * slope["the data"]
+    return f"coefficient of x: {listed(slope)}", bool(holds)
 
 
-def _copula_mends(summary: pd.DataFrame) -> tuple[str, bool]:
-    names = (_PUBLISHED, _COPULA, "CART")
-    found = {name: mean_of(summary, _SETTING, name, "error of x") for name in names}
-    shown = ", ".join(f"{name} {value:+.3f}" for name, value in found.items())
-    return f"bias of the coefficient of x: {shown}", abs(found[_COPULA]) < abs(found[_PUBLISHED])
+def _copula_mends(summary: pd.DataFrame) -> Found:
+    bias = means_of(summary, _SETTING, (_PUBLISHED, _COPULA, "CART"), "error of x")
+    shown = f"bias of the coefficient of x: {listed(bias, '+.3f')}"
+    return shown, abs(bias[_COPULA]) < abs(bias[_PUBLISHED])
 
 
-def _more_sets(summary: pd.DataFrame) -> tuple[str, bool]:
+def _more_sets(summary: pd.DataFrame) -> Found:
     """20 sets instead of 3: nearer to the data, and more to match."""
-    error = [mean_of(summary, _SETTING, name, _ERROR) ** 0.5 for name in (_FEW, _MANY)]
+    few, many = (mean_of(summary, _SETTING, name, _ERROR) ** 0.5 for name in (_FEW, _MANY))
     named = [mean_of(summary, _SETTING, name, _NAMED) for name in (_FEW, _MANY)]
-    shown = f"RMSE {error[0]:.3f} to {error[1]:.3f}, named {named[0]:.3f} to {named[1]:.3f}"
-    return f"from 3 to 20 sets: {shown}", error[1] < error[0]
+    shown = f"RMSE {few:.3f} to {many:.3f}, named {named[0]:.3f} to {named[1]:.3f}"
+    return f"from 3 to 20 sets: {shown}", many < few
 
 
-def _missing_covered(summary: pd.DataFrame) -> tuple[str, bool]:
-    names = (_PUBLISHED, _COPULA, _COMPLETE)
-    quantity = "coverage of 95 % intervals"
-    found = {name: mean_of(summary, _MISSING, name, quantity) for name in names}
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-    return f"coverage: {shown}", min(found[_PUBLISHED], found[_COPULA]) > 0.9
+def _missing_covered(summary: pd.DataFrame) -> Found:
+    covered = means_of(summary, _MISSING, (_PUBLISHED, _COPULA, _COMPLETE), _COVERED)
+    holds = min(covered[_PUBLISHED], covered[_COPULA]) > 0.9
+    return f"coverage: {listed(covered, '.3f')}", holds
 
 
-def _subgroups_protect(summary: pd.DataFrame) -> tuple[str, bool]:
+def _subgroups_protect(summary: pd.DataFrame) -> Found:
     """Fewer records named, at an RMSE that is at most a tenth larger."""
     risk, error = (
-        [mean_of(summary, _SUBGROUPS, name, what) for name in (_ONE_MASK, _BY_GROUP)]
-        for what in (_NAMED, _ERROR)
+        [mean_of(summary, _SUBGROUPS, name, quantity) for name in (_ONE_MASK, _BY_GROUP)]
+        for quantity in (_NAMED, _ERROR)
     )
     shown = f"{risk[0]:.4f} to {risk[1]:.4f}; RMSE {error[0] ** 0.5:.3f} to {error[1] ** 0.5:.3f}"
     return f"records named correctly: {shown}", risk[1] < risk[0] and error[1] <= 1.1**2 * error[0]

@@ -12,6 +12,8 @@ results.parquet         all rows in order, once every database is finished
 failed.json             databases whose task raised, with the message
 times.csv               CPU seconds of each finished database; nothing that is measured
 ======================= =================================================================
+
+The reproduction table sets results beside published numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import time
 import warnings
@@ -39,11 +42,21 @@ from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.locks import lock
 from pyhybrid.running.progress import Progress
 from pyhybrid.running.tasks import run_tasks
-from pyhybrid.studies.study import Measured, Size, Study, summarize
+from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
-__all__ = ["StudyResult", "load_study", "run_study"]
+__all__ = [
+    "Reproduced",
+    "StudyResult",
+    "load_study",
+    "made_with",
+    "reproduce",
+    "reproduction_page",
+    "run_study",
+    "stacked",
+]
 
 _FORMAT = 1
+_ERRORS, _DEVIATIONS = 2.0, 3.0  # all numbers of one published database err together
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,8 +106,8 @@ class _Database:
 
     @property
     def file_name(self) -> str:
-        place = self.study.settings.index(self.setting)
-        return f"{place:02d}-{self.replicate:06d}.parquet"
+        setting = self.study.settings.index(self.setting)
+        return f"{setting:02d}-{self.replicate:06d}.parquet"
 
 
 def run_study(
@@ -217,10 +230,10 @@ class _Timed(NamedTuple):
 def _measured(task: _Database) -> _Timed:
     """Runs in any process."""
     started = _clock()
-    own = streams(task.seed).child(f"study {task.study.name} / {task.label}")
+    task_streams = streams(task.seed).child(f"study {task.study.name} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        rows = task.study.measure(task.setting, own, dict(task.options))
+        rows = task.study.measure(task.setting, task_streams, dict(task.options))
     return _Timed(rows, _clock() - started)
 
 
@@ -331,20 +344,20 @@ def _header(study: Study, size: Size, seed: int) -> dict[str, Any]:
 
 def _read_header(folder: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+        header = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{folder}/study.json cannot be read: {error}") from None
-    if not isinstance(found, dict) or "format" not in found:
+    if not isinstance(header, dict) or "format" not in header:
         raise InvalidInput(f"{folder}/study.json must describe a study: it does not")
-    return found
+    return header
 
 
 def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None:
-    own = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
-    for name, value in own.items():
-        if name in (names or own) and header.get(name) != value:
+    current = {"format": _FORMAT, "pyhybrid": pyhybrid.__version__}
+    for name, value in current.items():
+        if name in (names or current) and header.get(name) != value:
             raise InvalidInput(
                 f"{folder} holds results of {name} {header.get(name)}, this is {value}: results "
                 "are not mixed; give another folder"
@@ -355,8 +368,11 @@ def _check_version(header: Mapping[str, Any], folder: Path, *names: str) -> None
 def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
     """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
     begun = (folder / "study.json").exists()
-    own = {folder / "parts", folder / ".lock"}  # all that a run killed at its very start leaves
-    if folder.is_dir() and not begun and set(folder.rglob("*")) - own:
+    leftovers = {
+        folder / "parts",
+        folder / ".lock",
+    }  # all that a run killed at its very start leaves
+    if folder.is_dir() and not begun and set(folder.rglob("*")) - leftovers:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
@@ -389,3 +405,152 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_files({path: json.dumps(content, indent=2) + "\n"}, private=True)
+
+
+# --- Published numbers beside ours ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduced:
+    """One line of the table.
+
+    Attributes
+    ----------
+    study, source, quantity, published : str
+    ours : str
+        Mean over databases and its Monte Carlo standard error, or what was found.
+    agrees : bool
+    why : str
+        What may explain a difference; empty where nothing is known.
+    """
+
+    study: str
+    source: str
+    quantity: str
+    published: str
+    ours: str
+    agrees: bool
+    why: str
+
+
+def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
+    """Lines of one study.
+
+    Parameters
+    ----------
+    study : Study
+    summary : DataFrame
+        `StudyResult.summary` of it.
+    """
+    lines = [_number(study, summary, published) for published in study.published]
+    for claim in study.claims:
+        found, holds = claim.check(summary)
+        lines.append(
+            Reproduced(
+                study=study.name, source=study.source, quantity=claim.text, published="stated",
+                ours=found, agrees=bool(holds), why=claim.note,
+            )
+        )  # fmt: skip
+    return lines
+
+
+def made_with(results: Sequence[StudyResult]) -> str:
+    """Version, engine, seed and CPU times of several results, in words."""
+    first = results[0].header
+    for result in results:
+        for name in ("pyhybrid", "seed"):
+            if result.header[name] != first[name]:
+                raise InvalidInput(
+                    f"studies must agree in {name}: {result.study} has {result.header[name]}, "
+                    f"{results[0].study} {first[name]}"
+                )
+    engines = sorted({result.header["options"]["engine"] for result in results})
+    made = f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
+    times = [
+        f"{result.study} {result.cpu_seconds / 60:.3g}"
+        for result in results
+        if result.cpu_seconds is not None
+    ]
+    return f"{made}, CPU minutes {', '.join(times)}" if times else made
+
+
+def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Summaries of several studies in one table, with a column `study`."""
+    parts = [table.assign(study=name) for name, table in summaries.items()]
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    whole.insert(0, "study", whole.pop("study"))
+    return whole
+
+
+def _number(study: Study, summary: pd.DataFrame, published: Published) -> Reproduced:
+    row = summary[
+        (summary["setting"] == published.setting)
+        & (summary["synthesizer"] == published.synthesizer)
+        & (summary["quantity"] == published.quantity)
+    ]
+    quantity = f"{published.synthesizer}, {published.quantity} ({published.setting})"
+    if row.empty:
+        ours, agrees = "not run", False
+    else:
+        mean, error, n = (row[name].iloc[0] for name in ("mean", "mc_error", "n"))
+        error = 0.0 if math.isnan(error) else error
+        reach = _DEVIATIONS * error * math.sqrt(n) if published.one_database else _ERRORS * error
+        agrees = published.low - reach <= mean <= published.high + reach
+        ours = f"{mean:.4g} ± {error:.2g} ({n} databases)" if n > 1 else f"{mean:.4g} (1 database)"
+    return Reproduced(
+        study=study.name,
+        source=study.source,
+        quantity=quantity,
+        published=published.shown,
+        ours=ours,
+        agrees=bool(agrees),
+        why=published.note,
+    )
+
+
+def _sizes(study: Study, summary: pd.DataFrame) -> str:
+    """Databases of each setting, and where they are fewer than `--size paper` makes."""
+    per_setting = summary.groupby("setting", sort=False)["n"].max()
+    numbers = sorted({int(n) for n in per_setting})
+    plural = "" if numbers == [1] else "s"
+    found = f"{' to '.join(map(str, numbers))} database{plural}"
+    if len(study.settings) > 1:
+        found += f" of each of {len(per_setting)} kinds"
+    fewer = numbers[0] < study.paper.replicates
+    return f"{found} (`--size paper` makes {study.paper.replicates})" if fewer else found
+
+
+def reproduction_page(
+    studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
+) -> str:
+    """The table as Markdown.
+
+    Parameters
+    ----------
+    studies, summaries : mapping
+        By name; studies without a summary are left out.
+    made_with : str
+        Version, engine, seed and times, in words.
+    """
+    lines = [line for name in summaries for line in reproduce(studies[name], summaries[name])]
+    agreed = sum(line.agrees for line in lines)
+    titles = "".join(
+        f"- **{name}** {studies[name].title}. {studies[name].source}. "
+        f"{_sizes(studies[name], summaries[name])}\n"
+        for name in summaries
+    )
+    rows = "".join(
+        f"| {x.study} | {x.quantity} | {x.published} | {x.ours} | "
+        f"{'agrees' if x.agrees else 'differs'} | {x.why} |\n"
+        for x in lines
+    )
+    return (
+        "# Published numbers beside ours\n\n"
+        f"Generated by `pyhybrid study table`; {made_with}. Ours: mean over simulated databases ± "
+        "its Monte Carlo standard error. A published range agrees if our mean reaches into it "
+        "within 2 standard errors; a number from one published database, within 3 standard "
+        f"deviations among ours. {agreed} of {len(lines)} lines agree.\n\n"
+        f"{titles}\n"
+        "| study | quantity | published | ours | | note |\n|---|---|---|---|---|---|\n"
+        f"{rows}"
+    )

@@ -1,16 +1,53 @@
-"""What a study is: simulated or given databases, quantities measured on each, published numbers."""
+"""A study: simulated or given databases, quantities measured on each, published numbers.
+
+Beside the description, what the studies share: a session over one database, rows of a mechanism on
+it, and claims in words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
+from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from pyhybrid.measures.arrays.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models.base import Model
 
-__all__ = ["Claim", "Measured", "Published", "Size", "Study", "mean_of", "summarize"]
+__all__ = [
+    "ACCOUNTING",
+    "BOUND",
+    "Claim",
+    "Found",
+    "Measured",
+    "Published",
+    "Size",
+    "Study",
+    "bound_row",
+    "estimand_rows",
+    "fitted",
+    "in_each_setting",
+    "listed",
+    "mean_of",
+    "means_of",
+    "session_over",
+    "summarize",
+    "utility_rows",
+]
+
+ACCOUNTING = "lipschitz"
+"""The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
+BOUND = "Lipschitz bound"
+"""Name of a quantity."""
+Found = tuple[str, bool]
+"""A finding in words, and whether a claim holds."""
 
 
 class Measured(NamedTuple):
@@ -66,7 +103,7 @@ class Claim:
     """
 
     text: str
-    check: Callable[[pd.DataFrame], tuple[str, bool]]
+    check: Callable[[pd.DataFrame], Found]
     note: str = ""
 
 
@@ -145,3 +182,83 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     )
     table["mc_error"] = table["mc_error"] / table["n"] ** 0.5
     return table
+
+
+# --- Claims ---------------------------------------------------------------------------------------
+
+
+def means_of(
+    summary: pd.DataFrame, setting: str, synthesizers: Iterable[str], quantity: str
+) -> dict[str, float]:
+    """Means of a summary by synthesizer; see `mean_of`."""
+    return {name: mean_of(summary, setting, name, quantity) for name in synthesizers}
+
+
+def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
+    """Names with their values, in words."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def in_each_setting(
+    check: Callable[[pd.DataFrame, str], Found],
+) -> Callable[[pd.DataFrame], Found]:
+    """The check of a claim that must hold in every setting, from one of summary and setting."""
+
+    @functools.wraps(check)  # found by its name in other processes
+    def check_all(summary: pd.DataFrame) -> Found:
+        findings = {setting: check(summary, setting) for setting in summary["setting"].unique()}
+        shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in findings.items())
+        return shown, all(holds for _, holds in findings.values())
+
+    return check_all
+
+
+# --- Measures -------------------------------------------------------------------------------------
+
+
+def session_over(
+    model: Model, df: pd.DataFrame, streams: Streams, options: Mapping[str, Any]
+) -> FitSession:
+    """A session on one core, unless told; whether chains converged is in its diagnostics."""
+    rhat, ess = options.get("rhat", 1.01), options.get("ess_per_chain", 100)
+    return open_session(
+        model.bind(df),
+        seed=streams.entropy,
+        engine=options["engine"],
+        settings=SamplerSettings(
+            chains=options.get("chains", 4),
+            warmup=options.get("warmup", 1000),
+            draws=options.get("draws", 1000),
+            max_draws=options.get("max_draws"),
+            adapt_delta=options.get("adapt_delta"),
+            parallel_chains=options.get("parallel_chains", 1),
+        ),
+        rule=ConvergenceRule(rhat=rhat, ess_per_chain=ess),
+        on_not_converged="warn",
+    )
+
+
+def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> PosteriorFit:
+    """The fit that `mechanism` would release from."""
+    return mechanism.fit(session).fit
+
+
+def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:
+    """The Lipschitz bound of a fit, nats."""
+    return Measured(synthesizer, BOUND, fit.bounds.overall)
+
+
+def estimand_rows(synthesizer: str, values: FloatArray) -> list[Measured]:
+    """The papers' estimands of one set."""
+    estimates = zip(STATISTICS, summaries(values), strict=True)
+    return [Measured(synthesizer, name, float(value)) for name, value in estimates]
+
+
+def utility_rows(name: str, data: pd.Series, synthetic: pd.Series) -> list[Measured]:
+    """Distances of distribution functions [C25] sec. 4.3, and the papers' estimands."""
+    real, released = data.to_numpy(), synthetic.to_numpy()
+    return [
+        Measured(name, "max-ECDF", max_ecdf(real, released)),
+        Measured(name, "avg-ECDF", avg_ecdf(real, released)),
+        *estimand_rows(name, released),
+    ]

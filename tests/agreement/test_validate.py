@@ -22,8 +22,9 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models import NegativeBinomial, Poisson
-from pyhybrid.validation.agreement import Row, arrays, posterior, run
-from pyhybrid.validation.agreement.rows import compare
+from pyhybrid.validation import agreement
+from pyhybrid.validation.agreement import Row, arrays, posterior
+from pyhybrid.validation.agreement.validation import compare
 from tests.conftest import require
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
@@ -118,12 +119,9 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
     assert "agree on all" in found.verdict
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())
     shared = {n for n in exported if n in ph.__all__} | {"round_up", "lipschitz_bounds_loo"}
-    rng = np.random.default_rng(0)
-    makers = (arrays._bounds, arrays._weights, arrays._risks, arrays._accounting, arrays._rules,
-              arrays._masking, arrays._changes, arrays._gaussian)  # fmt: skip
-    calls = [call for make in makers for call in make(rng)]
+    calls = list(arrays.calls(np.random.default_rng(0)))
     shared -= {"lipschitz_without"}  # its lists are what R's recomputed_terms is given there
-    assert shared <= {call.r_function or call.function for call in calls}
+    assert shared <= {call.r_function for call in calls}
     assert sum(row.part == arrays.PART for row in found.rows) == len(calls)
     assert {row.part for row in found.rows} == {"table", arrays.PART, "same draws: embedded"}
     assert any(cause.startswith("rstan") for cause in found.left_out)
@@ -345,7 +343,7 @@ def test_quick_compares_two_engines_where_there_are_two(
         name = "cmdstan"
 
     monkeypatch.setattr(
-        run, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
+        agreement, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
     )
     found = ph.validate(quick=True, settings=SHORT)
     means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}

@@ -31,7 +31,17 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
-from pyhybrid.validation.audits.enumeration import held_loss, largest_losses, log_posterior, loss
+from pyhybrid.validation.audits.enumeration import (
+    HELD,
+    RELEASED_ONLY,
+    centered_audits,
+    held_loss,
+    largest_loss,
+    local_audits,
+    log_posterior,
+    loss,
+    rounds_audits,
+)
 
 Array = np.ndarray
 ROUNDING = 1 + 1e-10
@@ -303,8 +313,7 @@ def test_censored_likelihood_is_strict(family: str, name: str, cap: float) -> No
         f = model(x)
         return censor(f, FROZEN[name](f), cap=cap)
 
-    found = largest_losses(terms, support)
-    removed, replaced = found.remove, found.replace
+    removed, replaced = (largest_loss(terms, support, r) for r in ("remove", "replace"))
     dense = family == "normal"
     assert removed <= 2 * cap * ROUNDING
     cost = epsilon_of_bound(cap, relation="replace", density_above_one=dense)
@@ -351,7 +360,7 @@ def test_replacement_costs_what_the_relation_states(family: str) -> None:
     bound = float(np.abs(terms(np.array(support))).max())
     dense = family == "normal"
     stated = epsilon_of_bound(bound, relation="replace", density_above_one=dense, kind="strict")
-    assert largest_losses(terms, support).replace <= stated * ROUNDING
+    assert largest_loss(terms, support, "replace") <= stated * ROUNDING
 
 
 def test_catches_a_replacement_charged_without_doubling() -> None:
@@ -361,3 +370,34 @@ def test_catches_a_replacement_charged_without_doubling() -> None:
     observed = loss(f, replaced)
     assert observed > epsilon_of_bound(bound, relation="replace", density_above_one=False)
     assert observed <= epsilon_of_bound(bound, relation="replace", density_above_one=True)
+
+
+# --- The audits of this machine, with their broken controls --------------------------------------
+
+
+def test_no_database_loses_more_than_its_range_and_both_controls_are_caught() -> None:
+    found = local_audits()
+    assert {(each.mechanism.split(",")[0], each.control) for each in found} == {
+        (name, control)
+        for name in ("LipschitzWeighted", "CountWeighted")
+        for control in (HELD, RELEASED_ONLY)
+    }
+    for each in found:
+        assert each.passed, each
+        assert each.loss > 0.5 * each.epsilon, "the audit looks where it could see a violation"
+
+
+@pytest.mark.samples
+def test_centered_posteriors_pass_and_their_controls_are_caught() -> None:
+    found = centered_audits({"engine": "embedded", "seed": 1})
+    assert [f.mechanism for f in found if not f.passed] == []
+    assert len(found) == 8
+    assert {f.control_loss > 1.05 for f in found} == {True}, "the least of the broken ones"
+    assert all(f.loss > 0.5 for f in found), "near enough to epsilon to see what is above it"
+
+
+@pytest.mark.long
+def test_rounds_pass_and_one_that_is_not_charged_is_caught() -> None:
+    found = rounds_audits()
+    assert [f.relation for f in found if f.passed] == ["remove", "replace"]
+    assert all(f.loss > 0.6 for f in found), "near enough to epsilon to see what is above it"

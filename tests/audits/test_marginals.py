@@ -6,18 +6,13 @@ import math
 
 import pytest
 
-from pyhybrid.validation.audits.marginals import marginals_audits
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
+from pyhybrid.validation.audits.noise import marginals_audits
+from tests.conftest import require_opendp
 
 
 @pytest.mark.long
 def test_the_loss_is_attained_and_the_broken_ones_are_caught() -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     found = marginals_audits()
     assert all(each.passed for each in found)
     assert len({each.mechanism for each in found}) == 6

@@ -19,24 +19,13 @@ from pyhybrid.privacy.epsilon_audit import audit_epsilon, epsilon_lower_bound
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.validation.audits.enumeration import histogram_loss, response_loss
 from pyhybrid.validation.audits.noise import released_shares, share_in_first_bin
-from tests.conftest import require
-
-try:
-    import opendp.prelude as dp
-except ImportError:
-    dp = None
 
 Array = np.ndarray
 CONFIDENCE = 1 - 1e-6
 EPSILON = 1.0
 
 
-@pytest.fixture
-def _opendp() -> None:
-    require(dp is not None, "opendp must be installed")
-
-
-needs_opendp = pytest.mark.usefixtures("_opendp")
+needs_opendp = pytest.mark.usefixtures("opendp")
 
 # --- The arithmetic of the audit ----------------------------------------------------------------
 

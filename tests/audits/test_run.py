@@ -15,15 +15,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run, run_audits
+from pyhybrid.validation import audits
+from pyhybrid.validation.audits import AuditFinding, AuditReport, censored_programs, run_audits
 from pyhybrid.validation.audits.enumeration import censored_audits
 from pyhybrid.validation.audits.noise import NOISE, noise_audit
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
+from tests.conftest import require_opendp
 
 GOOD = AuditFinding(
     mechanism="good", relation="remove", method="exact", epsilon=1.0, loss=0.9,
@@ -68,8 +64,8 @@ def test_a_program_that_does_not_clip_is_refuted(monkeypatch: pytest.MonkeyPatch
 
         return made
 
-    for place in ("regression.load_program", "bound_parts.joint_program"):
-        module, name = place.split(".")
+    for place in ("families.regression.load_program", "composite.bound_steps.joint_program"):
+        module, name = place.rsplit(".", 1)
         make = getattr(importlib.import_module(f"pyhybrid.models.{module}"), name)
         monkeypatch.setattr(f"pyhybrid.models.{place}", without_clip(make))
     found = censored_programs.program_audits()
@@ -92,21 +88,21 @@ ELSEWHERE = ("laplace_counts", "randomized_response", "PerturbedHistogram")  # t
     ids=lambda case: f"{case.mechanism}, {case.relation}",
 )
 def test_noise_passes(case: Any) -> None:
-    require(opendp is not None, "opendp must be installed")
-    found = noise_audit(replace(case, share=0.25), runs=3000, confidence=run.CONFIDENCE)
+    require_opendp()
+    found = noise_audit(replace(case, share=0.25), runs=3000, confidence=audits.CONFIDENCE)
     assert found.holds
     if case.control_times > 2:
         assert found.control_caught
 
 
 def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     case = NOISE[0]
 
     def understated(database: Any, epsilon: float, runs: int) -> np.ndarray:
         return case.score(database, 2 * epsilon, runs)
 
-    found = noise_audit(replace(case, score=understated), runs=3000, confidence=run.CONFIDENCE)
+    found = noise_audit(replace(case, score=understated), runs=3000, confidence=audits.CONFIDENCE)
     assert not found.holds
 
 
@@ -131,7 +127,7 @@ def test_the_command(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(
-        run, "_steps", lambda *_: [("one", lambda: [GOOD]), ("", lambda: [finding])]
+        audits, "_steps", lambda *_: [("one", lambda: [GOOD]), ("", lambda: [finding])]
     )
     found, out = audit(capsys)
     assert found == code
@@ -146,11 +142,11 @@ def test_what_cannot_run_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -
     def missing() -> list[AuditFinding]:
         raise EngineUnavailable("OpenDP must be installed: pip install 'pyhybrid[dp]'")
 
-    monkeypatch.setattr(run, "_steps", lambda *_: [("one", lambda: [GOOD]), ("noise", missing)])
+    monkeypatch.setattr(audits, "_steps", lambda *_: [("one", lambda: [GOOD]), ("noise", missing)])
     report = run_audits()
     assert report.passed
     assert report.left_out == ("noise: OpenDP must be installed: pip install 'pyhybrid[dp]'",)
-    monkeypatch.setattr(run, "_steps", lambda *_: [("an engine", missing)])
+    monkeypatch.setattr(audits, "_steps", lambda *_: [("an engine", missing)])
     with pytest.raises(EngineUnavailable):
         run_audits()
 

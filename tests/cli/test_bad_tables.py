@@ -9,13 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import require
+from tests.conftest import require_opendp
 from tests.tables.conftest import TYPES, survey_of
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 SENSITIVE = "voted, region"
 Run = Callable[..., tuple[int, str, str]]
@@ -75,7 +70,7 @@ def test_bad_plans_are_refused(run: Run, files: Path) -> None:
 @pytest.mark.parametrize("mechanism", ENGINES)
 def test_bad_data_are_refused_by_a_good_plan(run: Run, files: Path, mechanism: str) -> None:
     """A plan that was made of other data: this year's are read with it, and refused."""
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     assert planned(run, files)[0] == 0
     own = pd.read_csv(files / "survey.csv")
     for what, (change, words) in DATA.items():

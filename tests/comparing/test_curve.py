@@ -24,9 +24,8 @@ from pyhybrid.measures.arrays.estimates import avg_ecdf, max_ecdf
 from pyhybrid.reports.figures.curve import plot_curve
 from pyhybrid.reports.figures.mechanisms import figure_png
 from pyhybrid.running.resumable import fingerprint, open_parts
-from pyhybrid.studies.comparing import curve_points
-from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
-from pyhybrid.studies.comparing.curve_points import NEAR
+from pyhybrid.studies.comparing import curve
+from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 
 MODEL = ph.Poisson("visits ~ 1")
 OPTIONS: dict[str, Any] = {
@@ -85,17 +84,17 @@ def _cost_of_few(weight: float) -> float:
 @pytest.mark.parametrize("wanted", [1.3, 1.7, 1.83, 1.95, 2.05, 2.13, 2.25, 2.29, 2.6, 3.1, 3.6])
 def test_the_search_crosses_where_the_cost_hardly_falls(wanted: float) -> None:
     near = NEAR["gaussian"]
-    search = curve_points._WeightSearch(wanted=wanted, unweighted=3.9, power=2.0, near=near)
+    search = curve._WeightSearch(wanted=wanted, unweighted=3.9, power=2.0, near=near)
     costs = []
     while not (costs and near * wanted < costs[-1] <= wanted):
         costs.append(_cost_of_few(search.weight))
         search.found(costs[-1])
-        assert len(costs) < curve_points._MOST_REFITS
+        assert len(costs) < curve._MOST_REFITS
 
 
 def test_the_control_steps_by_the_power_alone_do_not_cross_it() -> None:
     wanted, weight = 1.83, 1.0
-    for _ in range(curve_points._MOST_REFITS):
+    for _ in range(curve._MOST_REFITS):
         cost = _cost_of_few(weight)
         weight *= min(1.0, (0.975 * wanted / cost) ** 2.0)
         assert cost > wanted
@@ -106,7 +105,7 @@ def test_the_control_steps_by_the_power_alone_do_not_cross_it() -> None:
 def test_the_search_ends_at_once_where_the_cost_follows_its_power(
     power: float, wanted: float
 ) -> None:
-    search = curve_points._WeightSearch(wanted=wanted, unweighted=8.0, power=power, near=0.98)
+    search = curve._WeightSearch(wanted=wanted, unweighted=8.0, power=power, near=0.98)
     for _ in range(2):
         cost = 8.001 * search.weight ** (1 / power)
         search.found(cost)
@@ -139,7 +138,7 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
         label="LW",
         warm_start=plain.draws.warm_start(),
     )
-    fit, refits = curve_points.scalar_fit(session, vector, session.unweighted().bounds.overall)
+    fit, refits = curve.scalar_fit(session, vector, session.unweighted().bounds.overall)
     np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-12)
     release = ph.GivenWeights(MODEL, alpha=fit.alpha, accounting="lipschitz").release_from(
         session, n_synthetic=4, n_draws_released=4
@@ -181,7 +180,7 @@ def test_a_killed_run_goes_on_where_it_was(
     found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "points.jsonl"
-    honest, calls = curve_points.scalar_fit, []
+    honest, calls = curve.scalar_fit, []
 
     def dies_at_the_third(*arguments: Any) -> Any:
         calls.append(1)
@@ -189,7 +188,7 @@ def test_a_killed_run_goes_on_where_it_was(
             raise _Killed
         return honest(*arguments)
 
-    monkeypatch.setattr(curve_points, "scalar_fit", dies_at_the_third)
+    monkeypatch.setattr(curve, "scalar_fit", dies_at_the_third)
     with pytest.raises(_Killed):
         risk_utility_curve(MODEL, table, **GRID, **BY_BOUND, results=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -212,7 +211,7 @@ def test_a_finished_file_needs_no_fit_and_serves_a_part_of_its_grid(
 ) -> None:
     path = tmp_path / "points.jsonl"
     first = risk_utility_curve(MODEL, table, scales=[0.6], **BY_BOUND, results=path)
-    monkeypatch.setattr(curve_points.CurveSettings, "session", None)
+    monkeypatch.setattr(curve.CurveSettings, "session", None)
     second = risk_utility_curve(MODEL, table, scales=[0.6], **BY_BOUND, results=path)
     assert second.points_resumed == 1
     pd.testing.assert_frame_equal(first.table, second.table, check_exact=True)

@@ -15,9 +15,8 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.reports.comparison import comparison_report
-from pyhybrid.studies.comparing import means
-from pyhybrid.studies.comparing.comparison import Comparison, compare
-from pyhybrid.studies.comparing.means import moved_away
+from pyhybrid.studies.comparing import comparison
+from pyhybrid.studies.comparing.comparison import Comparison, compare, moved_away
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 STEP = Reweighting.published()
@@ -52,11 +51,11 @@ def skewed() -> Comparison:
 def test_it_names_the_candidates_and_no_value(skewed: Comparison) -> None:
     """LW_final re-weights, too, and comes nearer; CW does not re-weight."""
     assert skewed.moved_away == ("CW_final",)
-    said = means.moved_away_text(("CW_final", "B"), "y")
+    said = comparison.moved_away_text(("CW_final", "B"), "y")
     assert "in CW_final, B: their weights" in said
     assert not any(sign.isdigit() for sign in said)
     page = html.unescape(comparison_report(skewed))
-    told = means.moved_away_text(("CW_final",), "y")
+    told = comparison.moved_away_text(("CW_final",), "y")
     assert page.count(f"<li>{told[0].upper()}{told[1:]}.</li>") == 1
 
 
@@ -86,7 +85,7 @@ def test_only_a_material_move_away_counts(
         moved_by = shift * error if fit is path.fit else 0.0
         return np.full((50, 1), data.mean() - 3 * error + moved_by)
 
-    monkeypatch.setattr(means, "means_of", simulated)
+    monkeypatch.setattr(comparison, "means_of", simulated)
     named = moved_away(skewed.session, {"x": release}, "y")
     assert named == (("x",) if moved else ())
     kept = replace(release, reweighted=replace(path, fit=path.start))

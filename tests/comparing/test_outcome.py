@@ -13,8 +13,7 @@ from pyhybrid.cli.released import _outcome_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.reports.comparison import comparison_report
-from pyhybrid.studies.comparing.comparison import compare, synthetic_means
-from pyhybrid.studies.comparing.outcome import outcome_of
+from pyhybrid.studies.comparing.comparison import compare, outcome_of, synthetic_means
 from tests.fuzzing.engine import RandomDraws
 
 OPTIONS: dict[str, Any] = {

@@ -170,7 +170,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.validation.audits.run"])
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "pyhybrid.validation.audits"])
 def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines import (
+    ConvergenceRule,
     Draws,
     EngineStatus,
     Progress,
@@ -120,3 +121,11 @@ def _variables(
     if program in ("beta_regression", "beta_binomial"):
         return {**own, "lambda": 0.1 + positive()}
     return own
+
+
+RANDOM_DRAWS: dict[str, Any] = {
+    "engine": RandomDraws(),
+    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
+}
+"""Options of a release by the stand-in, which no rule refuses."""

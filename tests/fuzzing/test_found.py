@@ -15,24 +15,18 @@ import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.measures.as_json import utility_as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.releases.chained_file import locked_file
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.fuzzing.files import Damage, _parquet_seeds, check_damage
 
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": ph.SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1),
-}
 Y = [0, 3, 1, 2, 5, 1, 4, 2]
 
 
 def released(df: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
-    return ph.Unweighted(ph.Poisson(formula)).release(df, **OPTIONS)
+    return ph.Unweighted(ph.Poisson(formula)).release(df, **RANDOM_DRAWS)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +79,7 @@ def test_predictors_too_large_beside_their_spread_are_refused() -> None:
     df = pd.DataFrame({"y": rng.poisson(3, 12), "x": x[:, 0], "g": x[:, 1]})
     mechanism = ph.Unweighted(ph.NormalRegression("y ~ x + g"))
     try:
-        mechanism.release(df, **OPTIONS)
+        mechanism.release(df, **RANDOM_DRAWS)
     except InvalidInput as error:
         assert "center and rescale" in str(error)  # noqa: PT017
 
@@ -146,7 +140,7 @@ def test_damaged_folders_give_a_result_or_a_typed_error(damage: Damage) -> None:
 def test_calibrations_with_numbers_that_are_none_are_refused(file: str, tmp_path: Path) -> None:
     df = pd.DataFrame({"y": Y})
     ph.calibrate(
-        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **OPTIONS
+        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **RANDOM_DRAWS
     ).save(tmp_path / "c")
     path = tmp_path / "c" / file
     text = path.read_text()
@@ -204,7 +198,7 @@ def test_ranges_of_whole_numbers_beyond_floats_are_refused() -> None:
 def test_a_calibration_with_another_shape_is_refused_at_once(shape: Any, tmp_path: Path) -> None:
     df = pd.DataFrame({"y": Y})
     ph.calibrate(
-        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **OPTIONS
+        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **RANDOM_DRAWS
     ).save(tmp_path / "c")
     path = tmp_path / "c" / "calibration.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"shapes": {"beta": shape}}))

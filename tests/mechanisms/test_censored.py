@@ -21,7 +21,7 @@ from pyhybrid.fitting.multimodality import ModeCheck, look_for_modes
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.validation.audits.enumeration import largest_losses
+from pyhybrid.validation.audits.enumeration import largest_loss
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
@@ -368,7 +368,7 @@ def _worst(cap: float, weigh: Any, relation: str) -> float:
     def terms(values: np.ndarray) -> np.ndarray:
         return ph.censor(_log_lik(values), weigh(values), cap=cap)
 
-    return float(getattr(largest_losses(terms, DOMAIN), relation))
+    return largest_loss(terms, DOMAIN, relation)
 
 
 def _frozen(values: np.ndarray) -> np.ndarray:

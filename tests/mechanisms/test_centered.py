@@ -16,7 +16,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.multimodality import look_for_modes
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
@@ -25,21 +25,12 @@ from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.reports.release import release_report
-from tests.conftest import require
 from tests.monte_carlo import assert_near
 
-pytestmark = pytest.mark.samples
+pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
 
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON, NB = ph.Poisson("y ~ 1"), ph.NegativeBinomial("y ~ 1")
-
-
-@pytest.fixture(autouse=True)
-def opendp() -> None:
-    try:
-        import opendp.prelude  # noqa: F401
-    except ImportError:
-        require(False, "OpenDP is not installed")
 
 
 def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame:

@@ -22,12 +22,6 @@ from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import selection as choosing
 from pyhybrid.reports.release import public_report, release_report
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 DOMAIN: dict[str, Any] = {
     "visits": ph.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
@@ -36,9 +30,7 @@ DOMAIN: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _opendp() -> None:
-    require(opendp is not None, "opendp must be installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 @pytest.fixture(scope="module")

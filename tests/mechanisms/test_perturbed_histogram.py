@@ -20,20 +20,12 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.mechanisms.cells import bins_of
 from pyhybrid.reports.release import public_report, release_report
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 P_VALUE = 1e-6
 OPTIONS: dict[str, Any] = {"lower": 0, "upper": 100, "n_bins": 20, "epsilon": 1.0}
 
 
-@pytest.fixture(autouse=True)
-def _opendp() -> None:
-    require(opendp is not None, "opendp must be installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 @pytest.fixture

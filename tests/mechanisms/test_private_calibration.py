@@ -17,18 +17,12 @@ from pyhybrid.mechanisms.censored.private_calibration import (
     calibrate_privately,
     usual_rounds,
 )
-from tests.conftest import require
 
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
 POISSON = ph.Poisson("y ~ 1")
 
 
-@pytest.fixture(autouse=True)
-def opendp() -> None:
-    try:
-        import opendp.prelude  # noqa: F401
-    except ImportError:
-        require(False, "OpenDP is not installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.epsilon import epsilon_of_bound

@@ -14,7 +14,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 
 STORED = Path(__file__).parents[1] / "stored" / "brms"
 SHORT: dict[str, Any] = {

@@ -17,8 +17,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import SamplerSettings, StanProgram
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_near

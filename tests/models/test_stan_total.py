@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.engines import StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.stan_program.stan_text import tokens_of
 from pyhybrid.models.stan_program.total_likelihoods import RELIED_ON, guarded, guards
 

@@ -15,17 +15,10 @@ import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.cli.options import build_model, default_models
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
-from tests.fuzzing.engine import RandomDraws
 
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": ph.SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1),
-}
 RNG = np.random.default_rng(4)
 N = 300
 COUNTS = RNG.negative_binomial(2, 0.2, N)

@@ -14,7 +14,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, engine_by_name
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.privacy.cap import Cap
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,10 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.joint_programs import joint_program
+from pyhybrid.engines.programs import joint_program
 from pyhybrid.privacy.cap import Cap
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import assert_weights_alone_move_the_target, caps, draws_of
 
 N = 240
 RNG = np.random.default_rng(5)
@@ -25,11 +24,6 @@ X = RNG.normal(size=N).round(1)
 AMOUNT = np.exp(1 + 0.4 * X + RNG.normal(0, 0.6, N)).round(2) + 0.01
 KIND = RNG.choice([0, 1, -1], N, p=[0.2, 0.7, 0.1])
 Y = np.where(KIND == 0, 0.0, KIND * AMOUNT)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _table(y: Any = Y) -> pd.DataFrame:
@@ -63,17 +57,11 @@ def _terms(draws: Any) -> Any:
     )
 
 
-def _draws(bound: Any, *, draws: int = 30, alpha: Any = None, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=100, draws=draws, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n) if alpha is None else alpha, **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 def test_a_record_tells_the_sum_of_its_parts() -> None:
     """numpy, Stan, and the same written down again."""
     bound = _model().bind(_table())
-    draws = _draws(bound, emit_log_lik=True)
+    draws = draws_of(bound, draws=30, emit_log_lik=True)
     blocks = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
     np.testing.assert_allclose(blocks, draws.flat("log_lik"), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(blocks[:, bound.rows.row_of], _terms(draws), rtol=1e-9, atol=1e-12)
@@ -86,55 +74,19 @@ def test_a_record_tells_the_sum_of_its_parts() -> None:
 
 
 CENTER = RNG.normal(-2, 1, N)
-CAPS: dict[str, Any] = {
-    "none": None,
-    "cap": 1.5,
-    "cap and center": Cap(below=0.3, above=0.6, reference=CENTER),
-    "cap, center and units": Cap(below=1.0, above=1.4, reference=CENTER, unit=np.arange(N) % 80),
-}
+CAPS = caps(N, 1.5, (0.3, 0.6), (1.0, 1.4), CENTER, units=80)
 
 
 @pytest.mark.parametrize("cap", CAPS)
 def test_the_target_moves_with_the_clipped_sum_of_a_record(cap: str) -> None:
-    """Between two weight vectors; clipping part by part is another target."""
+    """Clipping part by part is another target."""
     bound, own = _model().bind(_table()), CAPS[cap]
-    one, two = np.random.default_rng(2).choice([0.0, 0.3, 0.7, 1.0], (2, N))
-    if own is not None and own is not CAPS["cap"] and own.reference is not None:
-        # A center is a function of the record: equal records have one.
-        first = bound.rows.first[bound.rows.row_of]
-        own = Cap(below=own.below, above=own.above, reference=CENTER[first], unit=own.unit)
-    hints = bound.stan_data(one, cap=own)
-    size = ProgramAtPoints(bound.program, hints).n_unconstrained
-    points = np.random.default_rng(3).normal(size=(5, size)) / 2
-    frozen = [k for k in hints if k.startswith(("information_root", "score", "near", "center_sigma",
-                                                 "spread_sigma"))]  # fmt: skip
-
-    def target(alpha: Any) -> Any:
-        data = bound.stan_data(alpha, cap=own) | {name: hints[name] for name in frozen}
-        return ProgramAtPoints(bound.program, data).log_density(points)
-
-    class _At:
-        found = ProgramAtPoints(bound.program, hints).quantities(points)
-
-        def flat(self, name: str) -> Any:
-            return self.found[name]
-
-    f = _terms(_At())
-
-    def term(alpha: Any) -> Any:
-        if own is None:
-            return (alpha * f).sum(axis=1)
-        clip = Cap.of(own)
-        moved = alpha * (f - (0.0 if clip.reference is None else clip.reference))
-        if clip.unit is not None:
-            moved = np.stack([np.bincount(clip.unit, row) for row in moved])
-        clipped = np.clip(moved, -clip.below, clip.above)
-        assert (clipped != moved).any()
-        return clipped.sum(axis=1)
-
-    difference = target(one) - target(two)
-    np.testing.assert_allclose(difference, term(one) - term(two), rtol=1e-8, atol=1e-8)
-    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
+    weights = np.random.default_rng(2).choice([0.0, 0.3, 0.7, 1.0], (2, N))
+    if isinstance(own, Cap):  # a center is a function of the record: equal records have one
+        own = replace(own, reference=CENTER[bound.rows.first[bound.rows.row_of]])
+    assert_weights_alone_move_the_target(
+        bound, own, log_lik=_terms, weights=weights, spread=0.5, rtol=1e-8
+    )
 
 
 @pytest.mark.samples
@@ -145,7 +97,7 @@ def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
     table = _table()
     alone = ph.LogNormal("y ~ x", decimals=2).bind(table[table["y"] > 0])
     joint = _model().bind(table)
-    one, two = (_draws(each, draws=800).variables for each in (alone, joint))
+    one, two = (draws_of(each, draws=800).variables for each in (alone, joint))
     for name in ("beta", "sigma"):
         ours, theirs = two[f"{name}_positive"], one[name]
         for k in range(int(np.prod(ours.shape[2:], dtype=int))):
@@ -158,7 +110,7 @@ def test_without_a_cap_each_part_has_the_posterior_of_its_own_records() -> None:
 def test_shares_signs_and_amounts_come_back() -> None:
     """5 Monte Carlo standard errors over 20 replicates of one draw; no value at an excluded end."""
     bound = _model().bind(_table())
-    draws = _draws(bound, draws=20)
+    draws = draws_of(bound, draws=20)
     made = np.stack([
         bound.replicate(draws, 3, np.random.default_rng(k))["y"].to_numpy() for k in range(20)
     ])  # fmt: skip
@@ -181,9 +133,9 @@ def test_a_model_of_any_sign_gives_no_zero_and_no_other_sign() -> None:
         zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ 1", decimals=0)
     )
     bound = model.bind(_table(np.maximum(Y, 0).round()))
-    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"]
+    made = bound.replicate(draws_of(bound, draws=30), 0, np.random.default_rng(1))["y"]
     assert (made >= 0).all()
-    chance = special.expit(_draws(bound).flat("beta_zero")[0, 0])
+    chance = special.expit(draws_of(bound, draws=30).flat("beta_zero")[0, 0])
     assert abs((made == 0).sum() - N * chance) < 5 * np.sqrt(N * chance * (1 - chance))
 
 
@@ -193,7 +145,7 @@ def test_a_point_elsewhere_takes_its_records_alone() -> None:
         zero=ph.Bernoulli("y ~ 1"), positive=ph.NormalRegression("y ~ x", decimals=1), point=99.0
     )
     bound = model.bind(_table(np.where(KIND == 0, 99.0, X.round(1))))
-    made = bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"]
+    made = bound.replicate(draws_of(bound, draws=30), 0, np.random.default_rng(1))["y"]
     assert 0 < (made == 99).mean() < 0.5
     assert made[made != 99].abs().max() < 20
 
@@ -202,7 +154,7 @@ def test_a_point_elsewhere_takes_its_records_alone() -> None:
 def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
     table = _table(pd.Series(np.where(KIND == 0, 0, np.ceil(AMOUNT))).astype(dtype))
     model = ph.TwoPart(zero=ph.Bernoulli("y ~ x"), positive=ph.LogNormal("y ~ x", decimals=0))
-    release = ph.Unweighted(model).release(table, seed=1, **OPTIONS)
+    release = ph.Unweighted(model).release(table, seed=1, **RANDOM_DRAWS)
     made = release.synthetic[0]["y"]
     assert made.dtype == table["y"].dtype or str(made.dtype).lower().startswith("int")
     assert (made >= 0).all()
@@ -214,7 +166,7 @@ def test_one_charge_and_strict_where_all_parts_are() -> None:
         own = _model(negative=ph.LogNormal("y ~ 1", decimals=decimals))
         mechanism = ph.Censored(own, epsilon=2.0, inner=ph.Unweighted(own), center=None,
                                 check_modes=False)  # fmt: skip
-        charge = mechanism.release(_table(), seed=2, **OPTIONS).charge
+        charge = mechanism.release(_table(), seed=2, **RANDOM_DRAWS).charge
         assert (charge.kind, charge.epsilon) == (kind, 2.0)
     assert json_of(model)["positive"]["decimals"] == 2
 
@@ -232,7 +184,7 @@ def test_which_records_reach_a_part_does_not_change_its_coding() -> None:
     table = _table(np.maximum(Y, 0)).assign(region=region)
     bound = ph.TwoPart.of_formula("y ~ region").bind(table[table["y"] >= 0])
     assert "positive: region[T.c]" in bound.design_columns
-    draws = _draws(bound)
+    draws = draws_of(bound, draws=30)
     assert bound.replicate(draws, 0, np.random.default_rng(1)).shape == (N, 1)
 
 

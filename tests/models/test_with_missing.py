@@ -12,10 +12,9 @@ from scipy import special
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.stored import described_model
-from tests.fuzzing.engine import RandomDraws
+from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import assert_log_lik_is_stans, draws_of
 
 N = 300
 RNG = np.random.default_rng(3)
@@ -23,11 +22,6 @@ X = RNG.normal(size=N).round(1)
 GONE = RNG.random(N) < special.expit(-1 + X)
 COUNT = RNG.poisson(np.exp(1 + 0.3 * X)).astype(float)
 TEXT = RNG.choice(["a", "b", "c"], N)
-OPTIONS: dict[str, Any] = {
-    "engine": RandomDraws(),
-    "settings": SamplerSettings(chains=2, warmup=1, draws=8),
-    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
-}
 
 
 def _objects(values: Any, mark: Any) -> pd.Series:
@@ -54,12 +48,6 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def _draws(bound: Any, **data: Any) -> Any:
-    settings = SamplerSettings(chains=2, warmup=150, draws=60, parallel_chains=1)
-    stan_data = bound.stan_data(np.ones(bound.n), **data)
-    return EmbeddedEngine().sample(bound.program, stan_data, seed=3, settings=settings)
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
@@ -68,9 +56,8 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     table["y"] = pd.Series(y.array, table.index, dtype=y.dtype)
     before = table.copy()
     bound = ph.WithMissing(model).bind(table)
-    draws = _draws(bound, emit_log_lik=True)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-8, atol=1e-10)
+    draws = draws_of(bound, warmup=150, draws=60, emit_log_lik=True)
+    assert_log_lik_is_stans(bound, draws, rtol=1e-8, atol=1e-10)
     made = bound.replicate(draws, 7, np.random.default_rng(1))["y"]
     pd.testing.assert_frame_equal(table, before)
     assert made.dtype == table["y"].dtype
@@ -90,7 +77,7 @@ def test_missingness_follows_its_predictors() -> None:
     apart = {}
     for how in (None, ph.Bernoulli("y ~ 1")):
         bound = ph.WithMissing(ph.Poisson("y ~ x"), missing=how).bind(table)
-        draws = _draws(bound)
+        draws = draws_of(bound, warmup=150, draws=60)
         made = np.stack([
             bound.replicate(draws, k, np.random.default_rng(k))["y"].isna() for k in range(40)
         ])  # fmt: skip
@@ -131,7 +118,7 @@ def test_missing_predictors_count_as_a_level_or_get_an_indicator() -> None:
         "median of size in the place of its missing values; fill= declares a number",
     )
     assert any("age" in text and "public" in text for text in bound.assumptions)
-    draws = _draws(bound)
+    draws = draws_of(bound, warmup=150, draws=60)
     one = bound.replicate(draws, 0, np.random.default_rng(1))
     two = bound.replicate(draws, 0, np.random.default_rng(1), given=table)
     pd.testing.assert_frame_equal(one, two)
@@ -143,7 +130,7 @@ def test_strict_where_numbers_are_declared_and_refused_where_the_model_takes_non
         model = ph.WithMissing(ph.Poisson("y ~ age"), fill=fill)
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), center=None,
                                 check_modes=False)  # fmt: skip
-        release = mechanism.release(table, seed=1, **OPTIONS)
+        release = mechanism.release(table, seed=1, **RANDOM_DRAWS)
         assert release.charge.kind == kind
         assert "was modeled, too" in release.statement
         assert release.synthetic[0]["age"].isna().equals(table["age"].isna())
@@ -156,7 +143,12 @@ def test_a_column_that_holds_no_missing_value_gets_none() -> None:
     table = pd.DataFrame({"y": COUNT.astype(int), "x": X})
     bound = ph.WithMissing(ph.Poisson("y ~ x")).bind(table)
     assert [part.name for part in bound.parts] == ["value"]
-    assert bound.replicate(_draws(bound), 0, np.random.default_rng(1))["y"].dtype == "int64"
+    assert (
+        bound.replicate(draws_of(bound, warmup=150, draws=60), 0, np.random.default_rng(1))[
+            "y"
+        ].dtype
+        == "int64"
+    )
 
 
 def test_a_later_column_reads_missing_values_of_an_earlier_one() -> None:
@@ -168,7 +160,7 @@ def test_a_later_column_reads_missing_values_of_an_earlier_one() -> None:
         ph.Unweighted(ph.WithMissing(ph.Poisson("a ~ x"))),
         ph.Unweighted(ph.WithMissing(ph.Poisson("b ~ a + x"), fill={"a": 3})),
     ]
-    release = ph.SequentialSynthesis(steps).release(table, seed=4, **OPTIONS)
+    release = ph.SequentialSynthesis(steps).release(table, seed=4, **RANDOM_DRAWS)
     made = release.synthetic[0]
     assert 0 < made["a"].isna().sum() < N
     assert not made["a"].isna().equals(table["a"].isna())

@@ -15,14 +15,15 @@ import pytest
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.models.registry import BUILT
-from pyhybrid.validation.agreement.generated import GENERATED, generated_table
 from pyhybrid.validation.agreement.posterior import (
+    GENERATED,
+    generated_table,
     mean_rows,
     same_draws_rows,
     short_settings,
     table_rows,
 )
-from pyhybrid.validation.agreement.rows import ARITHMETIC, MONTE_CARLO, Row
+from pyhybrid.validation.agreement.validation import ARITHMETIC, MONTE_CARLO, Row
 from tests.conftest import require
 from tests.parity import test_rstan_engine
 

@@ -13,17 +13,8 @@ from scipy import sparse
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp
-from tests.conftest import require
 
-try:
-    import opendp
-except ImportError:
-    opendp = None
-
-
-@pytest.fixture(autouse=True)
-def _opendp() -> None:
-    require(opendp is not None, "opendp must be installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 PARTS = 4

@@ -19,7 +19,7 @@ import pytest
 
 from pyhybrid import rbridge
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.rbridge import status as status_module
+from pyhybrid.rbridge import session as status_module
 from tests.conftest import require
 
 pytestmark = pytest.mark.needs_r

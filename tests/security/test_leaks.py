@@ -25,9 +25,9 @@ import pyhybrid as ph
 from pyhybrid import rbridge
 from pyhybrid.core.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines.base import without_values
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.messages import without_values
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting import sampling
 from pyhybrid.fitting import session as fitting
@@ -35,13 +35,8 @@ from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 from pyhybrid.running.private_folder import private_folder
-from tests.conftest import require
+from tests.conftest import require, require_opendp
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 CANARY, SEED, ROW = 7919, 918273645, 17
 SETTINGS = SamplerSettings(chains=2, warmup=200, draws=150)
@@ -150,7 +145,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
     name: str, places: Path, capfd: Any, caplog: Any
 ) -> None:
     if name == "perturbed_histogram":
-        require(opendp is not None, "opendp must be installed")
+        require_opendp()
     with caplog.at_level(logging.DEBUG):
         release = mechanisms()[name](people())
         release.save("out", attachments={"report.html": f"<p>{CANARY}</p>"})
@@ -565,7 +560,7 @@ def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: A
 def test_an_answer_tells_no_estimate_of_the_data(places: Path, capfd: Any) -> None:
     """Neither the answer, its JSON, the ledger nor an error has the confidential number, or that of
     a block; the noise is the only way to it."""
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     table = pd.concat([people()] * 20, ignore_index=True).assign(
         visits=lambda t: t["visits"] + np.random.default_rng(2).normal(size=len(t))
     )

@@ -11,8 +11,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import Streams, streams
-from tests.conftest import require
-from tests.security.test_leaks import MODEL, SEED, SETTINGS, mechanisms, opendp, people
+from tests.conftest import require_opendp
+from tests.security.test_leaks import MODEL, SEED, SETTINGS, mechanisms, people
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*did not converge", "ignore:re-weighting found no weights"
@@ -106,7 +106,7 @@ def test_without_a_seed_the_system_is_asked_and_no_release_comes_twice() -> None
 
 
 def test_noise_that_protects_cannot_be_seeded() -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=9999, n_bins=9, epsilon=1)
     with pytest.raises(ph.InvalidInput, match="cannot be seeded"):
         mechanism.release(people(30), seed=1)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.studies import STUDIES, run_study
-from pyhybrid.studies.reproduction import reproduce, reproduction_page
+from pyhybrid.studies.runner import reproduce, reproduction_page
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SUMMARY = ["setting", "synthesizer", "quantity", "n", "mean", "mc_error", "lowest", "highest"]

@@ -9,9 +9,8 @@ import pytest
 from pyhybrid.mechanisms import Censored, Truncated
 from pyhybrid.models import Beta
 from pyhybrid.studies import STUDIES
-from pyhybrid.studies.cost_of_a_cap import replaced_and_removed
-from pyhybrid.studies.reproduction import reproduce
-from pyhybrid.studies.strict import strict_mechanisms
+from pyhybrid.studies.runner import reproduce
+from pyhybrid.studies.strict import replaced_and_removed, strict_mechanisms
 
 PUBLISHED = {
     "Weighted-e": (29, 195, 573),

@@ -30,7 +30,7 @@ from pyhybrid.studies import (
     run_study,
     summarize,
 )
-from pyhybrid.studies.reproduction import made_with, reproduce, reproduction_page, stacked
+from pyhybrid.studies.runner import made_with, reproduce, reproduction_page, stacked
 from pyhybrid.studies.study import Claim
 
 ROOT = Path(__file__).parents[2]

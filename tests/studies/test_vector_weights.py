@@ -7,7 +7,7 @@ import pandas as pd
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.models import NegativeBinomial
 from pyhybrid.studies import STUDIES
-from pyhybrid.studies.vector_weights import candidates
+from pyhybrid.studies.counts import candidates
 
 
 def test_the_candidates_make_the_published_step_under_the_papers_accounting() -> None:

@@ -17,13 +17,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
 from pyhybrid.tables.coded_table import in_form_of_data
 from pyhybrid.tables.plan import Plan
-from tests.conftest import require
 from tests.tables.conftest import TYPES
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 SHORT: dict[str, Any] = {
     "engine": "embedded",
@@ -32,9 +26,7 @@ SHORT: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _opendp() -> None:
-    require(opendp is not None, "opendp must be installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 @pytest.fixture(scope="module")

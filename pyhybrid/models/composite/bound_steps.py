@@ -17,7 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
-from pyhybrid.engines.joint_programs import DROPPED, SHARED, joint_program
+from pyhybrid.engines.programs import DROPPED, SHARED, joint_program
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.composite.frozen_steps import frozen_parts, frozen_terms, terms_with_frozen

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, PyhybridError, SamplingError
-from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
+from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.models.stan_program.bound_stan_model import BoundStanModel
 from pyhybrid.models.stan_program.data_leak_checks import NotChecked, all_pairs, check_reads
 from pyhybrid.models.stan_program.python_parts import (

@@ -14,7 +14,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.families.cap_data import cap_data
 from pyhybrid.models.formula.design import Design, row_label
 from pyhybrid.models.stan_program.bound_program import BoundProgram

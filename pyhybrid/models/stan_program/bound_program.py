@@ -14,7 +14,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.models.columns.decimals import decimals_of, in_form_of
 from pyhybrid.models.formula.design import Design

@@ -14,7 +14,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, with_large_weights
 from pyhybrid.models.columns.surrogate_values import OtherValues, references
 from pyhybrid.models.formula.design import Design

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.engines.embedded_points import check_compiles
+from pyhybrid.engines.embedded import check_compiles
 from pyhybrid.models.stan_program.composed_model import ComposedModel
 from pyhybrid.models.stan_program.stan_model import StanModel
 from pyhybrid.models.stan_program.stan_text import (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_flag
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.engines.embedded_points import check_compiles
+from pyhybrid.engines.embedded import check_compiles
 from pyhybrid.models.columns.decimals import check_decimals
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.design import Design, read_design

@@ -17,7 +17,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.models.columns.surrogate_values import OtherValues
 from pyhybrid.models.stan_program.stan_data import handed_over

@@ -17,7 +17,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names
 from pyhybrid.models.columns.surrogate_values import OtherValues
 

@@ -5,6 +5,10 @@ is confidential. It computes every candidate on the confidential data; which one
 is a choice made by looking at them, and no charge covers that choice. To publish several, release
 each anew: the fits of one comparison share their random numbers, and epsilons add only for releases
 whose random numbers are independent.
+
+Estimated are mean and percentiles of numbers, shares of levels: the places that levels have in a
+model are codes, and their mean and percentiles say nothing. Missing values are left out of the
+estimates of numbers, and have a share of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -25,15 +29,27 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_table
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.measures.arrays.estimates import Estimates
+from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
-from pyhybrid.studies.comparing.means import means_of, moved_away, moved_away_text
-from pyhybrid.studies.comparing.outcome import Outcome, outcome_of
 
-__all__ = ["DATA", "NOT_COVERED", "Comparison", "compare", "synthetic_means"]
+__all__ = [
+    "DATA",
+    "NOT_COVERED",
+    "Comparison",
+    "Outcome",
+    "compare",
+    "levels_of_outcome",
+    "means_of",
+    "moved_away",
+    "moved_away_text",
+    "outcome_of",
+    "present",
+    "synthetic_means",
+]
 
 DATA = "data"
 """Name of the confidential data among the sources of estimates."""
@@ -44,7 +60,12 @@ NOT_COVERED = (
     "release each anew: these share their random numbers, and epsilons add only where they do not."
 )
 
-_RECORDS_SIMULATED = 10_000_000
+_RECORDS_SIMULATED = 10_000_000  # for figures
+_DRAWS, _RECORDS_OF_MEANS = 100, 5_000_000  # to see whether means moved away
+_ERRORS = 3.0  # of the simulated means
+_MATERIAL = 0.5  # standard errors of the data's own mean: less than that is nobody's loss
+_MOST_LEVELS = 6
+_MEAN = "mean"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +116,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
         rows = [
-            (name, each.charge.cost, each.charge.kind, f"{each.charge.n_synthetic} sets")
-            for name, each in self.releases.items()
+            (name, release.charge.cost, release.charge.kind, f"{release.charge.n_synthetic} sets")
+            for name, release in self.releases.items()
         ]
         header = ("mechanism", "privacy loss", "kind", "")
         return html_table(f"Comparison on {self.outcome}", header, rows)
@@ -177,8 +198,10 @@ def compare(
         asked = _released_in_parallel(session, mechanisms, m, drawn, workers, executor)
     else:
         asked = {
-            name: _released(_Task(session=session, mechanism=each, n_synthetic=m, n_drawn=drawn))
-            for name, each in mechanisms.items()
+            name: _released(
+                _Task(session=session, mechanism=mechanism, n_synthetic=m, n_drawn=drawn)
+            )
+            for name, mechanism in mechanisms.items()
         }
     return _compared(session, asked)
 
@@ -259,12 +282,14 @@ class _Released:
 
 def _released(task: _Task) -> _Released:
     """Runs in any process."""
-    own = _recording(task.session)
+    recording = _recording(task.session)
     release = task.mechanism.release_from(
-        own, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
+        recording, n_synthetic=task.n_synthetic, n_draws_released=task.n_drawn
     )
-    whole = {fit for fit in own.asked if len(fit[0]) == 8 * own.bound.n}  # not of fewer records
-    return _Released(release=release, asked=whole, session=own)
+    whole = {
+        fit for fit in recording.asked if len(fit[0]) == 8 * recording.bound.n
+    }  # not of fewer records
+    return _Released(release=release, asked=whole, session=recording)
 
 
 def _released_in_parallel(
@@ -282,44 +307,52 @@ def _released_in_parallel(
         session, progress=None, settings=replace(session.settings, parallel_chains=chains)
     )
     tasks, before = [], Counter[str]()
-    for name, each in mechanisms.items():  # of equal mechanisms each takes draws of its own
-        stream = each.stream()
-        own = replace(sent, _released={stream: (n_drawn,) * before[stream]})
+    for name, mechanism in mechanisms.items():  # of equal mechanisms each takes draws of its own
+        stream = mechanism.stream()
+        fresh = replace(sent, _released={stream: (n_drawn,) * before[stream]})
         before[stream] += 1
         tasks.append(
-            _Task(session=own, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)
+            _Task(
+                session=fresh,
+                mechanism=mechanism,
+                n_synthetic=n_synthetic,
+                n_drawn=n_drawn,
+                name=name,
+            )
         )
-    found, failures = {}, []
+    finished, failures = {}, []
     for ended in run_tasks(_released, tasks, workers=workers, executor=executor):
         if ended.result is None:
             failures.append(ended)
         else:
-            found[ended.task.name] = ended.result
+            finished[ended.task.name] = ended.result
             session.take_fits(ended.result.session)
         if session.progress is not None:
-            session.progress("mechanisms", len(found) + len(failures), len(tasks))
+            session.progress("mechanisms", len(finished) + len(failures), len(tasks))
     if failures:
         raise first_failure(failures, "mechanisms")
-    return {name: found[name] for name in mechanisms}
+    return {name: finished[name] for name in mechanisms}
 
 
 def _compared(session: FitSession, released: Mapping[str, _Released]) -> Comparison:
-    releases = {name: each.release for name, each in released.items()}
-    alone = sum(len(each.asked) for each in released.values())
+    releases = {name: one.release for name, one in released.items()}
+    alone = sum(len(one.asked) for one in released.values())
     column = session.bound.synthesized[0]
     outcome = outcome_of(session.bound)
-    found = {DATA: _estimates(session, outcome, DATA, [session.bound.table[column]])}
-    for name, release in releases.items():
-        sets = [each[column] for each in release.synthetic]
-        found[name] = _estimates(session, outcome, name, sets)
+    columns = {DATA: [session.bound.table[column]]}
+    columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
+    by_source = {
+        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
+        for source, sets in columns.items()
+    }
     moved = moved_away(session, releases, column)
     if moved:
         text = moved_away_text(moved, column, levels=bool(outcome.shares))
         warnings.warn(text, stacklevel=3)
     return Comparison(
         releases=releases,
-        table=pd.DataFrame([_row(name, each, found[name]) for name, each in releases.items()]),
-        estimates=_tidy(found),
+        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        estimates=_tidy(by_source),
         outcome=column,
         moved_away=moved,
         fits_made=session.n_fits,
@@ -337,8 +370,8 @@ class _RecordingSession(FitSession):
     def fit(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, **options: Any
     ) -> PosteriorFit:
-        own = None if cap is None else Cap.of(cap).key
-        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), own))
+        key = None if cap is None else Cap.of(cap).key
+        self.asked.add((np.asarray(alpha, dtype=np.float64).tobytes(), key))
         return super().fit(alpha, cap=cap, **options)
 
     def exact_fit(self, alpha: FloatArray, *, cap: Cap, **options: Any) -> PosteriorFit:
@@ -351,13 +384,7 @@ def _recording(session: FitSession) -> _RecordingSession:
     return _RecordingSession(**shared)
 
 
-def _estimates(
-    session: FitSession, outcome: Outcome, source: str, columns: list[pd.Series]
-) -> Estimates:
-    return outcome.estimates(columns, session.streams.generator(f"estimates/{source}"))
-
-
-def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
+def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
     charge, alpha = release.charge, release.confidential.alpha
     assert release.fit is not None
     steps = release.reweighted.steps if release.reweighted is not None else ()
@@ -378,24 +405,175 @@ def _row(name: str, release: Release, found: Estimates) -> dict[str, Any]:
         "refits": sum(step.refitted for step in steps),
         "refits_saved": sum(not step.refitted for step in steps),
     }
-    for place, statistic in enumerate(found.statistics):
-        row[statistic] = found.estimate[place]
-        row[f"{statistic}_lower"] = found.lower[place]
-        row[f"{statistic}_upper"] = found.upper[place]
+    for k, statistic in enumerate(estimates.statistics):
+        row[statistic] = estimates.estimate[k]
+        row[f"{statistic}_lower"] = estimates.lower[k]
+        row[f"{statistic}_upper"] = estimates.upper[k]
     return row
 
 
-def _tidy(found: Mapping[str, Estimates]) -> pd.DataFrame:
+def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
     rows = [
         {
             "statistic": statistic,
             "source": source,
-            "estimate": each.estimate[place],
-            "lower": each.lower[place],
-            "upper": each.upper[place],
+            "estimate": estimates.estimate[k],
+            "lower": estimates.lower[k],
+            "upper": estimates.upper[k],
         }
-        for place, statistic in enumerate(found[DATA].statistics)
-        for source, each in found.items()
+        for k, statistic in enumerate(by_source[DATA].statistics)
+        for source, estimates in by_source.items()
     ]
     tidy: pd.DataFrame = pd.DataFrame(rows)
     return tidy
+
+
+# --- Estimands of an outcome ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """The outcome of a bound model, and what is estimated of it. Confidential.
+
+    Attributes
+    ----------
+    bound : BoundModel
+    shares : mapping of str to float
+        Places of the levels whose shares are estimated, by the name of the share; empty for
+        numbers.
+    missing : bool
+        True if the share of missing values is estimated.
+    """
+
+    bound: BoundModel
+    shares: dict[str, int]
+    missing: bool
+
+    @property
+    def of_mean(self) -> str:
+        """Name of the first estimand, in words."""
+        name = self.bound.synthesized[0]
+        return f"{next(iter(self.shares))} of {name}" if self.shares else f"mean of {name}"
+
+    def estimates(self, columns: Sequence[pd.Series], rng: np.random.Generator) -> Estimates:
+        """Estimates with intervals from one column, or from those of m synthetic sets."""
+        values = [self.bound.numbers_of(column) for column in columns]
+        parts = []
+        for name, numbers in self._averages():
+            sets = [numbers(column_values) for column_values in values]
+            if name == _MEAN:
+                parts.append(estimates(sets, rng=rng))
+            else:
+                share = estimates(sets, statistics=("mean",), rng=rng)
+                parts.append(replace(share, statistics=(name,)))
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("estimate", "lower", "upper", "resampled")
+        }
+        names = tuple(name for part in parts for name in part.statistics)
+        return replace(parts[0], statistics=names, **joined)
+
+    def averaged(self, column: pd.Series) -> FloatArray:
+        """Averages that must come near the data's, shape (k,): the mean, or each share."""
+        values = self.bound.numbers_of(column)
+        return np.array([numbers(values).mean() for _, numbers in self._averages()])
+
+    def spread(self) -> FloatArray:
+        """Standard deviations over the records of what `averaged` averages, shape (k,)."""
+        return np.array([numbers(self.bound.outcome).std() for _, numbers in self._averages()])
+
+    def _averages(self) -> list[tuple[str, Callable[[FloatArray], FloatArray]]]:
+        """Names, and numbers whose mean is the mean or a share."""
+
+        def at(place: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda values: (values == place).astype(np.float64)
+
+        averages = [(name, at(place)) for name, place in self.shares.items()] or [(_MEAN, present)]
+        if self.missing:
+            averages.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
+        return averages
+
+
+def outcome_of(bound: BoundModel) -> Outcome:
+    """Estimands of the outcome of `bound`: of levels, the 6 most frequent in the data."""
+    values = bound.outcome
+    levels = levels_of_outcome(bound)
+    shares: dict[str, int] = {}
+    if levels is not None:
+        codes = present(values).astype(np.intp)
+        counts = np.bincount(codes, minlength=len(levels))
+        chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
+        shares = {f"share of {levels[level]}": level for level in chosen}
+    return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
+
+
+def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
+    """Values of an outcome of levels, in the order of their places; None for numbers."""
+    amounts = getattr(bound, "amounts", None)
+    with_levels = amounts[0].part.bound if amounts else bound
+    levels = getattr(with_levels, "levels", None)
+    return None if levels is None else tuple(levels.values)
+
+
+def present(values: FloatArray) -> FloatArray:
+    """Values that are not missing.
+
+    Raises
+    ------
+    InvalidInput
+        If all are missing.
+    """
+    kept = values[~np.isnan(values)]
+    if not kept.size:
+        raise InvalidInput("the outcome must have a value in each set: all are missing in one")
+    return np.asarray(kept)
+
+
+# --- Means of synthetic sets ----------------------------------------------------------------------
+
+
+def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) -> FloatArray:
+    """Mean of the outcome, or shares of its levels, in sets simulated from draws spread over the
+    kept ones, shape (n_draws, k)."""
+    kept = np.flatnonzero(fit.bounds.kept_draws)
+    places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
+    rng = session.streams.generator("synthetic means")
+    tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
+    outcome = outcome_of(session.bound)
+    return np.array([outcome.averaged(table[column]) for table in tables])
+
+
+def moved_away(
+    session: FitSession, releases: Mapping[str, Release], column: str
+) -> tuple[str, ...]:
+    """Names of the releases whose re-weighting took the mean, or a share, further from the data's.
+
+    Further by more than 3 standard errors of the simulated means, and by more than half a standard
+    error of the data's own mean. Confidential.
+    """
+    outcome, n = outcome_of(session.bound), session.bound.n
+    target = outcome.averaged(session.bound.table[column])
+    own_error = outcome.spread() / np.sqrt(n)
+    draws = min(_DRAWS, max(20, _RECORDS_OF_MEANS // n))
+    moved = []
+    for name, release in releases.items():
+        path = release.reweighted
+        if path is None or path.fit is path.start:
+            continue
+        before, after = (means_of(session, fit, draws, column) for fit in (path.start, path.fit))
+        further = abs(after.mean(axis=0) - target) - abs(before.mean(axis=0) - target)
+        error = np.sqrt(before.var(axis=0) / len(before) + after.var(axis=0) / len(after))
+        if (further > np.maximum(_ERRORS * error, _MATERIAL * own_error)).any():
+            moved.append(name)
+    return tuple(moved)
+
+
+def moved_away_text(names: tuple[str, ...], column: str, *, levels: bool = False) -> str:
+    """Warning to the data owner; which candidates these are is confidential."""
+    several = len(names) > 1
+    return (
+        f"re-weighting took the {'shares' if levels else 'mean'} of {column!r} further from the "
+        f"data in {', '.join(names)}: "
+        f"{'their' if several else 'its'} weights rise most where records are likely already; "
+        "compare with the same mechanism without re-weighting before you choose"
+    )

@@ -1,4 +1,4 @@
-"""Whether Python and R agree on this machine: array functions, log-likelihoods, posteriors.
+"""Cross-language validation on this machine: array functions, log-likelihoods, posteriors.
 
 ====================== ===============================================================
 part                   what is held against what
@@ -12,8 +12,264 @@ posterior means        of the engines, in Monte Carlo standard errors
 
 from __future__ import annotations
 
-from pyhybrid.validation.agreement.rows import Row
-from pyhybrid.validation.agreement.run import validate
-from pyhybrid.validation.agreement.validation import Validation
+import hashlib
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.core.checks import check_choice
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.engines import (
+    Draws,
+    Engine,
+    SamplerSettings,
+    StanProgram,
+    engine_by_name,
+    resolve_engine,
+)
+from pyhybrid.fitting.session import FitProgress, FitSession, open_session
+from pyhybrid.models import ComposedModel, Model, StanModel
+from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.rbridge import call_r, start_r
+from pyhybrid.validation.agreement.arrays import array_rows
+from pyhybrid.validation.agreement.posterior import (
+    generated_table,
+    mean_rows,
+    same_draws_rows,
+    short_settings,
+    table_rows,
+)
+from pyhybrid.validation.agreement.validation import Row, Validation
 
 __all__ = ["Row", "Validation", "validate"]
+
+_ENGINES = ("all", "auto", "cmdstan", "embedded")
+_IN_PYTHON = ("embedded", "cmdstan")
+_PACKAGES = ("numpy", "scipy", "pandas", "formulaic", "arviz", "rpy2", "stanli")
+_R_PACKAGES = ("rstan", "StanHeaders", "matrixStats")
+
+
+def validate(
+    data: pd.DataFrame | None = None,
+    model: Model | str = "negative_binomial",
+    *,
+    engine: str = "all",
+    quick: bool = False,
+    seed: int = 1,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare Python with R on this machine.
+
+    Parameters
+    ----------
+    data : DataFrame, optional
+        A confidential table to compare on; a generated one if omitted.
+    model : Model or str, default "negative_binomial"
+        With `data` a model with its formula, e.g. ``ph.Poisson("visits ~ age")``; without, a
+        model's name.
+    engine : {"all", "auto", "cmdstan", "embedded"}
+        Engine of Python's side: every one that is found, or one. R's side is rstan.
+    quick : bool, default False
+        Leave out rstan, which compiles for a minute when it meets a program first.
+    seed : int, default 1
+        All random numbers come from it. It is in the report.
+    settings : SamplerSettings, optional
+        Of the fits whose posterior means are compared.
+    progress : callable, optional
+        Called with (label, done, total).
+
+    Returns
+    -------
+    Validation
+
+    Raises
+    ------
+    EngineUnavailable
+        If R, or rstan unless `quick`, cannot be used; names the cause and the remedy.
+    InvalidInput
+        For a table that a model or R cannot take (names the column), and for unknown names.
+    NotConverged
+        If an engine's chains do not converge: their means are then not comparable.
+    """
+    check_choice(engine, "engine", _ENGINES)
+    source = streams(seed)
+    table, model = _table_and_model(data, model, source)
+    if isinstance(model, ComposedModel | StanModel):
+        raise InvalidInput(
+            "model must be built in to be held against R: the log-likelihood of a StanModel is "
+            "written in its own program only"
+        )
+    bound = model.bind(table)
+    start_r()
+    engines, reference, left_out = _choose(engine, quick=quick)
+    run = _Run(
+        bound=bound,
+        engines=engines,
+        streams=source,
+        settings=settings or SamplerSettings(),
+        progress=progress,
+    )
+    rows = (
+        *table_rows(bound),
+        *array_rows(source.generator("array functions")),
+        *run.same_draws(),
+        *(run.means() if reference else ()),
+    )
+    return Validation(
+        rows=rows,
+        versions=_versions(),
+        programs=_program_hashes(bound.program, run.fits),
+        settings=_settings(model, bound.n, run, own_data=data is not None),
+        seed=source.entropy,
+        own_data=data is not None,
+        left_out=left_out,
+        notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
+    )
+
+
+def _table_and_model(
+    data: pd.DataFrame | None, model: Model | str, source: Streams
+) -> tuple[pd.DataFrame, Model]:
+    if data is None:
+        if not isinstance(model, str):
+            raise InvalidInput(
+                "a model with a formula needs the table it is for; without a table, give the name "
+                "of a model"
+            )
+        return generated_table(model, source.generator("generated table"))
+    if isinstance(model, str):
+        raise InvalidInput(
+            f"a table needs a model with a formula, such as ph.Poisson('visits ~ age'): found "
+            f"{model!r}"
+        )
+    return data, model
+
+
+def _choose(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], bool, tuple[str, ...]]:
+    """Engines that take part, whether the last one is what the others are held against, and what
+    is left out; raises EngineUnavailable for an engine that must take part and cannot."""
+    left_out = []
+    if engine == "all":
+        engines = {name: engine_by_name(name) for name in _IN_PYTHON}
+        causes = {name: one.status() for name, one in engines.items()}
+        python = tuple(engines[name] for name in _IN_PYTHON if causes[name].available)
+        left_out += [f"{n}: {s.cause}" for n, s in causes.items() if not s.available]
+        if not python:
+            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
+    else:
+        python = (resolve_engine(engine),)
+        left_out += [f"{n}: --engine {engine}" for n in _IN_PYTHON if n != python[0].name]
+    if quick:
+        left_out.append("rstan: --quick was given; no posterior of R's was compared")
+        return python, len(python) > 1, tuple(left_out)
+    try:
+        return (*python, resolve_engine("rstan")), True, tuple(left_out)
+    except EngineUnavailable as error:
+        raise EngineUnavailable(f"{error}; --quick compares all that needs no rstan") from None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Run:
+    """The fits of one comparison, by all engines, the reference last."""
+
+    bound: Any
+    engines: Sequence[Engine]
+    streams: Streams
+    settings: SamplerSettings
+    progress: FitProgress | None
+    fits: list[Draws] = field(default_factory=list)
+
+    def same_draws(self) -> Iterator[Row]:
+        """Every engine writes its log_lik once, for a few draws."""
+        data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
+        rows = int(data["n_terms"] if "n_terms" in data else data["n"])
+        for engine in self.engines:
+            draws = engine.sample(
+                self.bound.program,
+                data,
+                seed=self.streams.engine_seed("same draws"),
+                settings=short_settings(rows),
+                progress=self._steps_of(f"log_lik by {engine.name}"),
+            )
+            self.fits.append(draws)
+            yield from same_draws_rows(self.bound, draws, self.streams.generator("loop"))
+
+    def means(self) -> Iterator[Row]:
+        """Unweighted posterior, and the one under weights that are the same for all engines."""
+        sessions = [self._session(engine) for engine in self.engines]
+        plain = [session.unweighted() for session in sessions]
+        alpha = weights_from_lipschitz(plain[0].bounds.by_record)
+        weighted = [session.fit(alpha, label="weighted fit") for session in sessions]
+        for name, fits in (("unweighted", plain), ("weighted", weighted)):
+            self.fits.extend(fit.draws for fit in fits)
+            for fit in fits[:-1]:
+                yield from mean_rows(self.bound, name, fit, fits[-1])
+
+    def _session(self, engine: Engine) -> FitSession:
+        report = self.progress
+        return open_session(
+            self.bound,
+            # Engines may share Stan's random numbers: one seed would give one set of draws twice.
+            seed=self.streams.engine_seed(f"posterior by {engine.name}"),
+            engine=engine,
+            settings=self.settings,
+            progress=None
+            if report is None
+            else lambda label, done, total: report(f"{label} by {engine.name}", done, total),
+        )
+
+    def _steps_of(self, label: str) -> Any:
+        report = self.progress
+        return None if report is None else lambda done, total: report(label, done, total)
+
+
+def _settings(model: Model, n: int, run: _Run, *, own_data: bool) -> dict[str, str]:
+    sampler = run.settings
+    return {
+        **{name: str(value) for name, value in model.describe().items()},
+        "table": "the user's own" if own_data else "generated",
+        "records": str(n),
+        "engines": ", ".join(engine.name for engine in run.engines),
+        "chains": str(sampler.chains),
+        "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
+        "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
+    }
+
+
+def _versions() -> dict[str, str]:
+    """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
+    versions = {"platform": platform.platform(), "Python": platform.python_version()}
+    versions["pyhybrid"] = pyhybrid.__version__
+    versions.update((name, _version(name)) for name in _PACKAGES)
+    cmdstan = engine_by_name("cmdstan").status()
+    versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
+    versions["R"] = f"{in_r['R']} ({in_r['platform']})"
+    versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
+    return versions
+
+
+def _program_hashes(program: StanProgram, fits: Iterable[Draws]) -> dict[str, str]:
+    """SHA-256 of the program, and of the text that an old rstan was given in its place."""
+    hashes = {f"stan/{program.name}.stan": program.sha256}
+    notes = [note for draws in fits for note in draws.provenance.notes]
+    if any("rewritten for rstan" in note for note in notes):
+        text = str(call_r("for_old_rstan", text=program.text.rstrip("\n")))
+        name = f"stan/{program.name}.stan as rewritten for rstan"
+        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
+    return hashes
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not found"

@@ -1,28 +1,118 @@
-"""A model in both languages: its table, its log-likelihood at given draws, its posterior means."""
+"""A model in both languages: its table, its log-likelihood at given draws, its posterior means.
+
+Where the user gives no table, one is generated; it is simulated and not confidential.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+import pandas as pd
+from scipy.special import expit, gammaln
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
-from pyhybrid.models import BoundModel
+from pyhybrid.models import BoundModel, Model
 from pyhybrid.models.composite.bound_steps import BoundParts
+from pyhybrid.models.registry import BUILT
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.agreement.rows import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.agreement.validation import (
+    ARITHMETIC,
+    ERRORS,
+    MONTE_CARLO,
+    Row,
+    compare,
+)
 
-__all__ = ["mean_rows", "same_draws_rows", "short_settings", "table_rows"]
+__all__ = [
+    "GENERATED",
+    "generated_table",
+    "mean_rows",
+    "same_draws_rows",
+    "short_settings",
+    "table_rows",
+]
 
 TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
 _NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws
 _LOOP_DRAWS, _LOOP_RECORDS = 10, 300  # of R's leave-one-out loop, which takes S n^2 steps
+_RECORDS = 300
+Outcome = Callable[[np.random.Generator, FloatArray], Any]
+
+
+def _two_components(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
+    """Two components, well apart."""
+    low = rng.random(eta.size) < 0.3
+    return np.where(low, rng.normal(-2 - eta, 0.4), rng.normal(2 + eta, 0.6))
+
+
+def _texts(rng: np.random.Generator, eta: FloatArray) -> Any:
+    """Three levels that no order belongs to."""
+    utility = np.column_stack([np.zeros(eta.size), eta, -eta]) + rng.gumbel(size=(eta.size, 3))
+    return np.array(["car", "bus", "walk"])[utility.argmax(axis=1)]
+
+
+def _amounts(rng: np.random.Generator, eta: FloatArray) -> FloatArray:
+    """A quarter zeros, a tenth of the others below 0."""
+    size = np.exp(rng.normal(eta, 0.7)) * np.where(rng.random(eta.size) < 0.1, -1, 1)
+    return np.where(rng.random(eta.size) < 0.25, 0.0, size)
+
+
+def _counts_with_more_zeros(rng: np.random.Generator, eta: FloatArray) -> Any:
+    counts = rng.negative_binomial(3, 3 / (3 + np.exp(1.5 + eta)))
+    return np.where(rng.random(eta.size) < 0.3, 0, counts)
+
+
+# The outcome given a linear predictor about 0, shape (n,).
+_OUTCOMES: Mapping[str, Outcome] = {
+    "negative_binomial": lambda rng, eta: rng.negative_binomial(3, 3 / (3 + np.exp(3 + eta))),
+    "poisson": lambda rng, eta: rng.poisson(np.exp(3 + eta)),
+    "beta": lambda rng, eta: rng.beta(2, 5, eta.size),
+    "beta_regression": lambda rng, eta: rng.beta(6 * expit(eta), 6 * expit(-eta)),
+    "normal": lambda rng, eta: rng.normal(eta, 0.7),
+    "lognormal": lambda rng, eta: np.exp(rng.normal(eta, 0.7)),
+    "gamma": lambda rng, eta: np.minimum(rng.gamma(2, np.exp(eta) / 2), 8.0) + 1e-3,
+    "mixture": _two_components,
+    "bernoulli": lambda rng, eta: (rng.random(eta.size) < expit(eta)).astype(np.int64),
+    "beta_binomial": (
+        lambda rng, eta: 1 + rng.binomial(6, rng.beta(3 * expit(eta), 3 * expit(-eta)))
+    ),
+    "categorical": _texts,
+    "ordinal": (
+        lambda rng, eta: np.searchsorted([-1.5, 0.0, 1.0], eta + rng.logistic(size=eta.size))
+    ),
+    "two_part": _amounts,
+    "zero_inflated": _counts_with_more_zeros,
+}
+_FORMULAS = {"beta": "y ~ 1", "zero_inflated": "y ~ age"}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "mixture": {"n_components": 2},
+    "beta_binomial": {"lower": 1, "upper": 7},
+}
+GENERATED = tuple(_OUTCOMES)
+"""Models that can be compared without a table of the user's."""
+
+
+def generated_table(model: str, rng: np.random.Generator) -> tuple[pd.DataFrame, Model]:
+    """A table of 300 records that the model `model` fits, and that model.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown model.
+    """
+    make: Any = BUILT[check_choice(model, "model", _OUTCOMES)]
+    age = rng.uniform(-1, 1, _RECORDS).round(2)
+    region = rng.choice(["north", "east", "west"], _RECORDS)
+    y = _OUTCOMES[model](rng, 0.5 * age + 0.3 * (region == "west"))
+    table: pd.DataFrame = pd.DataFrame({"y": y, "age": age, "region": region})
+    formula = _FORMULAS.get(model, "y ~ age + region")
+    return table, make(formula, **_OPTIONS.get(model, {}))
 
 
 def table_rows(bound: Any) -> Iterator[Row]:
@@ -46,8 +136,8 @@ def _design_rows(bound: Any, at: Any, of: str) -> Iterator[Row]:
     design = bound.design
     used = bound.table[[design.outcome, *design.predictors]].reset_index(drop=True)
     numbers = np.zeros(len(used))
-    own = bound.numbers_of(used[design.outcome].iloc[at])
-    numbers[at] = bound.model.to_support(own)  # as the program reads it: numbers, transformed
+    outcome = bound.numbers_of(used[design.outcome].iloc[at])
+    numbers[at] = bound.model.to_support(outcome)  # as the program reads it: numbers, transformed
     used[design.outcome] = numbers
     in_r = call_r("read_design", formula=bound.model.formula, data=used)
     yield compare(TABLE, f"outcome{of}", design.y, np.atleast_1d(in_r["y"])[at], tolerance=0.0)
@@ -73,17 +163,17 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     """
     part = f"{SAME_DRAWS}: {draws.provenance.engine}"
     log_lik = bound.log_lik(draws)
-    own = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
+    ours = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
     stan = draws.flat("log_lik")
     slack = _tolerance(draws, bound)
 
     def row(quantity: str, python: Any, r: Any, **how: Any) -> Row:
         return compare(part, quantity, python, r, tolerance=slack, **how)
 
-    yield row("log_lik: numpy and Stan", own, stan)
-    if own.shape != stan.shape:
+    yield row("log_lik: numpy and Stan", ours, stan)
+    if ours.shape != stan.shape:
         return
-    python, r = own[:, log_lik.row_of], stan[:, log_lik.row_of]
+    python, r = ours[:, log_lik.row_of], stan[:, log_lik.row_of]
     alpha = pyhybrid.lipschitz_weights(python)
     yield row("lipschitz_weights", alpha, call_r("lipschitz_weights", log_lik=r))
     for q in (1.0, 0.9):
@@ -141,18 +231,17 @@ def mean_rows(
 
 def _ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
     """Scalars of each draw, shape (chains, draws): parameters, and what the bound is made of."""
-    found: dict[str, FloatArray] = {}
+    scalars: dict[str, FloatArray] = {}
     for name, values in bound.monitored(fit.draws).items():
         flat = values.reshape(*values.shape[:2], -1)
         labels = _labels(bound, name, flat.shape[2])
         if name.partition("_")[0] == "phi":  # the mean of phi itself need not exist
             flat, labels = np.log(flat), [f"log {name}"]
-        found.update((label, flat[:, :, k]) for k, label in enumerate(labels))
-    largest, total = _by_draw(bound, fit)
-    shape = fit.draws.divergent.shape
-    found["largest |alpha f|"] = largest.reshape(shape)
-    found["sum of alpha f"] = total.reshape(shape)
-    return found
+        scalars.update((label, flat[:, :, k]) for k, label in enumerate(labels))
+    log_lik, shape = bound.log_lik(fit.draws), fit.draws.divergent.shape
+    scalars["largest |alpha f|"] = log_lik.largest_by_draw(fit.alpha).reshape(shape)
+    scalars["sum of alpha f"] = log_lik.total(fit.alpha).reshape(shape)
+    return scalars
 
 
 def _labels(bound: Any, name: str, size: int) -> list[str]:
@@ -160,12 +249,6 @@ def _labels(bound: Any, name: str, size: int) -> list[str]:
     if name == "beta" and len(columns) == size:
         return [f"beta[{column}]" for column in columns]
     return [name] if size == 1 else [f"{name}[{k}]" for k in range(1, size + 1)]
-
-
-def _by_draw(bound: BoundModel, fit: PosteriorFit) -> tuple[FloatArray, FloatArray]:
-    """max_i |alpha_i f_si| and sum_i alpha_i f_si, shape (S,) each."""
-    log_lik = bound.log_lik(fit.draws)
-    return log_lik.largest_by_draw(fit.alpha), log_lik.total(fit.alpha)
 
 
 def _error_of_mean(values: FloatArray) -> float:

@@ -1,19 +1,172 @@
-"""The result of a comparison: its rows, what made them, a table and a report."""
+"""The result of a comparison: its rows, what made them, a table and a page for a supplement."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.validation.agreement.page import validation_page
-from pyhybrid.validation.agreement.rows import Row
 
-__all__ = ["Validation"]
+__all__ = ["ARITHMETIC", "EXACT", "MONTE_CARLO", "UNITS", "Row", "Validation", "compare"]
+
+EXACT = 1e-12
+"""Relative tolerance of the same formula on the same numbers."""
+ARITHMETIC = 1e-10
+"""Relative tolerance of the same quantity through a log-likelihood computed twice."""
+MONTE_CARLO = 5.0
+"""Tolerance between posterior means, in Monte Carlo standard errors of their difference."""
+
+RELATIVE, ERRORS = "relative", "standard error"
+UNITS = {RELATIVE: "relative difference", ERRORS: "difference in Monte Carlo standard errors"}
+"""The units of differences in words."""
+_FLOOR = 1e-3  # numbers below it are results of differences from 1: their error is absolute
+_COLUMNS = (
+    "part", "quantity", "python", "r", "difference", "tolerance", "unit", "numbers", "agrees",
+)  # fmt: skip
+_ABOUT = {
+    "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does. "
+    "Columns of the matrix are compared in any order.",
+    "array functions": "Each function of the Python package and the function of the same name of "
+    "the R package, an independent implementation, on generated input.",
+    "same draws": "At the same parameter values. Python: numpy's log-likelihood and Python's "
+    "functions. R: the log_lik that the Stan program wrote, and R's functions. Where digits cancel "
+    "in a sum, as in the leave-one-out loop of the papers' supplement, the difference is relative "
+    "to the largest number.",
+    "posterior means": "Of two engines, each from its own draws. The difference is in "
+    "Monte Carlo standard errors of the difference (ArviZ, both fits). f is the log-likelihood of "
+    "a record and alpha its weight: the largest |alpha f| of a draw is what the Lipschitz bound is "
+    "the maximum of.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A quantity in both languages. Confidential if it was computed from a user's own table.
+
+    Attributes
+    ----------
+    part : str
+        Which part of the comparison it belongs to.
+    quantity : str
+        What was computed.
+    python, r : float
+        The values of the two `sides`; of several numbers the pair that is furthest apart, and if
+        all are the same the largest.
+    difference : float
+        Largest difference over all numbers, in `unit`; infinite if shapes differ.
+    tolerance : float
+        Largest difference that is still agreement.
+    unit : {"relative", "standard error"}
+        Relative to the larger of the two numbers (at least 0.001), or in Monte Carlo standard
+        errors of the difference of two posterior means.
+    numbers : int
+        How many pairs of numbers were compared.
+    sides : tuple of two str, default ("Python", "R")
+        What was held against what: two engines of Python's by name, where neither is R's.
+    """
+
+    part: str
+    quantity: str
+    python: float
+    r: float
+    difference: float
+    tolerance: float
+    unit: str = RELATIVE
+    numbers: int = 1
+    sides: tuple[str, str] = ("Python", "R")
+
+    @property
+    def agrees(self) -> bool:
+        """True if the difference is within the tolerance; a NaN is not."""
+        return bool(self.difference <= self.tolerance)
+
+
+def compare(
+    part: str,
+    quantity: str,
+    python: Any,
+    r: Any,
+    *,
+    tolerance: float = EXACT,
+    to_largest: bool = False,
+) -> Row:
+    """Compare two values of one quantity: numbers, arrays, or records of them.
+
+    Parameters
+    ----------
+    part, quantity : str
+    python, r : float, array_like, mapping or dataclass
+        Of two records the numeric fields that both have are compared.
+    tolerance : float
+        Relative.
+    to_largest : bool, default False
+        Take differences relative to the largest number of all instead of element by element, for
+        results of sums in which digits cancel.
+    """
+    left, right = _numbers(python, r)
+    if left.shape != right.shape or left.size == 0:
+        return Row(
+            part=part,
+            quantity=f"{quantity}: shapes {left.shape} and {right.shape}",
+            python=np.nan,
+            r=np.nan,
+            difference=np.inf,
+            tolerance=tolerance,
+            numbers=max(left.size, right.size),
+        )
+    left, right = left.ravel(), right.ravel()
+    apart = _differences(left, right, to_largest)
+    with np.errstate(invalid="ignore"):
+        size = np.where(np.isfinite(left), np.abs(left), -1.0)
+    furthest = int(np.argmax(apart)) if apart.max() > 0 else int(np.argmax(size))
+    return Row(
+        part=part,
+        quantity=quantity,
+        python=float(left[furthest]),
+        r=float(right[furthest]),
+        difference=float(apart.max()),
+        tolerance=tolerance,
+        numbers=left.size,
+    )
+
+
+def _differences(left: FloatArray, right: FloatArray, to_largest: bool) -> FloatArray:
+    """Relative differences, 0 for equal infinities and two NaN, infinite for unlike ones."""
+    size = np.maximum(np.maximum(np.abs(left), np.abs(right)), _FLOOR)
+    if to_largest:
+        size = np.full_like(size, size.max())
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(left - right) / size
+    apart = np.where(np.isnan(apart), np.inf, apart)
+    return np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, apart)
+
+
+def _numbers(python: Any, r: Any) -> tuple[FloatArray, FloatArray]:
+    """Both values as arrays of like meaning."""
+    if is_dataclass(python) and not isinstance(python, type):
+        python = asdict(python)
+    if not isinstance(python, Mapping):
+        return _array(python), _array(r)
+    shared = [name for name in python if name in r and not isinstance(python[name], str)]
+    left = [_array(python[name]) for name in shared]
+    right = [_array(r[name]) for name in shared]
+    if [a.shape for a in left] != [b.shape for b in right]:
+        return np.zeros(sum(a.size for a in left)), np.zeros(sum(b.size for b in right) + 1)
+    join = [np.concatenate([a.ravel() for a in side] or [np.zeros(0)]) for side in (left, right)]
+    return join[0], join[1]
+
+
+def _array(value: Any) -> FloatArray:
+    """A value without axes of length 1: R has no scalars, and Python has no columns."""
+    return np.atleast_1d(np.squeeze(np.asarray(value, dtype=np.float64)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,36 +227,44 @@ class Validation:
     def table(self) -> pd.DataFrame:
         """The rows as a table."""
         table: pd.DataFrame = pd.DataFrame(
-            {
-                "part": [row.part for row in self.rows],
-                "quantity": [row.quantity for row in self.rows],
-                "python": [row.python for row in self.rows],
-                "r": [row.r for row in self.rows],
-                "difference": [row.difference for row in self.rows],
-                "tolerance": [row.tolerance for row in self.rows],
-                "unit": [row.unit for row in self.rows],
-                "numbers": [row.numbers for row in self.rows],
-                "agrees": [row.agrees for row in self.rows],
-            }
+            [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows],
+            columns=list(_COLUMNS),
         )
         return table
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
-        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
-        return validation_page(
-            self.rows,
-            verdict=self.verdict,
-            left_out=self.left_out,
-            made_by={
-                **self.versions,
-                "seed": str(self.seed),
-                **self.settings,
-                **programs,
-                "notes": "; ".join(self.notes) or "none",
-            },
-            confidential=self.own_data,
+        sections = [_verdict(self.rows, self.verdict, self.left_out)]
+        explained = set()
+        for part in dict.fromkeys(row.part for row in self.rows):
+            kind = part.split(":")[0]
+            sections.append(
+                Section(
+                    heading=part[0].upper() + part[1:],
+                    paragraphs=[] if kind in explained else [[_ABOUT[kind]]],
+                    tables=[_table([row for row in self.rows if row.part == part])],
+                )
+            )
+            explained.add(kind)
+        sections.append(Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]))
+        made_by = Table(
+            caption="Versions, seed, settings and programs: what is needed to repeat this.",
+            header=["What", "Value"],
+            rows=list(self._made_by().items()),
         )
+        return render_page(
+            "Python against R: validation of pyhybrid",
+            [*sections, Section(heading="Made by", tables=[made_by])],
+            confidential=self.own_data,
+            advice="a comparison on generated data can be published",
+        )
+
+    def _made_by(self) -> dict[str, str]:
+        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
+        notes = "; ".join(self.notes) or "none"
+        return {
+            **self.versions, "seed": str(self.seed), **self.settings, **programs, "notes": notes
+        }  # fmt: skip
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the report, whole or not at all; only its owner can read one on their own table.
@@ -124,3 +285,38 @@ def _agreement(sides: tuple[str, str], rows: Sequence[Row]) -> str:
     if wrong:
         return f"{names} disagree on {wrong} of {len(rows)} quantities"
     return f"{names} agree on all {len(rows)} quantities"
+
+
+def _verdict(rows: Sequence[Row], verdict: str, left_out: Sequence[str]) -> Section:
+    text = "Difference is the largest over all numbers compared; relative to the larger of the two "
+    text += "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers "
+    text += "that is furthest apart; of how many pairs is in the last column."
+    lacking = ", ".join(cause.partition(":")[0] for cause in left_out)
+    without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
+    wrong = [row.quantity for row in rows if not row.agrees]
+    return Section(
+        heading="Verdict",
+        paragraphs=[["", f"{verdict}."], *without, [text]],
+        bullets=[f"Disagrees: {quantity}" for quantity in wrong],
+    )
+
+
+def _table(rows: list[Row]) -> Table:
+    unit = UNITS[rows[0].unit]
+    return Table(
+        caption=f"{unit[0].upper()}{unit[1:]}.",
+        header=["Quantity", "Verdict", *rows[0].sides, "Difference", "Tolerance", "Pairs"],
+        rows=[
+            [
+                row.quantity,
+                Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
+                f"{row.python:.6g}",
+                f"{row.r:.6g}",
+                f"{row.difference:.2g}",
+                f"{row.tolerance:.2g}",
+                f"{row.numbers:,}",
+            ]
+            for row in rows
+        ],
+        numbers=True,
+    )

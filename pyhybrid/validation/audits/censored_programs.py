@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models import (
     Bernoulli,
     Beta,
@@ -36,67 +36,58 @@ from pyhybrid.models import (
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.frozen_rows import FrozenTerms
-from pyhybrid.validation.audits.finding import EXACT, AuditFinding
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = ["program_audits"]
 
-_EPSILON = 1.0
 _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
 _REGION = 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit", "n_frozen", "farthest",
         "steep"}  # fmt: skip
-_RECORDS = {
-    "n",
-    "K",
-    "y",
-    "frequency",
-    "weights",
-    "X",
-    "offsets",
-    "emit_log_lik",
-    "n_levels",
-} | _CAP
-_SUMS = {"total_weight", "sum_log", "sum_log1m"}
-_ROWS = _RECORDS | _SUMS
-"""What a program reads of the records; the rest of its data is location and scale of the
+_ROWS = _CAP | {
+    "n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik", "n_levels",
+    "total_weight", "sum_log", "sum_log1m",
+}  # fmt: skip
+"""Data that a program reads of the records; the rest of its data is location and scale of the
 reparametrization."""
 _OF_JOINT = {"n_terms", "by_term", "at_zero"}
 
-_COUNTS = pd.DataFrame({"y": [0, 3, 4, 40], "x": [0.0, 1.0, 0.5, 1.0]})
-_SHARES = pd.DataFrame({"y": [0.001, 0.3, 0.4, 0.99], "x": [0.0, 1.0, 0.5, 1.0]})
-_REAL = pd.DataFrame({"y": [-0.02, 0.01, 0.0, 0.03], "x": [0.0, 1.0, 0.5, 1.0]})
-_TWO = pd.DataFrame({"y": [0, 1, 1, 0], "x": [0.0, 1.0, 0.5, 1.0]})
-_AMOUNTS = pd.DataFrame({"y": [0.0, 0.5, 6.0, 0.0], "x": [0.0, 1.0, 0.5, 1.0]})
-_THREE = pd.DataFrame({"y": [0, 1, 2, 0], "x": [0.0, 1.0, 0.5, 1.0]})
-_OTHER = {"two": 1, "counts": 7, "shares": 0.6, "real": 0.25}
+
+def _table(*outcomes: float) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"y": outcomes, "x": [0.0, 1.0, 0.5, 1.0]})
+    return table
+
+
+_COUNTS = _table(0, 3, 4, 40), 7
+_SHARES = _table(0.001, 0.3, 0.4, 0.99), 0.6
+_REAL = _table(-0.02, 0.01, 0.0, 0.03), 0.25
+_TWO, _THREE = (_table(0, 1, 1, 0), 1), (_table(0, 1, 2, 0), 1)
+_AMOUNTS, _POSITIVE = (_table(0.0, 0.5, 6.0, 0.0), 8.5), (_table(0.1, 0.6, 6.1, 0.1), 8.5)
 
 
 def program_audits() -> list[AuditFinding]:
     """Every built-in model under both relations; raises EngineUnavailable without stanli."""
-    cases: list[tuple[Any, pd.DataFrame, float]] = [
-        (Poisson("y ~ x"), _COUNTS, _OTHER["counts"]),
-        (NegativeBinomial("y ~ x"), _COUNTS, _OTHER["counts"]),
-        (Beta("y ~ 1"), _SHARES, _OTHER["shares"]),
-        (BetaRegression("y ~ x"), _SHARES, _OTHER["shares"]),
-        (NormalRegression("y ~ x"), _REAL, _OTHER["real"]),
-        (Bernoulli("y ~ x"), _TWO, _OTHER["two"]),
-        (BetaBinomial("y ~ x", upper=50), _COUNTS, _OTHER["counts"]),
-        (Categorical("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
-        (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE, _OTHER["two"]),
-        (MixtureRegression("y ~ x", n_components=2), _REAL, _OTHER["real"]),
-        (Gamma("y ~ x", upper=9), _AMOUNTS.assign(y=_AMOUNTS["y"] + 0.1), 8.5),
-        (
-            TwoPart(zero=Bernoulli("y ~ x"), positive=LogNormal("y ~ x", upper=9)),
-            _AMOUNTS,
-            8.5,
-        ),
-        (ZeroInflated(Poisson("y ~ x")), _COUNTS, _OTHER["counts"]),
+    log_normal = LogNormal("y ~ x", upper=9)
+    cases: list[tuple[Any, tuple[pd.DataFrame, float]]] = [
+        (Poisson("y ~ x"), _COUNTS),
+        (NegativeBinomial("y ~ x"), _COUNTS),
+        (Beta("y ~ 1"), _SHARES),
+        (BetaRegression("y ~ x"), _SHARES),
+        (NormalRegression("y ~ x"), _REAL),
+        (Bernoulli("y ~ x"), _TWO),
+        (BetaBinomial("y ~ x", upper=50), _COUNTS),
+        (Categorical("y ~ x", levels=(0, 1, 2)), _THREE),
+        (Ordinal("y ~ x", levels=(0, 1, 2)), _THREE),
+        (MixtureRegression("y ~ x", n_components=2), _REAL),
+        (Gamma("y ~ x", upper=9), _POSITIVE),
+        (TwoPart(zero=Bernoulli("y ~ x"), positive=log_normal), _AMOUNTS),
+        (ZeroInflated(Poisson("y ~ x")), _COUNTS),
     ]
     return [
         _audit(model, table, other, relation, centered=centered)
-        for model, table, other in cases
+        for model, (table, other) in cases
         for relation in ("remove", "replace")
         for centered in (False, True)
     ]
@@ -105,22 +96,20 @@ def program_audits() -> list[AuditFinding]:
 def _audit(
     model: Any, table: pd.DataFrame, other: float, relation: str, *, centered: bool
 ) -> AuditFinding:
-    own = model.bind(table)
-    neighbors = [model.bind(each) for each in _neighbors(table, other, relation)]
-    frozen = _frozen(own) if centered else None
+    bound = model.bind(table)
+    neighbors = [model.bind(neighbor) for neighbor in _neighbors(table, other, relation)]
+    frozen = _frozen(bound) if centered else None
     losses = {}
     for times in (1.0, _TIMES):
         cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
-        losses[times] = _largest_range(own, neighbors, cap)
-    name = f"Censored, stan/{own.program.name}.stan, {model.name}"
-    return AuditFinding(
-        mechanism=f"{name}, centered, excess, unequal ends" if centered else name,
-        relation=relation,
-        method=EXACT,
-        epsilon=_EPSILON,
-        loss=losses[1.0],
-        control=f"clipped at {_TIMES:g} caps",
-        control_loss=losses[_TIMES],
+        losses[times] = _largest_range(bound, neighbors, cap)
+    name = f"Censored, stan/{bound.program.name}.stan, {model.name}"
+    return AuditFinding.exact(
+        f"{name}, centered, excess, unequal ends" if centered else name,
+        relation,
+        losses[1.0],
+        f"clipped at {_TIMES:g} caps",
+        losses[_TIMES],
     )
 
 
@@ -144,12 +133,12 @@ def _frozen(bound: Any) -> FrozenTerms:
 def _cap(
     bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenTerms | None
 ) -> float | Cap:
-    """What costs `times` epsilon: M, or unequal ends about a center made of each own record, moved
-    by the excess of frozen rows."""
+    """Cap that costs `times` epsilon: M, or unequal ends about a center made of each record alone,
+    moved by the excess of frozen rows."""
     if not centered:
         signs = bound.density_above_one
-        return times * bound_of_epsilon(_EPSILON, relation=relation, density_above_one=signs)
-    span = times * _EPSILON / (2 if relation == "replace" else 1)
+        return times * bound_of_epsilon(EPSILON, relation=relation, density_above_one=signs)
+    span = times * EPSILON / (2 if relation == "replace" else 1)
     return Cap(
         below=_BELOW * span,
         above=(1 - _BELOW) * span,
@@ -165,11 +154,11 @@ def _center_of(table: pd.DataFrame) -> FloatArray:
     return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
 
 
-def _largest_range(own: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
+def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
     """Over the neighbors, the range over random points of the difference of the two log densities,
     nats."""
-    data = own.stan_data(np.ones(own.n), cap=cap(own))
-    one = ProgramAtPoints(own.program, data)
+    data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
+    one = ProgramAtPoints(bound.program, data)
     points: FloatArray = np.random.default_rng(1).normal(
         scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
     )
@@ -179,14 +168,14 @@ def _largest_range(own: Any, neighbors: list[Any], cap: Callable[[Any], float | 
     largest = 0.0
     for neighbor in neighbors:
         held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
-        difference = log_density - ProgramAtPoints(own.program, held).log_density(points)
+        difference = log_density - ProgramAtPoints(bound.program, held).log_density(points)
         largest = max(largest, float(np.ptp(difference[np.isfinite(difference)])))
     return largest
 
 
 def _of_records(name: str, data: Mapping[str, Any]) -> bool:
-    """Whether a program, or a part of a joint one, reads that of the records."""
-    parts = [own.removeprefix("row_") for own in data if own.startswith("row_")]
+    """True if a program, or a part of a joint one, reads that of the records."""
+    parts = [key.removeprefix("row_") for key in data if key.startswith("row_")]
     ends = [f"_{part}" for part in parts if name.endswith(f"_{part}")]
     plain = name.removesuffix(ends[0]) if ends else name
     return name in _OF_JOINT or plain in _ROWS or plain == "row"

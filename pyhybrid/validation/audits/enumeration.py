@@ -1,8 +1,21 @@
-"""Exact audit: every small database of a support, every neighbor, one theta of a grid released.
+"""Exact audits: posteriors on a grid of every small database and every neighbor, enumerated.
 
 A mechanism that releases one theta of a grid with a flat prior has the privacy loss
 max |log xi(A | x) - log xi(A | x')| over sets A of the grid. A ratio of sums lies between the
 extreme ratios of its terms, so that single points suffice.
+
+- *Censored posteriors*, by record and by unit, from fixed and from frozen weights.
+- *Local charges by range.* Where the grid is all that theta can be, the range of the recomputed
+  change T_i over it bounds the loss of leaving record i out, for any weights: an identity, held
+  against posteriors with weights computed anew without the record. Charges are local, one for each
+  database, so that findings are of the database whose loss comes nearest to its own charge.
+- *Centered censoring.* A small calibration is made, its mechanism fits every database of three
+  records, with the excess that moves every center.
+- *A center bought in rounds.* What is released is the pair (theta_1, theta_2): the draw of a round,
+  and one from the posterior that is clipped about it; its loss is at most the epsilon of both.
+- *Noise whose distribution is known*: randomized response, the perturbed histogram.
+
+Each has mechanisms that are broken on purpose, which must be caught.
 
 References
 ----------
@@ -13,8 +26,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,54 +36,69 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
-from pyhybrid.models import Beta, Poisson
-from pyhybrid.models.families.regression import RegressionModel
+from pyhybrid.mechanisms.censored.center import Center
+from pyhybrid.mechanisms.censored.model_center import center_of_model
+from pyhybrid.models import Beta, NegativeBinomial, NormalRegression, Poisson
+from pyhybrid.models.families.cap_data import frozen_rows
+from pyhybrid.models.families.regression import BoundRegression, RegressionModel
+from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.primitives import randomized_response
+from pyhybrid.privacy.centering import cap_of_epsilon
+from pyhybrid.privacy.count_recomputed import count_without
+from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.ranges import loss_ranges
 from pyhybrid.privacy.units import unit_terms
-from pyhybrid.privacy.weights import censor, weights_from_lipschitz
-from pyhybrid.validation.audits.finding import EXACT, AuditFinding
+from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
+from pyhybrid.privacy.weights import (
+    censor,
+    count_weights,
+    lipschitz_weights,
+    weights_from_lipschitz,
+)
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = [
-    "Losses",
+    "HELD",
+    "RELEASED_ONLY",
     "Terms",
     "censored_audits",
+    "centered_audits",
     "held_loss",
     "histogram_audit",
     "histogram_loss",
-    "largest_losses",
+    "largest_loss",
+    "local_audits",
     "log_posterior",
     "loss",
     "response_audit",
     "response_loss",
+    "rounds_audits",
     "unit_audits",
 ]
 
 Terms = Callable[[FloatArray], FloatArray]
 """From the values of a database, shape (n,), to its weighted terms on a grid, (grid, n)."""
+Database = tuple[float, ...]
+LogPosterior = Callable[[Database], FloatArray]
 
-_EPSILON = 1.0
+_RELATIONS = ("remove", "replace")
 _TIMES = 4.0  # a control clips at this many caps
-_COUNTS = (0.0, 1.0, 6.0, 20.0, 60.0)
 _SHARES = (0.001, 0.05, 0.3, 0.7, 0.99)
 _RECORDS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Losses:
-    """Largest loss over all databases and neighbors, nats, by neighbor relation."""
-
-    remove: float
-    replace: float
-
-
 def log_posterior(terms: FloatArray) -> FloatArray:
     """Log xi on the grid from weighted log-likelihood terms (grid, n) and a flat prior."""
-    total = terms.sum(axis=1)
-    return np.asarray(total - logsumexp(total))
+    return _normalized(terms.sum(axis=1))
+
+
+def _normalized(log_density: FloatArray) -> FloatArray:
+    return np.asarray(log_density - logsumexp(log_density))
 
 
 def loss(one: FloatArray, other: FloatArray) -> float:
@@ -83,16 +111,31 @@ def held_loss(terms: FloatArray) -> float:
     return max(loss(terms, np.delete(terms, i, axis=1)) for i in range(terms.shape[1]))
 
 
-def largest_losses(terms: Terms, support: Sequence[float], *, records: int = _RECORDS) -> Losses:
-    """Largest loss over ALL databases of `records` values of the support, terms computed anew."""
-    rests = [*itertools.combinations_with_replacement(support, records - 1)]
-    removed = replaced = 0.0
+def largest_loss(
+    terms: Terms, support: Sequence[float], relation: str, *, records: int = _RECORDS
+) -> float:
+    """Largest loss, nats, over ALL databases of `records` values, terms computed anew."""
+    rests = itertools.combinations_with_replacement(support, records - 1)
+
+    def posterior(database: Database) -> FloatArray:
+        return log_posterior(terms(np.array(database)))
+
+    return _largest(posterior, rests, support, relation)
+
+
+def _largest(
+    posterior: LogPosterior, rests: Iterable[Database], support: Sequence[float], relation: str
+) -> float:
+    """Over databases of a rest and one value of the support, and all their neighbors in it."""
+    worst = 0.0
     for rest in rests:
-        without = log_posterior(terms(np.array(rest)))
-        own = np.array([log_posterior(terms(np.array([x, *rest]))) for x in support])
-        removed = max(removed, float(np.abs(own - without).max()))
-        replaced = max(replaced, float(np.ptp(own, axis=0).max()))
-    return Losses(remove=removed, replace=replaced)
+        whole = np.array([posterior((*rest, value)) for value in support])
+        others = posterior(rest) if relation == "remove" else whole[:, None]
+        worst = max(worst, float(np.abs(whole - others).max()))
+    return worst
+
+
+# --- Censored posteriors --------------------------------------------------------------------------
 
 
 def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
@@ -101,14 +144,14 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
     `options` go to `pyhybrid.calibrate`: engine, seed.
     """
     poisson, beta = Poisson("y ~ 1"), Beta("y ~ 1")
-    found = []
+    findings = []
     cases: list[tuple[RegressionModel, Sequence[float], dict[str, FloatArray]]] = [
-        (poisson, _COUNTS, {"beta": np.linspace(-2, 4, 60)[:, None]}),
+        (poisson, (0.0, 1.0, 6.0, 20.0, 60.0), {"beta": np.linspace(-2, 4, 60)[:, None]}),
         (beta, _SHARES, _beta_grid()),
     ]
     for model, support, grid in cases:
         clipped = partial(_clipped, model, grid)
-        found += _both_relations(
+        findings += _both_relations(
             f"Censored, weights of 1, {model.name}",
             model,
             support,
@@ -121,8 +164,8 @@ def censored_audits(options: dict[str, Any]) -> list[AuditFinding]:
     frozen = calibrate(
         beta, reference, cap=1.0, n_draws=100, holds_no_released_record=True, **options
     )
-    found += unit_audits()
-    return found + _both_relations(
+    findings += unit_audits()
+    return findings + _both_relations(
         "Censored, frozen calibration, Beta",
         beta,
         _SHARES,
@@ -172,23 +215,19 @@ def _both_relations(
     broken: Callable[[float], Terms],
     control: str,
 ) -> list[AuditFinding]:
-    found = []
-    for relation in ("remove", "replace"):
-        cap = bound_of_epsilon(
-            _EPSILON, relation=relation, density_above_one=model.density_above_one
+    """Terms by the cap that costs epsilon."""
+    dense = model.density_above_one
+    caps = {r: bound_of_epsilon(EPSILON, relation=r, density_above_one=dense) for r in _RELATIONS}
+    return [
+        AuditFinding.exact(
+            name,
+            relation,
+            largest_loss(honest(cap), support, relation),
+            control,
+            largest_loss(broken(cap), support, relation),
         )
-        found.append(
-            AuditFinding(
-                mechanism=name,
-                relation=relation,
-                method=EXACT,
-                epsilon=_EPSILON,
-                loss=getattr(largest_losses(honest(cap), support), relation),
-                control=control,
-                control_loss=getattr(largest_losses(broken(cap), support), relation),
-            )
-        )
-    return found
+        for relation, cap in caps.items()
+    ]
 
 
 def _clipped(
@@ -223,6 +262,251 @@ def _in_sample_terms(model: RegressionModel, values: FloatArray, cap: float) -> 
     return censor(f, weights_from_lipschitz(np.abs(f).max(axis=0)), cap=cap)
 
 
+# --- Local charges by range -----------------------------------------------------------------------
+
+HELD = "weights recomputed, not charged"
+"""Control: weights held fixed, as if no record moved those of others."""
+RELEASED_ONLY = "ranges over the released draws alone"
+"""Control: two draws."""
+_COUNTS = (0.0, 1.0, 3.0, 6.0, 12.0)
+_GRID = np.linspace(0.6, 1.6, 40)
+_RADIUS = 0.3
+_OfDatabase = Callable[[FloatArray, FloatArray], Any]
+"""From values (n,) and their terms (grid, n)."""
+_WEIGHTED: dict[str, tuple[_OfDatabase, _OfDatabase]] = {
+    "LipschitzWeighted": (
+        lambda _, f: lipschitz_weights(f),
+        lambda _, f: lipschitz_without(f, frozen_draws=True),
+    ),
+    "CountWeighted": (
+        lambda values, _: count_weights(radius_risk(values, radius=_RADIUS)),
+        lambda values, _: count_without(values, radius=_RADIUS),
+    ),
+}
+"""Weights of a database, and weights without each of its records."""
+
+
+def local_audits() -> list[AuditFinding]:
+    """LW and CW, a record left out, each with both controls."""
+    rng = np.random.default_rng(1)
+    findings = []
+    for name, (weights, without) in _WEIGHTED.items():
+        databases = itertools.combinations_with_replacement(_COUNTS, 4)
+        rows = [_loss_and_charges(np.array(d), weights, without, rng) for d in databases]
+        losses, charged, held, released = np.array([row for row in rows if row is not None]).T
+        worst = int(np.argmax(losses / charged))
+        for control, too_little in ((HELD, held), (RELEASED_ONLY, released)):
+            findings.append(
+                AuditFinding.exact(
+                    f"{name}, local, by range",
+                    "remove",
+                    float(losses[worst]),
+                    control,
+                    float(charged[worst] * (losses / too_little).max()),
+                    epsilon=float(charged[worst]),
+                )
+            )
+    return findings
+
+
+def _loss_and_charges(
+    values: FloatArray, weights: _OfDatabase, without: _OfDatabase, rng: np.random.Generator
+) -> tuple[float, ...] | None:
+    """Loss, charge, and charges of both controls; None where nothing is charged in any of them."""
+    f = _log_lik(Poisson("y ~ 1"), {"beta": _GRID[:, None]}, values)
+    weighted = f * weights(values, f)
+    lost = 0.0
+    for i in range(values.size):
+        rest, f_rest = np.delete(values, i), np.delete(f, i, axis=1)
+        lost = max(lost, loss(weighted, f_rest * weights(rest, f_rest)))
+    changes = recomputed_terms(f, without(values, f))
+    two = rng.choice(_GRID.size, size=2, replace=False, p=np.exp(log_posterior(weighted)))
+    charges = [loss_ranges(terms).overall for terms in (changes, weighted, changes[two])]
+    return (lost, *charges) if min(charges) > 0 else None
+
+
+# --- Centered censoring ---------------------------------------------------------------------------
+
+_CALIBRATED_ON = 150  # records
+_POINTS = {1: 200, 2: 24}  # of an axis, by the number of axes
+_BROKEN = {
+    "own center": "a center from all records",
+    "own excess": "an excess of the records released",
+    # Where it goes with the number of records.
+    "after": "ten excesses added after clipping",
+    # As a cap without a center may be charged for discrete outcomes.
+    "half": "charged M in the place of 2 M",
+}
+
+
+def centered_audits(options: dict[str, Any]) -> list[AuditFinding]:
+    """Every model that has a grid, both relations; `options` go to `pyhybrid.calibrate`."""
+    rng = np.random.default_rng(1)
+    n, few = _CALIBRATED_ON, (0.0, 1.0, 4.0, 30.0)
+    rates = rng.gamma(1.0, 3.0, n)
+    cases: list[tuple[RegressionModel, Any, tuple[float, ...]]] = [
+        (Poisson("y ~ 1"), rng.poisson(3, n), few),
+        (NegativeBinomial("y ~ 1"), rng.poisson(rates), few),
+        (Beta("y ~ 1", decimals=4), rng.beta(1.0, 3.0, n), (0.001, 0.2, 0.5, 0.99)),
+        (NormalRegression("y ~ 1", decimals=4, min_sd=0.1), rng.normal(0.5, 1.0, n),
+         (-3.0, 0.0, 0.6, 9.0)),
+    ]  # fmt: skip
+    return [
+        _centered_audit(model, pd.DataFrame({"y": values}), support, relation, options)
+        for model, values, support in cases
+        for relation in _RELATIONS
+    ]
+
+
+def _centered_audit(
+    model: RegressionModel,
+    reference: pd.DataFrame,
+    support: tuple[float, ...],
+    relation: str,
+    options: dict[str, Any],
+) -> AuditFinding:
+    """The control that costs least is shown, as all must be caught."""
+    frozen = calibrate(
+        model,
+        reference,
+        epsilon=EPSILON,
+        relation=relation,
+        n_draws=50,
+        holds_no_released_record=True,
+        **options,
+    )
+
+    def lost(broken: str) -> float:
+        rests = itertools.combinations(support, 2)
+        return _largest(_centered_posterior(frozen, broken), rests, support, relation)
+
+    seen = {
+        name: lost(broken)
+        for broken, name in _BROKEN.items()
+        if (broken, relation) != ("after", "replace")
+    }
+    least = min(seen, key=lambda name: seen[name])
+    name = f"Censored from a center, exact, {model.name}"
+    return AuditFinding.exact(name, relation, lost(""), least, seen[least])
+
+
+def _centered_posterior(frozen: Calibration, broken: str) -> LogPosterior:
+    """Normalized log posterior of a database on a coarse grid of the calibration's region."""
+    center, model = frozen.center, frozen.model
+    assert center is not None
+    assert isinstance(model, RegressionModel)
+    form = model.grid_form(("Intercept",))
+    assert form is not None
+    fine = center.grid(form)
+    assert fine is not None
+    size = _POINTS[len(fine.axes)]
+    grid = ParameterGrid(axes=tuple(replace(axis, size=size) for axis in fine.axes))
+
+    kept: list[FloatArray] = []  # the excess of the calibration is that of every database
+
+    def posterior(database: Database) -> FloatArray:
+        bound = model.bind(pd.DataFrame({"y": database}))
+        alpha, used = frozen.weights(bound), center
+        if broken == "own center":
+            used = replace(center, parameters=_own_center(center, form, database))
+        if broken == "own excess":
+            used = replace(center, frozen=frozen_rows(bound.design, alpha, center.log_lik(bound)))
+        cap = used.cap(bound, 2 * frozen.cap if broken == "half" else frozen.cap)
+        if not (kept and used.frozen is center.frozen):
+            excess = used.excess_on(bound, form, grid, cap)
+            assert excess is not None
+            kept[:] = [excess]
+        excess = kept[0]
+        if broken == "after":
+            clipped = exact_posterior(bound, form, grid, alpha, cap, None).log_density
+            return _normalized(clipped + 10 * bound.n * excess)
+        return _normalized(exact_posterior(bound, form, grid, alpha, cap, excess).log_density)
+
+    return posterior
+
+
+def _own_center(center: Center, form: GridForm, database: Database) -> dict[str, FloatArray]:
+    """The control: theta_ref that follows the mean of the records that are released."""
+    at = form.coordinates({name: value[None] for name, value in center.parameters.items()})
+    first = form.axes[0].name
+    wave = np.cos(40 * np.mean(database)) * center.region * center.sd[first] / 2
+    moved = form.parameters({**at, first: at[first] + wave})
+    return {name: values[0] for name, values in moved.items()}
+
+
+# --- A center bought in rounds --------------------------------------------------------------------
+
+_SHARE = 0.4  # of epsilon, for the round
+_ROUND, _RELEASE = 9, 60  # candidates of the round and of the release
+_WEIGHT = 0.5  # of the records in the round, whose number is public
+
+
+def rounds_audits() -> list[AuditFinding]:
+    """One round and the release after it, Poisson counts, both relations."""
+    spent = _SHARE * EPSILON
+    return [
+        AuditFinding.exact(
+            "Censored from a center bought in rounds, exact, Poisson",
+            relation,
+            _loss_of_rounds(spent, EPSILON - spent, relation),
+            "a round that is not charged",
+            _loss_of_rounds(spent, EPSILON, relation),
+        )
+        for relation in _RELATIONS
+    ]
+
+
+def _loss_of_rounds(first: float, second: float, relation: str) -> float:
+    """Of a round at epsilon `first` and a release at `second`, nats."""
+    model = _counts((0, 1))
+    start = _center(model, 0.0, _WEIGHT, 0)
+    grids = [
+        ParameterGrid(axes=(Axis(name="log_mean", lower=-1.0, upper=3.5, size=size),))
+        for size in (_ROUND, _RELEASE)
+    ]
+    middles = [
+        _center(model, float(at), 1.0, place)
+        for place, at in enumerate(grids[0].axes[0].points, start=1)
+    ]
+    caps = [cap_of_epsilon(epsilon, relation=relation) for epsilon in (first, second)]
+    of_round = _round_posterior(model, start, grids[0], caps[0], _WEIGHT)
+    of_release = [_round_posterior(model, m, grids[1], caps[1], 1.0) for m in middles]
+
+    def posterior(database: Database) -> FloatArray:
+        """Of the pairs, shape (round, release)."""
+        bound = _counts(database)
+        rows = np.array([after(bound) for after in of_release])
+        return np.asarray(of_round(bound)[:, None] + rows)
+
+    support = (0, 1, 4, 30)
+    return _largest(posterior, itertools.combinations(support, 2), support, relation)
+
+
+def _counts(database: Database) -> BoundRegression:
+    return Poisson("y ~ 1").bind(pd.DataFrame({"y": database}))
+
+
+def _center(bound: BoundRegression, at: float, weight: float, place: int) -> Center:
+    """As a private calibration makes it; rows of the model are the same for every database."""
+    rng = np.random.default_rng(place)
+    return center_of_model(bound, {"beta": np.array([at])}, weight, 0.0, 10.0, rng)
+
+
+def _round_posterior(
+    model: BoundRegression, center: Center, grid: ParameterGrid, size: float, weight: float
+) -> Callable[[BoundRegression], FloatArray]:
+    """Normalized log posterior of the candidates, by database."""
+    form = model.grid_form
+    assert form is not None
+    excess = center.excess_on(model, form, grid, center.cap(model, size))
+
+    def posterior(bound: BoundRegression) -> FloatArray:
+        alpha, cap = np.full(bound.n, weight), center.cap(bound, size)
+        return _normalized(exact_posterior(bound, form, grid, alpha, cap, excess).log_density)
+
+    return posterior
+
+
 # --- Noise whose distribution is known ----------------------------------------------------------
 
 
@@ -244,17 +528,10 @@ def response_loss(keep: float, *, persons: int = 2) -> float:
 def response_audit() -> AuditFinding:
     """Randomized response at the probability that it works with; needs OpenDP."""
     keep = [
-        randomized_response([True], epsilon=times * _EPSILON).keep_probability for times in (1, 2)
+        randomized_response([True], epsilon=times * EPSILON).keep_probability for times in (1, 2)
     ]
-    return AuditFinding(
-        mechanism="randomized_response",
-        relation="replace",
-        method=EXACT,
-        epsilon=_EPSILON,
-        loss=response_loss(keep[0]),
-        control="noise / 2",
-        control_loss=response_loss(keep[1]),
-    )
+    losses = [response_loss(probability) for probability in keep]
+    return AuditFinding.exact("randomized_response", "replace", losses[0], "noise / 2", losses[1])
 
 
 def histogram_loss(scale: float, n: int) -> float:
@@ -272,15 +549,8 @@ def histogram_loss(scale: float, n: int) -> float:
 
 def histogram_audit() -> AuditFinding:
     """The perturbed histogram of one record: Laplace(2 / epsilon) on each count attains epsilon."""
-    return AuditFinding(
-        mechanism="PerturbedHistogram",
-        relation="replace",
-        method=EXACT,
-        epsilon=_EPSILON,
-        loss=histogram_loss(2 / _EPSILON, n=1),
-        control="noise / 2",
-        control_loss=histogram_loss(1 / _EPSILON, n=1),
-    )
+    losses = [histogram_loss(scale / EPSILON, n=1) for scale in (2, 1)]
+    return AuditFinding.exact("PerturbedHistogram", "replace", losses[0], "noise / 2", losses[1])
 
 
 def _law_of_shares(counts: tuple[int, ...], scale: float) -> dict[tuple[float, ...], float]:

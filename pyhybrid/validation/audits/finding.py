@@ -1,13 +1,14 @@
-"""What an audit says: the loss it found, and whether it saw a broken mechanism."""
+"""Findings of audits: the loss that was found, and whether a broken mechanism was seen."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["EXACT", "SAMPLED", "AuditFinding", "AuditReport"]
+__all__ = ["EPSILON", "AuditFinding", "AuditReport"]
 
-EXACT, SAMPLED = "exact", "sampled"
+EPSILON = 1.0
+"""Stated epsilon of most audits, nats."""
 _ROUNDING = 1 + 1e-9
 
 
@@ -39,6 +40,28 @@ class AuditFinding:
     loss: float
     control: str
     control_loss: float
+
+    @classmethod
+    def exact(
+        cls,
+        mechanism: str,
+        relation: str,
+        loss: float,
+        control: str,
+        control_loss: float,
+        *,
+        epsilon: float = EPSILON,
+    ) -> AuditFinding:
+        """Of an enumeration."""
+        return cls(
+            mechanism=mechanism,
+            relation=relation,
+            method="exact",
+            epsilon=epsilon,
+            loss=loss,
+            control=control,
+            control_loss=control_loss,
+        )
 
     @property
     def holds(self) -> bool:

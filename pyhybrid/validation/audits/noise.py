@@ -1,21 +1,39 @@
-"""Audits of noise as it runs: primitives and perturbed histograms on two neighboring databases.
+"""Audits of noise: tables that are counted on every pair of neighbors, and mechanisms as they run.
 
-Each pair of databases is one that attains the stated epsilon, or nearly, and each score tells the
-two apart. OpenDP's noise has no seed. The control is the same mechanism with less noise.
+*Noisy marginals, exactly.* Discrete Laplace noise of scale b on whole numbers has the privacy loss
+||change||_1 / b, exactly, for the change of all cells together; Gaussian noise of scale sigma is
+rho-zCDP with rho = ||change||_2^2 / (2 sigma^2), whose epsilon at delta is what is audited. What
+changes is read off the mechanism's own tables, b and sigma off the noise that it really takes. Of a
+release in two steps (`most_bins`) each step is counted on the bins that noise may lead to: merged
+or not. Of a private choice one course of earlier answers is held fixed, which leads to the same
+model for all databases; each round adds the loss of its choice, the largest log ratio of the
+exponential mechanism's own probabilities, and that of the chosen table.
+
+*Primitives and perturbed histograms, as they run.* Each pair of databases is one that attains the
+stated epsilon, or nearly, and each score tells the two apart. OpenDP's noise has no seed. The
+control is the same mechanism with less noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals, PerturbedHistogram
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
+from pyhybrid.mechanisms.marginals.predictors import PARTS
+from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -25,18 +43,216 @@ from pyhybrid.primitives import (
     laplace_sum,
     randomized_response,
 )
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.epsilon_audit import audit_epsilon
-from pyhybrid.validation.audits.finding import SAMPLED, AuditFinding
+from pyhybrid.privacy.zcdp import epsilon_of_zcdp
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
-__all__ = ["NOISE", "NoiseCase", "noise_audit", "released_shares", "share_in_first_bin"]
+__all__ = ["NOISE", "marginals_audits", "noise_audit", "released_shares", "share_in_first_bin"]
 
-_EPSILON = 1.0
+_DELTA = 1e-6
+_PUBLIC = (0, 2)  # predictors of the two records
+_RECORDS = [*itertools.product((0, 1), (0, 1))]
+"""Every (y, z) that a record can have."""
+_FORMS: dict[str, dict[str, Any]] = {
+    "NoisyMarginals": {},
+    "NoisyMarginals, Gaussian": {"delta": _DELTA},
+    "NoisyMarginals, two steps": {"most_bins": 2},
+    "NoisyMarginals, two steps, Gaussian": {"most_bins": 2, "delta": _DELTA},
+    "NoisyMarginals, private choice": {"select": "private"},
+    "NoisyMarginals, private choice, Gaussian": {"select": "private", "delta": _DELTA},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """Counts of one database in one step, in records, or scores, and the scale of their noise."""
+
+    counts: FloatArray
+    scale: float
+    delta: float
+    choice: bool = False
+
+
+Run = Callable[[pd.DataFrame], Sequence[_Step]]
+
+
+def _run_of(mechanism: NoisyMarginals) -> Run:
+    if mechanism.select == "private":
+        return functools.partial(_rounds, mechanism, _course(mechanism))
+    return functools.partial(_steps, mechanism)
+
+
+def marginals_audits() -> list[AuditFinding]:
+    """Both relations, each with mechanisms that were broken on purpose; needs OpenDP."""
+    findings = []
+    for (name, form), relation in itertools.product(_FORMS.items(), ("replace", "remove")):
+        mechanism = _mechanism(relation, **form)
+        lost = _largest_loss(_run_of(mechanism), relation)
+        for control, run in _broken(mechanism).items():
+            findings.append(
+                AuditFinding.exact(name, relation, lost, control, _largest_loss(run, relation))
+            )
+    return findings
+
+
+def _largest_loss(run: Run, relation: str) -> float:
+    """Over all databases of two records, and all that differ by one of them."""
+    seen = {records: run(_database(records)) for records in itertools.product(_RECORDS, repeat=2)}
+    seen |= {(record,): run(_database((record,))) for record in _RECORDS}
+    worst = 0.0
+    for one, other in itertools.product(seen, repeat=2):
+        replaced = one[0] == other[0] and len(one) == len(other) == 2
+        removed = one[:1] == other and len(one) == 2
+        if replaced if relation == "replace" else removed:
+            worst = max(worst, _loss(seen[one], seen[other]))
+    return worst
+
+
+def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
+    """Of all steps: pure losses add, and rho does."""
+    pure = rho = delta = 0.0
+    for a, b in zip(one, other, strict=True):
+        if a.counts.shape != b.counts.shape:  # what comes out tells which database it was
+            return math.inf
+        change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
+        if a.choice:
+            ratios = change / scale - logsumexp(a.counts / scale) + logsumexp(b.counts / scale)
+            rho += float(np.ptp(ratios)) ** 2 / 8 if delta else 0.0  # of a bounded range
+            pure += 0.0 if delta else float(np.abs(ratios).max())
+        elif delta:
+            rho += float(change @ change) / (2 * scale**2)
+        else:
+            pure += float(np.abs(change).sum()) / scale
+    return pure + (epsilon_of_zcdp(rho, delta) if rho else 0.0)
+
+
+def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
+    y, z = ([record[place] for record in records] for place in (0, 1))
+    table: pd.DataFrame = pd.DataFrame({"y": y, "z": z, "x": _PUBLIC[: len(records)]})
+    return table
+
+
+def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
+    """Tables of y and x, z and x, z and y; x is shared out between the ends of its range. Of a
+    release in two steps y has four bins, of which a record is in the outer ones."""
+    y: Any = {"bins": [0, 0.25, 0.5, 0.75, 1]} if "most_bins" in changes else (0, 1)
+    options: dict[str, Any] = {
+        "domain": {"y": y, "z": (0, 1), "x": {"bins": [0, 1, 2]}},
+        "given": ["x"],
+        "epsilon": EPSILON,
+        "relation": relation,
+    }
+    return NoisyMarginals(**{**options, **changes})
+
+
+def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
+    """Counts of each step, and its noise as it is taken."""
+    measuring = mechanism._measuring(df)
+    answers = measuring.of(df).answers
+    tables: list[Sequence[CrossTable]] = [measuring.two_way(df, _merged(measuring))]
+    if measuring.binned:
+        tables.insert(0, measuring.one_way(df, measuring.binned))
+    return [_step(of_step, answer) for of_step, answer in zip(tables, answers, strict=True)]
+
+
+def _course(mechanism: NoisyMarginals) -> Measured:
+    """One course of answers and choices, on records enough to simulate from."""
+    df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
+    return chosen_tables(mechanism._measuring(df), df, streams(1), most_rounds=4)
+
+
+def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:
+    """Columns alone, and the rounds of a course: scores against the model that puts all records
+    into the first cell, with the noise and the tables of the course."""
+    measuring = mechanism._measuring(df)
+    first, *later = course.answers
+    steps = [_step(measuring.one_way(df, tuple(measuring.order)), first)]
+    tables = by_candidate(measuring, measuring.two_way(df, measuring.domain))
+    scores = []
+    for counts in (counts_of(table.codes, table.n_rows, table.cells) for table in tables.values()):
+        scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
+    for choice, answer in zip(course.choices, later, strict=True):
+        steps.append(
+            _Step(
+                counts=np.array(scores),
+                scale=choice.scale,
+                delta=answer.charge.delta,
+                choice=True,
+            )
+        )
+        steps.append(_step([tables[choice.candidate]], answer))
+    return steps
+
+
+def _merged(measuring: Measuring) -> dict[str, Any]:
+    """Every column of many bins cut in the middle: a cut that noise can lead to."""
+    few = {
+        name: replace(measuring.domain[name], bins=measuring.domain[name].bins[::2])
+        for name in measuring.binned
+    }
+    return {**measuring.domain, **few}
+
+
+def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
+    counts = cross_counts(tables, unit=PARTS) / PARTS
+    return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
+
+
+def _broken(mechanism: NoisyMarginals) -> dict[str, Run]:
+    run = _run_of(mechanism)
+
+    def halved(df: pd.DataFrame) -> list[_Step]:
+        return [replace(step, scale=step.scale / 2) for step in run(df)]
+
+    def of_one(df: pd.DataFrame) -> list[_Step]:
+        """Noise that is scaled for one table, added to all of them."""
+        measuring = mechanism._measuring(df)
+        tables = measuring.two_way(df, _merged(measuring))
+        return [_step(tables, measuring.noisy(tables[:1], measuring.price))]
+
+    def read(df: pd.DataFrame) -> list[_Step]:
+        levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
+        domain: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
+        return _steps(replace(mechanism, domain=domain), df)
+
+    def not_charged(df: pd.DataFrame) -> list[_Step]:
+        """Each step at the whole price."""
+        steps = _steps(mechanism, df)
+        measuring = mechanism._measuring(df)
+        noisy = [
+            measuring.noisy(tables, measuring.price)
+            for tables in (
+                measuring.one_way(df, measuring.binned),
+                measuring.two_way(df, _merged(measuring)),
+            )
+        ]
+        return [replace(s, scale=answer.scale) for s, answer in zip(steps, noisy, strict=True)]
+
+    def greedy(df: pd.DataFrame) -> list[_Step]:
+        """The best score, with a thousandth of its noise."""
+        return [replace(s, scale=s.scale / 1000) if s.choice else s for s in run(df)]
+
+    def squared(df: pd.DataFrame) -> list[_Step]:
+        """Scores that a record changes by more than by itself."""
+        return [replace(s, counts=s.counts**2) if s.choice else s for s in run(df)]
+
+    if mechanism.select == "private":
+        return {"noise / 2": halved, "the best score": greedy, "scores squared": squared}
+    broken = {"noise / 2": halved, "noise of one table": of_one}
+    if mechanism.most_bins is None:
+        return {**broken, "levels read": read}
+    return {**broken, "a step not charged": not_charged}
+
+
+# --- Mechanisms as they run -----------------------------------------------------------------------
+
 _CANDIDATES = 6
 Score = Callable[[Any, float, int], FloatArray]
 """From a database, an epsilon and a number of runs to one score per run."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class NoiseCase:
     """A mechanism, two neighboring databases, and the score of its outputs.
 
@@ -53,7 +269,7 @@ class NoiseCase:
     databases: tuple[Any, Any]
     score: Score
     share: float = 1.0
-    epsilon: float = _EPSILON
+    epsilon: float = EPSILON
     control_times: float = 2.0
 
 
@@ -68,7 +284,7 @@ def noise_audit(case: NoiseCase, *, runs: int, confidence: float) -> AuditFindin
     return AuditFinding(
         mechanism=case.mechanism,
         relation=case.relation,
-        method=SAMPLED,
+        method="sampled",
         epsilon=case.epsilon,
         loss=bound(case.epsilon),
         control=f"noise / {case.control_times:g}",
@@ -97,15 +313,13 @@ def _counts(relation: str) -> Score:
 
 
 def _histogram(values: list[float], epsilon: float) -> float:
-    found = laplace_histogram(values, lower=0, upper=1, n_bins=2, epsilon=epsilon)
-    return float(found.value[0])
+    return float(laplace_histogram(values, lower=0, upper=1, n_bins=2, epsilon=epsilon).value[0])
 
 
 def _sum(relation: str) -> Score:
     def run(values: list[float], epsilon: float) -> float:
-        return float(
-            laplace_sum(values, lower=0, upper=1, epsilon=epsilon, relation=relation).value
-        )
+        how: Any = {"lower": 0, "upper": 1, "epsilon": epsilon, "relation": relation}
+        return float(laplace_sum(values, **how).value)
 
     return _repeated(run)
 
@@ -116,14 +330,14 @@ def _mean(values: list[float], epsilon: float) -> float:
 
 def _choice(scores: list[float], epsilon: float) -> float:
     """1 if the first candidate was chosen."""
-    found = exponential_mechanism(scores, sensitivity=1, epsilon=epsilon, relation="replace")
-    return float(found.value == 0)
+    chosen = exponential_mechanism(scores, sensitivity=1, epsilon=epsilon, relation="replace")
+    return float(chosen.value == 0)
 
 
 def _centers(rows: list[list[float]], epsilon: float) -> float:
     """Which of two corners the one row is in, by noisy counts and by noisy sums."""
-    found = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
-    counts, sums = found.counts, found.counts * found.value[:, 0]
+    clusters = dp_kmeans(rows, n_clusters=2, n_rounds=1, epsilon=epsilon, start=[[1.0], [-1.0]])
+    counts, sums = clusters.counts, clusters.counts * clusters.value[:, 0]
     by_counts = abs(counts[0]) + abs(counts[1] - 1) - abs(counts[0] - 1) - abs(counts[1])
     filled = counts >= 1  # the center of an empty cluster tells nothing of its sum
     by_sum = np.where(filled, np.abs(sums) - np.abs(sums - [1, -1]), 0.0)
@@ -149,70 +363,36 @@ def share_in_first_bin(value: int, epsilon: float, runs: int) -> FloatArray:
     )
 
 
-def _tables(answer: int, epsilon: float, runs: int) -> FloatArray:
+def _answer_tables(answer: int, epsilon: float, runs: int) -> FloatArray:
     """The noisy table of one record's answer, as in `_counts`."""
     domain = {"y": ColumnDomain(levels=(0, 1))}
     mechanism = NoisyMarginals(domain=domain, epsilon=epsilon)
     df = pd.DataFrame({"y": [answer]})
     measuring = mechanism._measuring(df)
-    found = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
-    return np.array([min(cells[0], 1 - cells[1]) for cells in found])
+    tables = [measuring.of(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
+    return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
 
-def _cases() -> tuple[NoiseCase, ...]:
-    def case(
-        mechanism: str, relation: str, one: Any, other: Any, score: Score, **options: float
-    ) -> NoiseCase:
-        return NoiseCase(
-            mechanism=mechanism,
-            relation=relation,
-            databases=(one, other),
-            score=score,
-            **options,
-        )
-
-    favored, others = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
-    return (
-        case("randomized_response", "replace", True, False, _response),
-        case("laplace_counts", "remove", [0], [], _counts("remove")),
-        case("laplace_counts", "replace", [0], [1], _counts("replace")),
-        case("laplace_histogram", "remove", [0.25, 0.75], [0.75], _repeated(_histogram)),
-        case("laplace_sum", "remove", [1, 1], [1], _sum("remove"), share=0.4, control_times=3),
-        case("laplace_sum", "replace", [1], [0], _sum("replace"), share=0.4, control_times=3),
-        case("laplace_mean", "replace", [1], [0], _repeated(_mean), share=0.4, control_times=3),
-        # What these two show is only a part of their noise: a weaker control would not be seen.
-        case(
-            "exponential_mechanism",
-            "replace",
-            favored,
-            others,
-            _repeated(_choice),
-            share=0.5,
-            control_times=4,
-        ),
-        case(
-            "dp_kmeans",
-            "replace",
-            [[1.0]],
-            [[-1.0]],
-            _repeated(_centers),
-            share=0.35,
-            control_times=6,
-        ),
-        case("NoisyMarginals, its tables", "replace", 0, 1, _tables),
-        case("PerturbedHistogram, its shares", "replace", 0, 1, released_shares),
-        case(
-            "PerturbedHistogram, whole releases",
-            "replace",
-            0,
-            1,
-            share_in_first_bin,
-            share=0.25,
-            epsilon=2.0,
-            control_times=3,
-        ),
-    )
-
-
-NOISE = _cases()
+_FAVORED = [1.0] + [0.0] * _CANDIDATES, [0.0] + [1.0] * _CANDIDATES
+_SLOW = {"share": 0.4, "control_times": 3}
+_RELEASES = {"share": 0.25, "epsilon": 2.0, "control_times": 3}
+# What these two show is only a part of their noise: a weaker control would not be seen.
+_CHOICE = {"share": 0.5, "control_times": 4}
+_CLUSTERS = {"share": 0.35, "control_times": 6}
+NOISE = (
+    NoiseCase("randomized_response", "replace", (True, False), _response),
+    NoiseCase("laplace_counts", "remove", ([0], []), _counts("remove")),
+    NoiseCase("laplace_counts", "replace", ([0], [1]), _counts("replace")),
+    NoiseCase("laplace_histogram", "remove", ([0.25, 0.75], [0.75]), _repeated(_histogram)),
+    NoiseCase("laplace_sum", "remove", ([1, 1], [1]), _sum("remove"), **_SLOW),
+    NoiseCase("laplace_sum", "replace", ([1], [0]), _sum("replace"), **_SLOW),
+    NoiseCase("laplace_mean", "replace", ([1], [0]), _repeated(_mean), **_SLOW),
+    NoiseCase("exponential_mechanism", "replace", _FAVORED, _repeated(_choice), **_CHOICE),
+    NoiseCase("dp_kmeans", "replace", ([[1.0]], [[-1.0]]), _repeated(_centers), **_CLUSTERS),
+    NoiseCase("NoisyMarginals, its tables", "replace", (0, 1), _answer_tables),
+    NoiseCase("PerturbedHistogram, its shares", "replace", (0, 1), released_shares),
+    NoiseCase(
+        "PerturbedHistogram, whole releases", "replace", (0, 1), share_in_first_bin, **_RELEASES
+    ),
+)
 """Every mechanism whose noise comes from OpenDP."""

@@ -21,12 +21,6 @@ from pyhybrid.mechanisms.marginals.predictors import ALONE, of_public
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, chosen_tables, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
 
 RNG = np.random.default_rng(4)
 N = 1500
@@ -47,9 +41,7 @@ DOMAIN = {
 ORDER = {"a": ("age",), "b": ("age", "a"), "c": ("age", "a", "b"), "y": ("age", "a", "b", "c")}
 
 
-@pytest.fixture(autouse=True)
-def _opendp() -> None:
-    require(opendp is not None, "opendp must be installed")
+pytestmark = pytest.mark.usefixtures("opendp")
 
 
 def measuring(**changes: Any) -> Measuring:

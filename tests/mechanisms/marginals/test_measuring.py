@@ -19,12 +19,7 @@ from pyhybrid.mechanisms.marginals.measurement import (
 from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
 from pyhybrid.mechanisms.marginals.reference import reference_of
 from pyhybrid.primitives.tables import Price
-from tests.conftest import require
-
-try:
-    import opendp
-except ImportError:
-    opendp = None
+from tests.conftest import require_opendp
 
 RNG = np.random.default_rng(8)
 N = 400
@@ -69,7 +64,7 @@ def test_columns_alone_and_tables_hold_every_record_once() -> None:
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     price = Price.of(2.0, delta)
     found = measuring(price=price).of(TABLE)
     assert len(found.answers) == 2
@@ -89,7 +84,7 @@ def test_both_steps_cost_no_more_than_the_price(delta: float | None) -> None:
 
 
 def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     for bins in (None, 40, 60):
         own = measuring(most_bins=bins)
         assert own.binned == ()
@@ -104,7 +99,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
 def test_the_reference_counts_beside_the_noise() -> None:
     """At an epsilon that drowns all the shares alone are the reference's; without it they are not.
     Its records are counted in the cells, by their weight."""
-    require(opendp is not None, "opendp must be installed")
+    require_opendp()
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     told, public = reference_of(other, 0.5, TABLE, DOMAIN, ["age"])
     assert public["age"].cells.shape == told.public["age"].cells.shape

@@ -1,0 +1,107 @@
+"""Two properties of every program: its log_lik is numpy's, and only weights move its target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.privacy.cap import Cap
+
+_HINTS = (
+    "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",
+    "level_basis",
+)  # fmt: skip
+"""Data that say where a sampler starts; they depend on the weights."""
+
+
+def draws_of(bound: Any, *, chains: int = 2, warmup: int = 100, draws: int = 40, seed: int = 3,
+             alpha: Any = None, **data: Any) -> Any:  # fmt: skip
+    """Draws of the embedded engine, unweighted unless told."""
+    settings = SamplerSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=1)
+    stan_data = bound.stan_data(np.ones(bound.n) if alpha is None else alpha, **data)
+    return EmbeddedEngine().sample(bound.program, stan_data, seed=seed, settings=settings)
+
+
+def assert_log_lik_is_stans(
+    bound: Any, draws: Any, *, rtol: float = 1e-10, atol: float = 1e-10
+) -> Any:
+    """Of draws made with ``emit_log_lik=True``; returns numpy's, of distinct rows."""
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=rtol, atol=atol)
+    return ours
+
+
+def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[float, float],
+         center: Any, units: int = 90) -> dict[str, Any]:  # fmt: skip
+    """No cap, a plain one, unequal ends about a center (n,), and of units."""
+    (below, above), (low, high) = ends, ends_of_units
+    unit = np.arange(n) % units
+    return {
+        "none": None,
+        "cap": cap,
+        "cap and center": Cap(below=below, above=above, reference=center),
+        "cap, center and units": Cap(below=low, above=high, reference=center, unit=unit),
+    }
+
+
+class _AtPoints:
+    """Values of a program's variables at points, as draws of it."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.variables = values
+        self.n_draws = len(next(iter(values.values())))
+
+    def flat(self, name: str) -> Any:
+        return self.variables[name]
+
+
+def assert_weights_alone_move_the_target(
+    bound: Any,
+    cap: Any,
+    *,
+    log_lik: Callable[[Any], Any] | None = None,
+    weights: Any = None,
+    spread: float = 1.0,
+    rtol: float = 1e-9,
+) -> None:
+    """Between two weight vectors the target differs by the (clipped) weighted log-likelihood, at
+    random points; weights that are less by a fifth are seen.
+
+    `log_lik` makes (S, n) of what has the values as draws have; numpy's if omitted.
+    """
+    own = None if cap is None else Cap.of(cap)
+    one, two = np.random.default_rng(2).uniform(size=(2, bound.n)) if weights is None else weights
+    if weights is None:
+        one[:5] = 0
+    hints = bound.stan_data(one, cap=cap)
+    at = ProgramAtPoints(bound.program, hints)
+    points = np.random.default_rng(3).normal(size=(6, at.n_unconstrained)) * spread
+    values = _AtPoints(at.quantities(points))
+    if log_lik is None:
+        blocks = np.concatenate(list(bound.log_lik_blocks(values)), axis=1)
+        f = blocks[:, bound.rows.row_of]
+    else:
+        f = log_lik(values)
+
+    def target(alpha: Any) -> Any:
+        data = bound.stan_data(alpha, cap=cap)
+        data |= {name: hints[name] for name in data if name.startswith(_HINTS)}
+        return ProgramAtPoints(bound.program, data).log_density(points)
+
+    def term(alpha: Any) -> Any:
+        if own is None:
+            return (alpha * f).sum(axis=1)
+        moved = alpha * (f - (0.0 if own.reference is None else own.reference))
+        if own.unit is not None:
+            moved = np.stack([np.bincount(own.unit, row) for row in moved])
+        clipped = np.clip(moved, -own.below, own.above)
+        assert (clipped != moved).any()
+        return clipped.sum(axis=1)
+
+    difference = target(one) - target(two)
+    np.testing.assert_allclose(difference, term(one) - term(two), rtol=rtol, atol=rtol)
+    assert np.abs(difference - (term(one) - term(two * 0.8))).max() > 0.1, "control"
