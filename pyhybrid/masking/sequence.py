@@ -12,7 +12,7 @@ for continuous keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,21 +20,96 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.association import Snapshot
-from pyhybrid.masking.draws import (
+from pyhybrid.masking.chains import Snapshot
+from pyhybrid.masking.columns import BoundKeys
+from pyhybrid.masking.families import (
+    SLOPE_PRECISION,
+    LevelModel,
     LogPosterior,
     Metric,
+    NormalPosterior,
+    Unknown,
     Walker,
     draw_levels,
     elliptical_slice,
     metric_at_mode,
 )
-from pyhybrid.masking.families import LevelModel, NormalPosterior, Unknown
-from pyhybrid.masking.incomplete import Later, draw_step
-from pyhybrid.masking.keys import BoundKeys
 from pyhybrid.masking.masks import Evidence
 
-__all__ = ["SequentialModel"]
+__all__ = ["Later", "SequentialModel", "draw_step"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Later:
+    """A later column on the records that show the value of this one.
+
+    Attributes
+    ----------
+    model : LevelModel, or None for a normal regression
+    theta : ndarray
+        Its parameters; of a normal regression slopes and residual variance.
+    own : ndarray, shape (C,)
+        Its slopes on this column.
+    eta : ndarray, shape (n, C)
+        Its linear predictors.
+    x : ndarray, shape (n,)
+    """
+
+    model: LevelModel | None
+    theta: FloatArray
+    own: FloatArray
+    eta: FloatArray
+    x: npt.NDArray[Any]
+
+    def moved(self, step: FloatArray) -> FloatArray:
+        """Parameters after a step of shape (p,) of the column."""
+        if self.model is not None:
+            return self.model.shifted(self.theta, -np.outer(step, self.own))
+        theta: FloatArray = self.theta.copy()
+        theta[: step.size] -= step * self.own[0]
+        return theta
+
+    def log_density(self, step: FloatArray, shift: FloatArray) -> float:
+        """Of its values and parameters after the step, which moves the column by `shift` (n,)."""
+        theta = self.moved(step)
+        eta = self.eta - shift[:, None] * self.own
+        if self.model is None:
+            squares = float(((self.x - eta[:, 0]) ** 2).sum())
+            slopes = theta[:-1]
+            return -0.5 * (squares + SLOPE_PRECISION * float(slopes @ slopes)) / float(theta[-1])
+        logs = self.model.log_probability(eta, self.model.cuts(self.theta), self.x)
+        return float(logs.sum()) + self.model.log_prior(theta)
+
+
+def draw_step(
+    theta: FloatArray,
+    design: FloatArray,
+    x: FloatArray,
+    later: Sequence[Later],
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Step d of the coefficients of a normal regression, shape (p,).
+
+    Parameters
+    ----------
+    theta : ndarray, shape (p + 1,)
+        Coefficients and residual variance.
+    design, x : ndarray, shapes (n, p) and (n,)
+        Of the records that show the value.
+    later : sequence of Later
+    """
+    start, variance = theta[:-1], float(theta[-1])
+    posterior = NormalPosterior.of(design, x)
+    mean, noise = posterior.mean, posterior.noise(variance, rng)
+
+    def likelihood(values: FloatArray, _: npt.NDArray[np.intp]) -> FloatArray:
+        step = values[0] - start
+        shift = design @ step
+        return np.array([sum(each.log_density(step, shift) for each in later)])
+
+    drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
+    return np.asarray(drawn[0] - start)
+
 
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
@@ -97,7 +172,7 @@ class SequentialModel:
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column its parameters given the true keys, then what is missing of it.
 
-        Where values are missing both are drawn together; see `pyhybrid.masking.incomplete`.
+        Where values are missing both are drawn together; see `pyhybrid.masking.sequence`.
         """
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)

@@ -14,29 +14,232 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import spent
+from pyhybrid.privacy.concentrated import epsilon_together
 from pyhybrid.privacy.epsilon import (
     KINDS,
     RELATIONS,
     STRICT,
     epsilon_text,
 )
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.gaussian_curve import check_delta, mu_of_release
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
-from pyhybrid.releases.charged import Charged, ChargedTables
-from pyhybrid.releases.data_fingerprint import keyed
-from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
-from pyhybrid.releases.spending import delta_of_new, is_delta, left_of, spent_on, spent_with
+from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
-__all__ = ["Ledger", "LedgerEntry"]
+__all__ = ["Ledger", "LedgerEntry", "delta_of_new"]
+
+
+@runtime_checkable
+class Charged(Protocol):
+    """What a ledger takes: something released, with the charge that its maker gave it."""
+
+    @property
+    def charge(self) -> PrivacyCharge:
+        """What it costs."""
+
+    @property
+    def identifier(self) -> str:
+        """Its name, which nothing else has."""
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless it is as it was made, its charge among the rest."""
+
+    def content_digest(self) -> str:
+        """SHA-256 of what was released and of its charge."""
+
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its content's, by this version or an earlier one."""
+
+
+@runtime_checkable
+class ChargedTables(Charged, Protocol):
+    """Synthetic tables, which say of which data and with which random numbers they were made."""
+
+    @property
+    def data(self) -> DataMark | None:
+        """Mark of the confidential table; None if it was not noted."""
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """Columns that were replaced."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of mechanism and model."""
+
+    @property
+    def entropy(self) -> int:
+        """Root of the random numbers. Confidential."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """One release in a ledger.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order of the releases.
+    time : str
+        When it was entered, UTC, ISO 8601.
+    made_by : str
+        Mechanism or primitive.
+    epsilon : float
+        Nats.
+    kind, relation : str
+        As in `pyhybrid.PrivacyCharge`.
+    delta : float
+        Of a charge counted by the Gaussian limit; 0 otherwise.
+    mu : float or None
+        Of such a charge, all sets together under its relation: what composes by squares.
+    charge : mapping
+        The public part of the charge.
+    identifier, content_sha256 : str
+        Name of the release, and hash of its charge, settings and released values.
+    sha256 : str
+        Hash of this entry and of all before it.
+    other_data : bool
+        True if it was taken although it is of other data than the ledger's first release.
+    """
+
+    number: int
+    time: str
+    made_by: str
+    epsilon: float
+    kind: str
+    relation: str
+    delta: float
+    mu: float | None
+    charge: Mapping[str, Any]
+    identifier: str
+    content_sha256: str
+    sha256: str
+    other_data: bool = False
+
+    @property
+    def epsilon_failing(self) -> float:
+        """Of records whose Gaussian limit does not hold; see `pyhybrid.PrivacyCharge`."""
+        return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
+
+
+def entries_of(lines: list[Line]) -> tuple[LedgerEntry, ...]:
+    return tuple(entry_of(line) for line in lines[1:])
+
+
+def entry_of(line: Line) -> LedgerEntry:
+    try:
+        return _read_entry(line)
+    except (KeyError, TypeError, InvalidInput) as error:
+        raise InvalidInput(
+            f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
+            "written by another version or program?"
+        ) from None
+
+
+def _read_entry(line: Line) -> LedgerEntry:
+    content = line.content
+    charge = content["charge"]
+    if check_finite(charge["epsilon"], "epsilon") < 0:
+        raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
+    check_choice(charge["kind"], "kind", KINDS)
+    check_choice(charge["relation"], "relation", RELATIONS)
+    return LedgerEntry(
+        number=line.number,
+        time=content["time"],
+        made_by=content["made_by"],
+        epsilon=charge["epsilon"],
+        kind=charge["kind"],
+        relation=charge["relation"],
+        delta=check_finite(charge.get("delta", 0.0), "delta"),
+        mu=_mu_of(charge),
+        charge=charge,
+        identifier=content["identifier"],
+        content_sha256=content["content_sha256"],
+        sha256=line.sha256,
+        other_data=check_flag(content.get("other_data", False), "other_data"),
+    )
+
+
+def _mu_of(charge: Mapping[str, Any]) -> float | None:
+    if charge.get("accounting") != "gaussian":
+        return None
+    return mu_of_release(
+        check_finite(charge["safety_factor"], "safety_factor") * check_finite(charge["mu"], "mu"),
+        n_draws_released=charge["n_draws_released"],
+        relation=charge["relation"],
+    )
+
+
+def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
+    """Key and mark of the data that the ledger is for, once it has been told."""
+    for line in lines[1:]:
+        fields = line.content.get("data")
+        if fields is not None:
+            try:
+                return str(fields["key"]), DataMark.from_dict(fields)
+            except (KeyError, TypeError, ValueError):
+                raise InvalidInput(
+                    f"entry {line.number} of ledger {path} must be one that pyhybrid wrote: what "
+                    "it says of the data cannot be read"
+                ) from None
+    return None
+
+
+_DELTA = 1e-6
+
+
+def is_delta(delta: Any) -> bool:
+    """True for what the first line of a ledger may hold as its delta."""
+    return delta is None or (isinstance(delta, float) and 0 < delta < 1)
+
+
+def delta_of_new(kind: str, delta: float | None) -> dict[str, float]:
+    """Delta of a new ledger, by name; none of a strict one whose epsilons are to be added."""
+    if kind == STRICT:
+        return {} if delta is None else {"delta": float(delta)}
+    return {"delta": _DELTA if delta is None else float(delta)}
+
+
+def spent_on(entries: Sequence[LedgerEntry], delta: float | None) -> float:
+    """Epsilon of all entries at `delta`."""
+    if delta is not None and _all_strict(entries):
+        return epsilon_together([entry.charge for entry in entries], delta)
+    return spent(_gaussian(entries), [e.epsilon for e in entries if e.mu is None], delta)
+
+
+def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: float | None) -> float:
+    """Epsilon of all entries and one more charge."""
+    if delta is not None and _all_strict(entries) and charge.kind == STRICT:
+        return epsilon_together([*(entry.charge for entry in entries), charge.public()], delta)
+    plain = [entry.epsilon for entry in entries if entry.mu is None]
+    if charge.accounting == "gaussian":
+        own = (charge.mu_of_release, charge.epsilon_failing)
+        return spent([*_gaussian(entries), own], plain, delta)
+    return spent(_gaussian(entries), [*plain, charge.epsilon], delta)
+
+
+def _gaussian(entries: Sequence[LedgerEntry]) -> list[tuple[float, float]]:
+    return [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
+
+
+def _all_strict(entries: Sequence[LedgerEntry]) -> bool:
+    return all(entry.kind == STRICT for entry in entries)
+
+
+def left_of(budget: float, spent: float) -> float:
+    """Budget less what is spent, >= 0, exactly as decimals."""
+    return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
+
 
 _FORMAT = 1
 

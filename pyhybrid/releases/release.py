@@ -20,16 +20,16 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided, decided
 from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.postprocess import check_still_published
-from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.report_context import Origin
-from pyhybrid.releases.seal import (
+from pyhybrid.releases.record import (
+    Confidential,
+    Origin,
+    ReleaseRecord,
     content_digest,
     earlier_content_digest,
     record_digests,
     tables_digest,
 )
-from pyhybrid.releases.statement import privacy_statement
+from pyhybrid.releases.statement import check_still_published, privacy_statement
 
 __all__ = ["Confidential", "Release"]
 

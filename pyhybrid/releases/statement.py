@@ -7,17 +7,130 @@ for, as those that ran may depend on the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
-from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
-__all__ = ["privacy_statement", "shaping_columns"]
+__all__ = [
+    "AFTERWARDS",
+    "afterwards_of",
+    "afterwards_sentences",
+    "check_still_published",
+    "privacy_statement",
+    "public_metadata",
+    "read_afterwards",
+    "shaping_columns",
+]
+
+AFTERWARDS = "afterwards"
+"""Name of the public setting: a list of what was done, in its order."""
+
+
+def afterwards_of(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was done, in its order; empty if nothing was."""
+    return list(settings.get(AFTERWARDS, ()))
+
+
+def read_afterwards(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Columns that were read as they are in the data, and what for."""
+    return {
+        column: _READ_FOR[what]
+        for done in afterwards_of(settings)
+        for what, own in done.items()
+        for column in own.get("reads", ())
+    }
+
+
+def check_still_published(
+    settings: Mapping[str, Any], hidden: Iterable[str], numbered: Iterable[str]
+) -> None:
+    """Raise InvalidInput if a column that was read afterwards is left out, or replaced by numbers.
+
+    Only the unit may have numbers: which rows belong together is all that was read of it.
+    """
+    units = {own.get("unit") for done in afterwards_of(settings) for own in done.values()}
+    gone = {*hidden, *(name for name in numbered if name not in units)}
+    for column, what in read_afterwards(settings).items():
+        if column in gone:
+            raise InvalidInput(
+                f"{column!r} must be published as it is: it was read to {what}, and no epsilon "
+                "covers what the changed values would tell of it; publish it, or do not"
+            )
+
+
+def afterwards_sentences(settings: Mapping[str, Any]) -> list[str]:
+    """What was done, one sentence for each, without line breaks."""
+    return [
+        " ".join(_SAID[what](own).split())
+        for done in afterwards_of(settings)
+        for what, own in done.items()
+    ]
+
+
+def decisions_afterwards(settings: Mapping[str, Any]) -> list[str]:
+    """What the owner declared to be public, for the statement's list of what is not covered."""
+    said = []
+    for done in afterwards_of(settings):
+        if "totals" in done:
+            column = done["totals"]["column"]
+            said.append(f"The totals of {column}, which are taken as public: they were not drawn.")
+        if done.get("rows", {}).get("public"):
+            named = ", ".join(done["rows"]["public"])
+            said.append(f"Columns that stayed as they are in the data, as public: {named}.")
+    return [" ".join(each.split()) for each in said]
+
+
+def _households(own: Mapping[str, Any]) -> str:
+    eligible = own.get("eligible")
+    only = f" (one with {eligible}, where there is any)" if eligible else ""
+    parts = [f"one value of {column}" for column in own.get("same", ())]
+    for key, number in (("one", "exactly one row has"), ("at_most_one", "at most one row has")):
+        parts += [f"{number} {name} = {value}{only}" for name, value in own.get(key, {}).items()]
+    parts += [f"{whole} is the sum of {part}" for whole, part in own.get("sums", {}).items()]
+    return (
+        f"Values were made to agree within each {own['unit']}: {'; '.join(parts)}. Which rows "
+        "belong together is as in the data."
+    )
+
+
+def _totals(own: Mapping[str, Any]) -> str:
+    totals = own["totals"]
+    weighted = f", weighted by {own['weights']}," if "weights" in own else ""
+    if not isinstance(totals, Mapping):
+        return f"{own['column']} was scaled{weighted} to a public total, {totals:.15g}."
+    named = "; ".join(f"{level}: {total:.15g}" for level, total in totals.items())
+    return f"{own['column']} was scaled{weighted} to public totals by {own['by']} ({named})."
+
+
+def _rows(own: Mapping[str, Any]) -> str:
+    again = "with replacement: some repeat" if own["again"] else "without replacement"
+    drawn = f"{own['rows']} of {own['of']} rows were drawn"
+    if "unit" in own:
+        drawn = (
+            f"Rows of whole units ({own['unit']}, numbered anew) were drawn until there were "
+            f"{own['rows']}, of {own['of']}"
+        )
+    return f"{drawn}, {again}, the same from each set."
+
+
+_SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "households": _households, "totals": _totals, "rows": _rows
+}  # fmt: skip
+_READ_FOR = {
+    "households": "make rows of a household agree",
+    "totals": "scale values to totals",
+    "rows": "draw whole units",
+}
+
 
 _DRAWN_FROM = {
     "histogram": "a histogram with noise on its counts",
@@ -331,3 +444,68 @@ def _engine(release: ReleaseRecord, ran: Provenance) -> str:
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def public_metadata(
+    charge: PrivacyCharge,
+    synthesized: Collection[str],
+    settings: Mapping[str, Any],
+    tables: Sequence[pd.DataFrame],
+    file_format: str,
+) -> dict[str, Any]:
+    """Metadata of the synthetic tables, which share their columns.
+
+    Parameters
+    ----------
+    charge : PrivacyCharge
+    synthesized : collection of str
+    settings : mapping
+        Public settings of the mechanism.
+    tables : sequence of DataFrame
+        As they are published.
+    file_format : str
+    """
+    first = tables[0]
+    return {
+        "standard": "DDI-Codebook 2.5 names, as JSON",
+        "stdyDscr": {
+            "dataKind": "partially synthetic microdata",
+            "method": str(settings.get("mechanism", charge.mechanism)),
+            "software": {"name": "pyhybrid", "version": pyhybrid.__version__},
+            "privacy": charge.public(),
+            "cleanOps": afterwards_sentences(settings),
+        },
+        "fileDscr": [
+            {
+                "fileName": f"synthetic_{place}.{file_format}",
+                "caseQnty": len(table),
+                "varQnty": table.shape[1],
+            }
+            for place, table in enumerate(tables, start=1)
+        ],
+        "dataDscr": [
+            _variable(str(name), first[name], synthesized, _derived(settings))
+            for name in first.columns
+        ],
+    }
+
+
+def _derived(settings: Mapping[str, Any]) -> set[str]:
+    """Columns that hold sums of synthetic values."""
+    done = (own for each in afterwards_of(settings) for own in each.values())
+    return {name for own in done for name in own.get("sums", {})}
+
+
+def _variable(
+    name: str, values: pd.Series, synthesized: Collection[str], derived: Collection[str]
+) -> dict[str, Any]:
+    numeric = pd.api.types.is_numeric_dtype(values.dtype)
+    continuous = numeric and not pd.api.types.is_bool_dtype(values.dtype)
+    source = "drawn from the model" if name in synthesized else "as in the confidential data"
+    return {
+        "name": name,
+        "intrvl": "contin" if continuous else "discrete",
+        "varFormat": str(values.dtype),
+        "synthesized": name in synthesized,
+        "source": "summed from drawn values" if name in derived else source,
+    }

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.definitions import MEASURES
-from pyhybrid.measures.tables.contingency import tables_of_tables
-from pyhybrid.measures.tables.estimates import columns_of_tables
-from pyhybrid.measures.tables.intervals import SINGLE, ModelUtility, model_of_tables
+from pyhybrid.measures.summaries import MEASURES
+from pyhybrid.measures.tables.distributions import columns_of_tables, tables_of_tables
 from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
+from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_of_tables
 from pyhybrid.measures.tables.propensity import propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text

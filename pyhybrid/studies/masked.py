@@ -32,8 +32,8 @@ from pyhybrid.masking import (
     ParametricSynthesis,
     risk_subgroups,
 )
-from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.chains import GibbsSettings
+from pyhybrid.masking.tuning import masked_utility, naming_share, release_risk
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]

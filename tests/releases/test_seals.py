@@ -20,8 +20,12 @@ from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import ReleaseRecord
-from pyhybrid.releases.seal import content_digest, earlier_content_digest, tables_digest
+from pyhybrid.releases.record import (
+    ReleaseRecord,
+    content_digest,
+    earlier_content_digest,
+    tables_digest,
+)
 
 OPTIONS: dict[str, Any] = {
     "engine": "embedded",
@@ -362,7 +366,7 @@ def test_seals_are_set_where_things_are_made_and_nowhere_else() -> None:
         "mechanisms/accounting/censored_charge", "mechanisms/accounting/local_charge",
         "mechanisms/censored/private_calibration", "mechanisms/sequential",
         "mechanisms/weighted/truncated", "privacy/charge", "privacy/composition",
-        "releases/folder", "releases/postprocessed", "releases/release", "tables/marginals",
+        "releases/folder", "releases/postprocess", "releases/release", "tables/marginals",
     }  # fmt: skip
 
 

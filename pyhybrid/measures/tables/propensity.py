@@ -15,7 +15,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.propensity import (
+from pyhybrid.measures.arrays.utility import (
     NULLS,
     NullPmse,
     logistic_propensities,
@@ -24,11 +24,11 @@ from pyhybrid.measures.arrays.propensity import (
     pmse,
     specks,
 )
+from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
-from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.running.progress import Progress
 
-__all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
+__all__ = ["PropensityUtility", "propensity_of_tables", "propensity_utility"]
 
 CLASSIFIERS = ("logistic", "cart")
 
@@ -104,7 +104,7 @@ def propensity_utility(
     interactions : bool, default False
         With "logistic": products of all pairs of columns, too.
     null : {"auto", "population", "data", "paired"}
-        What pMSE is set against, see `pyhybrid.measures.arrays.propensity.null_pmse`.
+        What pMSE is set against, see `pyhybrid.measures.arrays.utility.null_pmse`.
         "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
         by row, as partial synthesis leaves it; else "population". CART has no "data".
     n_permutations : int, default 20

@@ -16,9 +16,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.weighted import average_one
-from pyhybrid.measures.survey import SurveyDesign
-from pyhybrid.measures.tables.sampled import Sampled, Weights, read_sampled
+from pyhybrid.measures.arrays.estimates import average_one
+from pyhybrid.measures.survey import Sampled, SurveyDesign, Weights, read_sampled
 
 __all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
 
