@@ -23,7 +23,7 @@ from pyhybrid.masking import (
     risk_subgroups,
 )
 from pyhybrid.masking.columns import key_kinds
-from pyhybrid.masking.tuning import naming_share, release_risk
+from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.releases.folder import FORMATS

@@ -5,11 +5,13 @@ imputation. **Not differentially private**: a `RiskStatement` stands where other
 from __future__ import annotations
 
 from pyhybrid.masking.chains import GibbsSettings
+from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
 from pyhybrid.masking.imputation import (
-    CartSynthesis,
     MaskedFit,
     MaskedImputation,
-    ParametricSynthesis,
+    TunedMask,
+    masked_utility,
+    tune_mask,
 )
 from pyhybrid.masking.masks import (
     GaussianMask,
@@ -24,7 +26,6 @@ from pyhybrid.masking.masks import (
 )
 from pyhybrid.masking.release import MaskedRelease, RiskStatement
 from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
-from pyhybrid.masking.tuning import TunedMask, masked_utility, tune_mask
 
 __all__ = [
     "CartSynthesis",

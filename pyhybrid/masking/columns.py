@@ -8,14 +8,14 @@ numbers are continuous; text and unordered categories are nominal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, did_you_mean
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.design import row_label
 
@@ -23,7 +23,7 @@ __all__ = [
     "KINDS",
     "BoundKeys",
     "Column",
-    "Roles",
+    "KeySynthesis",
     "bind_keys",
     "check_keys",
     "checked_names",
@@ -43,23 +43,10 @@ _MAX_DECIMALS = 8
 class Column:
     """One column of the data in the form that models use. Confidential.
 
-    Attributes
-    ----------
-    name : str
-    kind : {"continuous", "binary", "ordered", "nominal"}
-    values : ndarray, shape (n,)
-        Standardized values (mean 0, standard deviation 1 over those that are there), or codes
-        0 .. n_levels - 1; 0 where missing.
-    missing : ndarray of bool, shape (n,)
-    levels : tuple
-        Values that the codes stand for, in order; empty if continuous.
-    center, scale : float
-        value = center + scale * standardized value.
-    decimals : int or None
-        Decimals of the data, which released values are rounded to; None if there are too many.
-    limits : tuple of (float, float), or None
-        Released values outside are moved to the nearer limit.
-    dtype : numpy or pandas dtype
+    `values` (n,) are standardized (mean 0, standard deviation 1 over those that are there), or
+    codes 0 .. n_levels - 1 that stand for `levels`, in order; 0 where `missing` (n,). A released
+    value is center + scale * standardized value, rounded to the `decimals` of the data (None if
+    they are too many) and moved into the `limits`, in the column's `dtype`.
     """
 
     name: str
@@ -244,37 +231,31 @@ _ORDER = ("nominal", "binary", "ordered", "continuous")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roles:
-    """Parts of the columns, as the user gave them.
+class KeySynthesis:
+    """Keys to synthesize, from which predictors; see `pyhybrid.MaskedImputation`."""
 
-    Attributes
-    ----------
-    keys : tuple of str
-    predictors, order : tuple of str, or None
-    types : mapping of str to str
-    limits : mapping of str to (float, float)
-    """
+    keys: Sequence[str]
+    n_synthetic: int = 5
+    predictors: Sequence[str] | None = None
+    order: Sequence[str] | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    keys: tuple[str, ...]
-    predictors: tuple[str, ...] | None
-    order: tuple[str, ...] | None
-    types: Mapping[str, str]
-    limits: Mapping[str, tuple[float, float]]
+    def __post_init__(self) -> None:
+        checked_names(self.keys, "keys")
+        for name in ("predictors", "order"):
+            given = getattr(self, name)
+            if given is not None and len(given):
+                checked_names(given, name)
+        check_count(self.n_synthetic, "n_synthetic")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundKeys:
-    """Columns of one data set by their part in the model. Confidential.
+    """Columns of n records by their part in the model. Confidential.
 
-    Attributes
-    ----------
-    keys : tuple of Column
-        To be synthesized, in the order of the model.
-    incomplete : tuple of Column
-        Predictors with missing values, imputed along; never released.
-    complete : tuple of Column
-        Predictors without.
-    n_records : int
+    `keys` are to be synthesized, in the order of the model; predictors with missing values
+    (`incomplete`) are imputed along, and never released.
     """
 
     keys: tuple[Column, ...]
@@ -287,8 +268,24 @@ class BoundKeys:
         """True if a key has missing values."""
         return any(column.missing.any() for column in self.keys)
 
+    def described(self, left_out: Sequence[str]) -> dict[str, Any]:
+        """Public settings."""
+        return {
+            "keys": {column.name: column.kind for column in self.keys},
+            "predictors": [column.name for column in (*self.complete, *self.incomplete)],
+            "not_predictors": list(left_out),
+        }
 
-def bind_keys(roles: Roles, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
+    def released(self, df: pd.DataFrame, drawn: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+        """The data with drawn keys, without notes (`attrs`)."""
+        table: pd.DataFrame = df.copy()
+        table.attrs = {}
+        for column in self.keys:
+            table[column.name] = column.decoded(drawn[column.name], table.index)
+        return table
+
+
+def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
     """Keys and predictors of `df`, and the columns that no model covers and were left out.
 
     Raises
@@ -331,7 +328,7 @@ def key_kinds(
 ) -> dict[str, str]:
     """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
     names = checked_names(keys, "keys")
-    roles = Roles(keys=names, predictors=(), order=None, types=types or {}, limits={})
+    roles = KeySynthesis(keys=names, predictors=(), types=types or {})
     kinds = {column.name: column.kind for column in bind_keys(roles, df)[0].keys}
     return {name: kinds[name] for name in names}
 
@@ -365,7 +362,7 @@ def _checked_table(df: Any) -> pd.DataFrame:
     return df
 
 
-def _predictors(roles: Roles, table: pd.DataFrame) -> tuple[list[str], tuple[str, ...]]:
+def _predictors(roles: KeySynthesis, table: pd.DataFrame) -> tuple[list[str], tuple[str, ...]]:
     """Predictors to use; all other columns that a model covers unless the user named some."""
     if roles.predictors is None:
         others = [c for c in table.columns if c not in roles.keys]
@@ -404,7 +401,7 @@ def _check_rows(keys: list[Column], others: list[Column], index: pd.Index) -> No
         )
 
 
-def _ordered(columns: list[Column], order: tuple[str, ...] | None) -> list[Column]:
+def _ordered(columns: list[Column], order: Sequence[str] | None) -> list[Column]:
     """In the user's order; by default levels first, so that continuous keys are conjugate."""
     if order is None:
         return sorted(columns, key=lambda column: _ORDER.index(column.kind))

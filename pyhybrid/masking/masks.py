@@ -12,9 +12,10 @@ References
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -179,20 +180,15 @@ def _codes(values: FloatArray, levels: int) -> Any:
 
 
 Codes = npt.NDArray[np.intp]
-_LEVELS = ("binary", "ordered", "nominal")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
     """What W says about one key of n records; masks write into its rows. Confidential.
 
-    Attributes
-    ----------
-    center, precision : ndarray, shape (n,), or None
-        Mean of the copies and K/s2, standardized scale, for a continuous key. A precision of 0 is
-        a mask that is off.
-    log_density : ndarray, shape (n, levels), or None
-        log p(w | x) of each level, for any other key. Equal ones are a mask that is off.
+    Of a continuous key `center` and `precision`, shape (n,): mean of the copies and K/s2,
+    standardized scale; a precision of 0 is a mask that is off. Of any other key `log_density`,
+    shape (n, levels): log p(w | x) of each level; equal ones are a mask that is off.
     """
 
     center: FloatArray | None = None
@@ -207,37 +203,45 @@ class Evidence:
         return cls(center=np.zeros(n), precision=np.zeros(n))
 
 
-class Mask(Protocol):
-    """A mask model for one key."""
+class Mask(ABC):
+    """A mask model for one key, of the types in `kinds`."""
 
-    kinds: ClassVar[tuple[str, ...]]
-    """Types of keys that it is for."""
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "ordered", "nominal")
 
     @property
     def n_levels(self) -> int | None:
         """Levels that a key must have; None if any number will do."""
+        return None
 
+    @abstractmethod
     def draw(self, x: Any, rng: np.random.Generator) -> Any:
         """Draw W given the true X, shape (n,): standardized values, or codes."""
 
+    @abstractmethod
     def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x) of each record, shape (n,), nats."""
+        """log p(w | x) of each record, shape (n,), nats; -inf where it is 0."""
 
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Write what W, drawn for these rows, says into the evidence, in place."""
-
+    @abstractmethod
     def weakened(self, factor: float) -> Mask:
         """The mask whose log density is 1/factor times this one's (up to a constant)."""
 
-    def fitted(self, kind: str, n_levels: int) -> Mask:
-        """The mask as it acts on a key of this type."""
-
+    @abstractmethod
     def describe(self) -> str:
         """The mask and its strength in words, for statements."""
 
+    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
+        """Write what W, drawn for these rows, says into the evidence, in place."""
+        assert evidence.log_density is not None
+        n_levels = evidence.log_density.shape[1]
+        evidence.log_density[rows] = level_log_density(self, w, n_levels)
+
+    def fitted(self, kind: str, n_levels: int) -> Mask:
+        """The mask as it acts on a key of this type."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMask:
+class GaussianMask(Mask):
     """W_k = X + e_k, e_k ~ N(0, variance), k = 1 .. copies; for continuous keys [J22].
 
     What counts is variance / copies, the variance of their mean: towards 0 the released value is
@@ -252,7 +256,6 @@ class GaussianMask:
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("continuous",)
-    n_levels: ClassVar[None] = None
     copies: int = 1
     variance: float
 
@@ -281,17 +284,13 @@ class GaussianMask:
         """The mask with `factor` times the variance."""
         return replace(self, variance=self.variance * check_positive(factor, "factor"))
 
-    def fitted(self, kind: str, n_levels: int) -> GaussianMask:
-        """The mask itself."""
-        return self
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixtureMask:
+class MixtureMask(Mask):
     """W = a X + u, u ~ N(0, 1), for codes X of binary and ordered keys [J22]: a normal mixture.
 
     Towards infinity the released value is the true one, towards 0 the mask is off. Published: a =
@@ -307,7 +306,6 @@ class MixtureMask:
         Levels of a nominal key.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = _LEVELS
     separation: float
     n_levels: int | None = None
 
@@ -334,10 +332,6 @@ class MixtureMask:
         scaled = self.separation / np.sqrt(check_positive(factor, "factor"))
         return replace(self, separation=float(scaled))
 
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Log density of every level, into these rows."""
-        _tell_levels(self, w, rows, evidence)
-
     def fitted(self, kind: str, n_levels: int) -> MixtureMask:
         """With the levels of the key if it is nominal: these have no order."""
         return replace(self, n_levels=n_levels) if kind == "nominal" else self
@@ -348,7 +342,7 @@ class MixtureMask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MisclassificationMask:
+class MisclassificationMask(Mask):
     """P(W = v | X = u) from a matrix; for binary, ordered and nominal keys [JC].
 
     The identity gives back the true value, equal rows switch the mask off.
@@ -360,7 +354,6 @@ class MisclassificationMask:
         array is taken.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = _LEVELS
     matrix: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
@@ -400,14 +393,6 @@ class MisclassificationMask:
         """The mask with each probability to the power 1/factor, rows normalized again."""
         flat = np.asarray(self.matrix) ** (1 / check_positive(factor, "factor"))
         return type(self)(matrix=flat / flat.sum(axis=1, keepdims=True))
-
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Log probability of W from every level, into these rows."""
-        _tell_levels(self, w, rows, evidence)
-
-    def fitted(self, kind: str, n_levels: int) -> MisclassificationMask:
-        """The mask itself."""
-        return self
 
     def describe(self) -> str:
         """Range of the probabilities that W is the true level."""
@@ -452,12 +437,6 @@ def masks_by_type(
     mixture = MixtureMask(separation=separation)
     kinds = key_kinds(df, keys, types)
     return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
-
-
-def _tell_levels(mask: Mask, w: Any, rows: Codes, evidence: Evidence) -> None:
-    assert evidence.log_density is not None
-    n_levels = evidence.log_density.shape[1]
-    evidence.log_density[rows] = level_log_density(mask, w, n_levels)
 
 
 SUBGROUPS = ("low", "medium", "high")

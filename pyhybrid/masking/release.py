@@ -1,4 +1,16 @@
-"""A masked release: synthetic sets and how to combine them; see `pyhybrid.masking.release`."""
+"""A masked release: synthetic sets, how to combine them, and what stands in place of an epsilon.
+
+How many records keep their own value of a key is part of the statement: who analyzes or judges the
+release must know whether a key was replaced in substance or in name only. The shares are functions
+of the confidential data, and no epsilon covers them, as none covers the release. They are rounded
+to steps that weigh ten records or more, and not given below 40 records: who knows all records but
+one would otherwise read off whether that one kept its value. Rounding makes this rare, not
+impossible.
+
+On disk a masked release is laid out as others are (`pyhybrid.releases.folder`), but for
+public/risk_statement.md and public/statement.json in place of statement and charge, and
+confidential/records.csv, which has the risk subgroups where masks differ by them.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +38,12 @@ from pyhybrid.releases.folder import (
     read_json,
     read_names,
     read_records,
-    read_released,
-    table_schema,
+    read_tables,
     write_json,
-    write_table,
+    write_private,
+    write_tables,
 )
-from pyhybrid.running.files import folder_aside, make_private, whole_only
+from pyhybrid.running.files import folder_aside, whole_only
 
 __all__ = [
     "NESTED",
@@ -45,6 +57,7 @@ __all__ = [
 ]
 
 PARTIAL = "partially_synthetic"
+_FORMAT, _KIND = 1, "masked"
 ALMOST_ALL = 0.95
 """A key that more records keep than this is called left as it was."""
 _STEPS = (0.01, 0.05, 0.1, 0.25)
@@ -219,157 +232,16 @@ def _listed(keys: Sequence[str]) -> str:
     return " ".join(", ".join(keys).split())
 
 
-_VERSION = 1
-_KIND = "masked"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MaskedFolder:
-    """What the folder of a masked release holds.
-
-    Attributes
-    ----------
-    tables : list of DataFrame
-    statement : mapping
-        Fields of the risk statement.
-    statement_text : str
-        The same in words.
-    settings : mapping
-    diagnostics : Diagnostics or None
-    seeded : bool
-    identifier : str
-    labels : Index, length n
-    subgroups : ndarray of str, shape (n,), or None
-        Risk subgroup of each record.
-    entropy : int
-        The seed.
-    """
-
-    tables: list[pd.DataFrame]
-    statement: Mapping[str, Any]
-    statement_text: str
-    settings: Mapping[str, Any]
-    diagnostics: Diagnostics | None
-    seeded: bool
-    identifier: str
-    labels: pd.Index
-    subgroups: npt.NDArray[np.str_] | None
-    entropy: int
-
-
-def save_masked(
-    content: MaskedFolder,
-    folder: str | os.PathLike[str],
-    *,
-    overwrite: bool,
-    file_format: str,
-    attachments: Mapping[str, str | bytes],
-) -> None:
-    """Write a masked release; see `MaskedRelease.save`."""
-    with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-        _write_public(content, aside / "public", file_format)
-        _write_confidential(content, aside / "confidential", attachments)
-
-
-def load_masked(folder: str | os.PathLike[str]) -> MaskedFolder:
-    """Read what `save_masked` wrote; see `MaskedRelease.load`."""
-    root = Path(folder)
-    run = read_json(root / "confidential" / "run.json")
-    if run.get("format") != _VERSION or run.get("kind") != _KIND:
-        raise InvalidInput(
-            f"{root} must hold a masked release of format {_VERSION}: found "
-            f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
-            f"pyhybrid {pyhybrid.__version__}"
-        )
-    public = root / "public"
-    schema = read_json(public / "schema.json")
-    statement = _statement(read_json(public / "statement.json"))
-    tables = [
-        read_released(public / f"synthetic_{place}.{schema['file_format']}", schema)
-        for place in range(1, statement["n_sets"] + 1)
-    ]
-    records = root / "confidential" / "records.csv"
-    groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
-    return MaskedFolder(
-        tables=tables,
-        statement=statement,
-        statement_text=(public / "risk_statement.md").read_text(encoding="utf-8"),
-        settings=run["settings"],
-        diagnostics=read_diagnostics(run["diagnostics"]),
-        seeded=run["seeded"],
-        identifier=run["identifier"],
-        labels=tables[0].index,
-        subgroups=groups,
-        entropy=int(run["seed"]),
-    )
-
-
-def _statement(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a statement; those of earlier versions lack the unchanged shares."""
-    del fields["differentially_private"]
-    fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
-    fields["unchanged"] = dict(fields.get("unchanged", {}))
-    for key, share in fields["unchanged"].items():
-        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
-            raise TypeError(key)
-    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
-    return fields
-
-
-def _write_public(content: MaskedFolder, folder: Path, file_format: str) -> None:
-    folder.mkdir(mode=0o755)
-    tables = [published(table, content.statement["keys"]) for table in content.tables]
-    for place, table in enumerate(tables, start=1):
-        write_table(table, folder / f"synthetic_{place}.{file_format}")
-    (folder / "risk_statement.md").write_text(content.statement_text, encoding="utf-8")
-    write_json(folder / "statement.json", content.statement)
-    write_json(folder / "schema.json", table_schema(tables[0], file_format))
-
-
-def _write_confidential(
-    content: MaskedFolder, folder: Path, attachments: Mapping[str, str | bytes]
-) -> None:
-    folder.mkdir(mode=0o700)
-    run: dict[str, Any] = {
-        "kind": _KIND,
-        "format": _VERSION,
-        "pyhybrid": pyhybrid.__version__,
-        "identifier": content.identifier,
-        "settings": dict(content.settings),
-        "diagnostics": None if content.diagnostics is None else asdict(content.diagnostics),
-        "seeded": content.seeded,
-        "seed": str(content.entropy),
-    }
-    write_json(folder / "run.json", run)
-    if content.subgroups is not None:
-        records = pd.DataFrame({"label": content.labels.to_numpy(), "subgroup": content.subgroups})
-        records.to_csv(folder / "records.csv", index=False)
-    for name, text in attachments.items():
-        data = text.encode() if isinstance(text, str) else text
-        (folder / name).write_bytes(data)
-    make_private(folder)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MaskedConfidential:
-    """What must stay with the data owner.
+    """What must stay with the data owner: the seed (`entropy`), and the risk subgroup of each
+    record, shape (n,), if masks differ by it."""
 
-    Attributes
-    ----------
-    labels : Index, length n
-        Row labels of the records.
-    subgroups : ndarray of str, shape (n,), or None
-        Risk subgroup of each record, if masks differ by it.
-    entropy : int
-        The seed.
-    """
-
-    labels: pd.Index
     subgroups: npt.NDArray[np.str_] | None
     entropy: int
 
     def __repr__(self) -> str:
-        return f"<Confidential record of {len(self.labels)} records>"
+        return "<Confidential record of a masked release>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -382,11 +254,10 @@ class MaskedRelease:
         m tables, or m x r imputation by imputation, with the columns, order, index, dtypes and
         category levels of the data; every column but the keys is unchanged, its missing values
         too; keys are complete.
-    n_imputations, n_per_imputation : int
-        m and r of the nested rule; 1 and m otherwise.
-    rule : {"partially_synthetic", "nested"}
-        Combining rule for estimates of the sets [R03], [R04]; for `pyhybrid.pool`.
     statement : RiskStatement
+        Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
+        of the release, too: `keys`, `rule` (for `pyhybrid.pool`), `n_imputations` and
+        `n_per_imputation`, m and r of the nested rule [R04]; 1 and m of the other one [R03].
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
@@ -402,9 +273,6 @@ class MaskedRelease:
     """
 
     synthetic: list[pd.DataFrame]
-    n_imputations: int
-    n_per_imputation: int
-    rule: str
     statement: RiskStatement
     diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
@@ -430,6 +298,21 @@ class MaskedRelease:
     def keys(self) -> tuple[str, ...]:
         """Columns that were replaced."""
         return self.statement.keys
+
+    @property
+    def rule(self) -> str:
+        """Combining rule for estimates of the sets: "partially_synthetic" or "nested"."""
+        return self.statement.rule
+
+    @property
+    def n_imputations(self) -> int:
+        """Imputations that the sets belong to; 1 without."""
+        return self.statement.n_imputations
+
+    @property
+    def n_per_imputation(self) -> int:
+        """Sets of each imputation."""
+        return self.statement.n_sets // self.n_imputations
 
     @property
     def nested(self) -> list[list[pd.DataFrame]]:
@@ -459,33 +342,39 @@ class MaskedRelease:
     ) -> None:
         """Write ``public/`` to give away and ``confidential/`` to keep; there whole or not at all.
 
-        Parameters
-        ----------
-        folder : path
-            New or empty, unless `overwrite`.
-        overwrite : bool, default False
-        file_format : {"csv", "parquet"}
-        report : bool, default True
-            Write the owner's report as well, ``confidential/report.html``. A release that was
-            loaded no longer has the data, and gets none.
-        attachments : mapping of str to str or bytes, optional
-            Further files for ``confidential/``, by file name.
-
-        Raises
-        ------
-        InvalidInput
-            If the folder is not empty, or the format is unknown.
-        SaveFailed
-            On a disk error; nothing is left behind.
+        Parameters and errors as of `pyhybrid.Release.save`; `attachments` may be bytes, too.
         """
         check_choice(file_format, "file_format", FORMATS)
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
         pages = pyhybrid.masked_pages(self) if report else {}
-        save_masked(
-            self._folder(), folder, overwrite=overwrite, file_format=file_format,
-            attachments={**pages, **(attachments or {})},
-        )  # fmt: skip
+        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+            self._write_public(aside / "public", file_format)
+            self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})
+
+    def _write_public(self, folder: Path, file_format: str) -> None:
+        folder.mkdir(mode=0o755)
+        write_tables(folder, [published(table, self.keys) for table in self.synthetic], file_format)
+        (folder / "risk_statement.md").write_text(self.statement.text, encoding="utf-8")
+        write_json(folder / "statement.json", asdict(self.statement))
+
+    def _write_confidential(self, folder: Path, attachments: Mapping[str, str | bytes]) -> None:
+        folder.mkdir(mode=0o700)
+        if self.confidential.subgroups is not None:
+            labels = self.synthetic[0].index.to_numpy()
+            records = pd.DataFrame({"label": labels, "subgroup": self.confidential.subgroups})
+            records.to_csv(folder / "records.csv", index=False)
+        run = {
+            "kind": _KIND,
+            "format": _FORMAT,
+            "pyhybrid": pyhybrid.__version__,
+            "identifier": self.identifier,
+            "settings": dict(self.settings),
+            "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
+            "seeded": self.seeded,
+            "seed": str(self.confidential.entropy),
+        }
+        write_private(folder, run, attachments)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> MaskedRelease:
@@ -497,39 +386,42 @@ class MaskedRelease:
             If the folder is no masked release, is incomplete, or was written by a later version.
         """
         with whole_only(folder, "masked release"):
-            return _of_folder(load_masked(folder))
+            return _load(Path(folder))
 
-    def _folder(self) -> MaskedFolder:
-        return MaskedFolder(
-            tables=self.synthetic,
-            statement=asdict(self.statement),
-            statement_text=self.statement.text,
-            settings=self.settings,
-            diagnostics=self.diagnostics,
-            seeded=self.seeded,
-            identifier=self.identifier,
-            labels=self.confidential.labels,
-            subgroups=self.confidential.subgroups,
-            entropy=self.confidential.entropy,
+
+def _load(root: Path) -> MaskedRelease:
+    run = read_json(root / "confidential" / "run.json")
+    if run.get("format") != _FORMAT or run.get("kind") != _KIND:
+        raise InvalidInput(
+            f"{root} must hold a masked release of format {_FORMAT}: found "
+            f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
+            f"pyhybrid {pyhybrid.__version__}"
         )
-
-
-def _of_folder(found: MaskedFolder) -> MaskedRelease:
-    statement = RiskStatement(**found.statement)
+    statement = _statement(read_json(root / "public" / "statement.json"))
+    (root / "public" / "risk_statement.md").read_text(encoding="utf-8")  # there whole
+    records = root / "confidential" / "records.csv"
+    groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
     return MaskedRelease(
-        synthetic=found.tables,
-        n_imputations=statement.n_imputations,
-        n_per_imputation=statement.n_sets // statement.n_imputations,
-        rule=statement.rule,
+        synthetic=read_tables(root / "public", statement.n_sets),
         statement=statement,
-        diagnostics=found.diagnostics,
-        settings=found.settings,
-        seeded=found.seeded,
-        identifier=found.identifier,
-        confidential=MaskedConfidential(
-            labels=found.labels, subgroups=found.subgroups, entropy=found.entropy
-        ),
+        diagnostics=read_diagnostics(run["diagnostics"]),
+        settings=run["settings"],
+        seeded=run["seeded"],
+        identifier=run["identifier"],
+        confidential=MaskedConfidential(subgroups=groups, entropy=int(run["seed"])),
     )
+
+
+def _statement(fields: dict[str, Any]) -> RiskStatement:
+    """A stored statement; those of earlier versions lack the unchanged shares."""
+    del fields["differentially_private"]
+    fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
+    fields["unchanged"] = dict(fields.get("unchanged", {}))
+    for key, share in fields["unchanged"].items():
+        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
+            raise TypeError(key)
+    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
+    return RiskStatement(**fields)
 
 
 def masked_release(
@@ -538,31 +430,16 @@ def masked_release(
     *,
     method: str,
     masks: Mapping[str, str],
-    rule: str,
-    n_imputations: int,
-    diagnostics: Diagnostics | None,
-    settings: Mapping[str, Any],
     streams: Streams,
+    settings: Mapping[str, Any],
+    rule: str = PARTIAL,
+    n_imputations: int = 1,
+    diagnostics: Diagnostics | None = None,
     subgroups: npt.NDArray[np.str_] | None = None,
 ) -> MaskedRelease:
-    """The release of these sets of `df` with its statement, for every synthesizer of keys.
+    """The release of these sets of `df`, imputation by imputation, for every synthesizer of keys.
 
-    Parameters
-    ----------
-    synthetic : sequence of DataFrame
-        Imputation by imputation.
-    df : DataFrame
-        The confidential data.
-    method : str
-    masks : mapping of str to str
-        Mask of each key in words; its names are the keys.
-    rule : {"partially_synthetic", "nested"}
-    n_imputations : int
-    diagnostics : Diagnostics or None
-    settings : mapping
-        Public.
-    streams : Streams
-    subgroups : ndarray of str, shape (n,), or None
+    `masks` are those of the keys, in words; its names are the keys.
     """
     keys = tuple(masks)
     statement = RiskStatement(
@@ -577,15 +454,10 @@ def masked_release(
     )
     return MaskedRelease(
         synthetic=list(synthetic),
-        n_imputations=n_imputations,
-        n_per_imputation=len(synthetic) // n_imputations,
-        rule=rule,
         statement=statement,
         diagnostics=diagnostics,
         settings=settings,
         seeded=streams.seeded,
-        confidential=MaskedConfidential(
-            labels=df.index, subgroups=subgroups, entropy=streams.entropy
-        ),
+        confidential=MaskedConfidential(subgroups=subgroups, entropy=streams.entropy),
         data=df,
     )

@@ -7,8 +7,9 @@ meaning.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.distributions import (
     ColumnUtility,
     TableUtility,
-    columns_of_tables,
-    tables_of_tables,
+    column_utility,
+    table_utility,
 )
 from pyhybrid.measures.tables.matching import (
     AttributeRisk,
@@ -33,8 +34,8 @@ from pyhybrid.measures.tables.matching import (
     matching_risk,
     replicated_uniques,
 )
-from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
-from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
+from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.running.progress import Progress
 
@@ -79,23 +80,13 @@ class Measure:
     at_worst: str
 
 
-def _utility(title: str, definition: str, *rest: str) -> Measure:
-    return _measure(title, "utility", definition, *rest)
+def _of(about: str, *rest: str) -> Measure:
+    """A measure from its other fields in their order."""
+    names = (field.name for field in fields(Measure) if field.name != "about")
+    return Measure(about=about, **dict(zip(names, rest, strict=True)))
 
 
-def _risk(title: str, definition: str, *rest: str) -> Measure:
-    return _measure(title, "risk", definition, *rest)
-
-
-def _measure(
-    title: str, about: str, definition: str, ends: str, direction: str, best: str, worst: str
-) -> Measure:
-    return Measure(
-        title=title, about=about, definition=definition, range=ends, direction=direction,
-        at_best=best, at_worst=worst,
-    )  # fmt: skip
-
-
+_utility, _risk = partial(_of, "utility"), partial(_of, "risk")
 _LESS, _MORE = "smaller is more useful", "larger is more useful"
 _SAFER, _RISKIER = "larger is safer", "smaller is safer"
 
@@ -348,43 +339,24 @@ def utility_summary(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return summary_of_tables(
-        tables,
-        formulas=formulas,
-        model=model,
-        rule=rule,
-        interactions=interactions,
-        n_permutations=n_permutations,
-        rng=generator_of(rng),
-        progress=progress,
-    )
-
-
-def summary_of_tables(
-    tables: Tables,
-    *,
-    formulas: Sequence[str],
-    model: str,
-    rule: str | None,
-    interactions: bool,
-    n_permutations: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> UtilitySummary:
-    """`utility_summary` on tables that are reconciled already."""
+    generator = generator_of(rng)
     m = len(tables.synthetic)
     chosen = rule or (SINGLE if m == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)
     return UtilitySummary(
         models=tuple(
-            model_of_tables(tables, formula, model=model, rule=chosen) for formula in formulas
+            model_utility(tables, None, formula, model=model, rule=chosen) for formula in formulas
         ),
-        columns=columns_of_tables(tables, rng=rng),
-        logistic=propensity_of_tables(tables, classifier="logistic", interactions=interactions),
-        cart=propensity_of_tables(
-            tables, classifier="cart", n_permutations=n_permutations, rng=rng, progress=progress
+        columns=column_utility(tables, n_resamples=None, rng=generator),
+        logistic=propensity_utility(tables, interactions=interactions),
+        cart=propensity_utility(
+            tables,
+            classifier="cart",
+            n_permutations=n_permutations,
+            rng=generator,
+            progress=progress,
         ),
-        one_and_two_way=tables_of_tables(tables),
+        one_and_two_way=table_utility(tables),
         n=len(tables.real),
         n_sets=m,
         tables=tables,
@@ -474,27 +446,26 @@ def _kinds_for(
 
 def utility_as_dict(summaries: Mapping[str, UtilitySummary]) -> dict[str, Any]:
     """Utility of one or more versions, by name, as dicts, lists, text, finite numbers and null."""
-    return {
-        "confidential": True,
-        "about": "utility",
-        "definitions": _definitions(*(found.overall() for found in summaries.values())),
-        "versions": {name: _utility_fields(found) for name, found in summaries.items()},
-    }
+    return _as_dict("utility", summaries, _utility_fields)
 
 
 def risk_as_dict(summaries: Mapping[str, RiskSummary]) -> dict[str, Any]:
     """Risk of one or more versions, as `utility_as_dict`; risks of single records are left out."""
+    return _as_dict("risk", summaries, _risk_fields)
+
+
+def _as_dict(
+    about: str, summaries: Mapping[str, Any], fields_of: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    names = dict.fromkeys(
+        name.split(",")[0] for summary in summaries.values() for name in summary.overall()
+    )
     return {
         "confidential": True,
-        "about": "risk",
-        "definitions": _definitions(*(found.overall() for found in summaries.values())),
-        "versions": {name: _risk_fields(found) for name, found in summaries.items()},
+        "about": about,
+        "definitions": {name: asdict(MEASURES[name]) for name in names},
+        "versions": {name: fields_of(summary) for name, summary in summaries.items()},
     }
-
-
-def _definitions(*overall: Mapping[str, float]) -> dict[str, Any]:
-    names = dict.fromkeys(name.split(",")[0] for each in overall for name in each)
-    return {name: asdict(MEASURES[name]) for name in names}
 
 
 def _utility_fields(found: UtilitySummary) -> dict[str, Any]:

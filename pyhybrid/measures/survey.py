@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,12 +95,7 @@ class SurveyDesign:
 
     def describe(self) -> dict[str, Any]:
         """Public settings."""
-        return {
-            name: getattr(self, name)
-            for name in (
-                "weights", "strata", "clusters", "unit", "population", "largest", "calibrated"
-            )
-        }  # fmt: skip
+        return asdict(self)
 
     def read(self, table: pd.DataFrame) -> SurveyRecords:
         """The design of each record.
@@ -305,15 +300,11 @@ Weights: TypeAlias = str | SurveyDesign | None
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled:
-    """How the records of one table were sampled. Confidential for the data.
+    """Sampling of the records of one table. Confidential for the data.
 
-    Attributes
-    ----------
-    weights : ndarray, shape (n,), or None
-        Design weights; None if all are 1 or the table has none.
-    clusters : ndarray of int, shape (n,), or None
-        Codes of primary sampling units; None without a design. Each record is one in a table
-        without the design's columns.
+    `weights` (n,) are design weights, None if all are 1 or the table has none; `clusters` (n,)
+    codes of primary sampling units, None without a design, each record one in a table without its
+    columns.
     """
 
     weights: FloatArray | None
@@ -328,11 +319,7 @@ def read_sampled(
 ) -> tuple[Sampled, ...]:
     """Weights and clusters of the data and of each set, 1 + m; empty without `weights`.
 
-    Raises
-    ------
-    InvalidInput
-        For a column that the data have not, weights that are missing, not numbers or not above 0,
-        and what `SurveyDesign.read` refuses.
+    Errors as of `SurveyDesign.read`, with the table named.
     """
     if weights is None:
         return ()
@@ -354,13 +341,9 @@ def read_sampled(
 
 def _read(table: pd.DataFrame, weights: Weights, *, is_data: bool) -> Sampled:
     column = weights.weights if isinstance(weights, SurveyDesign) else str(weights)
-    if isinstance(weights, SurveyDesign) and (is_data or _holds(table, weights.columns)):
+    if isinstance(weights, SurveyDesign) and (is_data or set(weights.columns) <= {*table.columns}):
         records = weights.read(table)
         return Sampled(weights=check_weights(records.weight, len(table)), clusters=records.cluster)
     own: Any = design_weights(table[column], column) if column in table.columns else None
     clusters = np.arange(len(table)) if isinstance(weights, SurveyDesign) else None
     return Sampled(weights=check_weights(own, len(table)), clusters=clusters)
-
-
-def _holds(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    return all(column in table.columns for column in columns)

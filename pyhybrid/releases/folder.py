@@ -49,22 +49,22 @@ __all__ = [
     "read_names",
     "read_records",
     "read_released",
+    "read_tables",
     "save_release",
     "table_schema",
     "write_json",
+    "write_private",
     "write_table",
+    "write_tables",
 ]
 
 
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
-    """`table` as it may be written.
+    """`table` as it may be written: nothing that only records that are not in it would explain.
 
-    Parameters
-    ----------
-    table : DataFrame
-    declared : collection of str
-        Synthesized columns: all their levels are kept, as they were declared and are not those of
-        certain records.
+    Category levels that no row has, notes (`attrs`), fill values of sparse columns and names of the
+    column axis are no values of the rows. `declared` are synthesized columns: all their levels are
+    kept, as they were declared and are not those of certain records.
     """
     changed: dict[Any, Any] = {}
     for name in table.columns:
@@ -232,6 +232,32 @@ def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
     return table
 
 
+def write_tables(folder: Path, tables: Sequence[pd.DataFrame], file_format: str) -> None:
+    """Synthetic tables with the schema they share."""
+    for place, table in enumerate(tables, start=1):
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
+
+
+def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
+    """Inverse of `write_tables`."""
+    schema = read_json(folder / "schema.json")
+    return [
+        read_released(folder / f"synthetic_{place}.{schema['file_format']}", schema)
+        for place in range(1, n_synthetic + 1)
+    ]
+
+
+def write_private(
+    folder: Path, run: Mapping[str, Any], attachments: Mapping[str, str | bytes]
+) -> None:
+    """The record of a run and what is attached to it, for the owner of the folder only."""
+    write_json(folder / "run.json", run)
+    for name, content in attachments.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    make_private(folder)
+
+
 def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
     """A column read as text, in the dtype its schema names."""
     dtype: Any = column["dtype"]
@@ -257,17 +283,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoredRelease:
-    """What a folder holds.
-
-    Attributes
-    ----------
-    record : ReleaseRecord
-    tables : list of DataFrame
-    parts : tuple of ReleaseRecord
-    identifier : str
-    content_sha256 : str or None
-        Digest of what was saved; None in a folder of an earlier version.
-    """
+    """What a folder holds; `content_sha256` is None in one of an earlier version."""
 
     record: ReleaseRecord
     tables: list[pd.DataFrame]
@@ -309,11 +325,7 @@ def _load(root: Path) -> StoredRelease:
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
-    schema = read_json(root / "public" / "schema.json")
-    tables = [
-        read_released(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
-        for place in range(1, run["charge"]["n_synthetic"] + 1)
-    ]
+    tables = read_tables(root / "public", run["charge"]["n_synthetic"])
     steps = [confidential / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
     labels = tables[0].index
     return StoredRelease(
@@ -376,12 +388,10 @@ def _write_public(
     file_format: str,
 ) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(tables, start=1):
-        write_table(table, folder / f"synthetic_{place}.{file_format}")
+    write_tables(folder, tables, file_format)
     (folder / "privacy_statement.md").write_text(statement, encoding="utf-8")
     charge = record.charge
     write_json(folder / "charge.json", charge.public())
-    write_json(folder / "schema.json", table_schema(tables[0], file_format))
     told = public_metadata(charge, record.synthesized, record.settings, tables, file_format)
     write_json(folder / "metadata.json", told)
 
@@ -422,12 +432,9 @@ def _write_confidential(
     records.to_csv(folder / "records.csv", index=False)
     if kept.refits is not None:
         pd.DataFrame(kept.refits.rows()).to_csv(folder / "leave_one_out.csv", index=False)
-    write_json(folder / "run.json", run)
-    for name, text in attachments.items():
-        (folder / name).write_text(text, encoding="utf-8")
     for place, part in enumerate(parts, start=1):
         _write_confidential(folder / f"step_{place}", part, (), {}, {})
-    make_private(folder)
+    write_private(folder, run, attachments)
 
 
 def _steps(release: ReleaseRecord) -> list[dict[str, Any]]:

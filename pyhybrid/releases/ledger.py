@@ -36,7 +36,7 @@ from pyhybrid.privacy.gaussian_curve import check_delta, mu_of_release
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
-__all__ = ["Ledger", "LedgerEntry", "delta_of_new"]
+__all__ = ["Ledger", "LedgerEntry"]
 
 
 @runtime_checkable
@@ -44,21 +44,16 @@ class Charged(Protocol):
     """What a ledger takes: something released, with the charge that its maker gave it."""
 
     @property
-    def charge(self) -> PrivacyCharge:
-        """What it costs."""
+    def charge(self) -> PrivacyCharge: ...
 
     @property
-    def identifier(self) -> str:
-        """Its name, which nothing else has."""
+    def identifier(self) -> str: ...
 
-    def check_seal(self) -> None:
-        """Raise InvalidInput unless it is as it was made, its charge among the rest."""
+    def check_seal(self) -> None: ...
 
-    def content_digest(self) -> str:
-        """SHA-256 of what was released and of its charge."""
+    def content_digest(self) -> str: ...
 
-    def is_known_as(self, digest: str) -> bool:
-        """True if `digest` is its content's, by this version or an earlier one."""
+    def is_known_as(self, digest: str) -> bool: ...
 
 
 @runtime_checkable
@@ -66,20 +61,16 @@ class ChargedTables(Charged, Protocol):
     """Synthetic tables, which say of which data and with which random numbers they were made."""
 
     @property
-    def data(self) -> DataMark | None:
-        """Mark of the confidential table; None if it was not noted."""
+    def data(self) -> DataMark | None: ...
 
     @property
-    def synthesized(self) -> tuple[str, ...]:
-        """Columns that were replaced."""
+    def synthesized(self) -> tuple[str, ...]: ...
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of mechanism and model."""
+    def settings(self) -> Mapping[str, Any]: ...
 
     @property
-    def entropy(self) -> int:
-        """Root of the random numbers. Confidential."""
+    def entropy(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,37 +128,28 @@ def entries_of(lines: list[Line]) -> tuple[LedgerEntry, ...]:
 
 
 def entry_of(line: Line) -> LedgerEntry:
+    content = line.content
     try:
-        return _read_entry(line)
+        charge = content["charge"]
+        if check_finite(charge["epsilon"], "epsilon") < 0:
+            raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
+        check_choice(charge["kind"], "kind", KINDS)
+        check_choice(charge["relation"], "relation", RELATIONS)
+        return LedgerEntry(
+            number=line.number,
+            mu=_mu_of(charge),
+            charge=charge,
+            sha256=line.sha256,
+            delta=check_finite(charge.get("delta", 0.0), "delta"),
+            other_data=check_flag(content.get("other_data", False), "other_data"),
+            **{name: charge[name] for name in ("epsilon", "kind", "relation")},
+            **{name: content[name] for name in _ENTERED},
+        )
     except (KeyError, TypeError, InvalidInput) as error:
         raise InvalidInput(
             f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
             "written by another version or program?"
         ) from None
-
-
-def _read_entry(line: Line) -> LedgerEntry:
-    content = line.content
-    charge = content["charge"]
-    if check_finite(charge["epsilon"], "epsilon") < 0:
-        raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
-    check_choice(charge["kind"], "kind", KINDS)
-    check_choice(charge["relation"], "relation", RELATIONS)
-    return LedgerEntry(
-        number=line.number,
-        time=content["time"],
-        made_by=content["made_by"],
-        epsilon=charge["epsilon"],
-        kind=charge["kind"],
-        relation=charge["relation"],
-        delta=check_finite(charge.get("delta", 0.0), "delta"),
-        mu=_mu_of(charge),
-        charge=charge,
-        identifier=content["identifier"],
-        content_sha256=content["content_sha256"],
-        sha256=line.sha256,
-        other_data=check_flag(content.get("other_data", False), "other_data"),
-    )
 
 
 def _mu_of(charge: Mapping[str, Any]) -> float | None:
@@ -195,50 +177,36 @@ def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
     return None
 
 
-_DELTA = 1e-6
+def spent_on(
+    entries: Sequence[LedgerEntry], delta: float | None, more: PrivacyCharge | None = None
+) -> float:
+    """Epsilon of all entries at `delta`, and of one more charge.
 
-
-def is_delta(delta: Any) -> bool:
-    """True for what the first line of a ledger may hold as its delta."""
-    return delta is None or (isinstance(delta, float) and 0 < delta < 1)
-
-
-def delta_of_new(kind: str, delta: float | None) -> dict[str, float]:
-    """Delta of a new ledger, by name; none of a strict one whose epsilons are to be added."""
-    if kind == STRICT:
-        return {} if delta is None else {"delta": float(delta)}
-    return {"delta": _DELTA if delta is None else float(delta)}
-
-
-def spent_on(entries: Sequence[LedgerEntry], delta: float | None) -> float:
-    """Epsilon of all entries at `delta`."""
-    if delta is not None and _all_strict(entries):
-        return epsilon_together([entry.charge for entry in entries], delta)
-    return spent(_gaussian(entries), [e.epsilon for e in entries if e.mu is None], delta)
-
-
-def spent_with(charge: PrivacyCharge, entries: Sequence[LedgerEntry], delta: float | None) -> float:
-    """Epsilon of all entries and one more charge."""
-    if delta is not None and _all_strict(entries) and charge.kind == STRICT:
-        return epsilon_together([*(entry.charge for entry in entries), charge.public()], delta)
+    Gaussian charges by squares of mu, others added; strict ones, in a ledger with a delta, by rho
+    of zero-concentrated privacy where that is less.
+    """
+    charges = [entry.charge for entry in entries]
+    gaussian = [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
     plain = [entry.epsilon for entry in entries if entry.mu is None]
-    if charge.accounting == "gaussian":
-        own = (charge.mu_of_release, charge.epsilon_failing)
-        return spent([*_gaussian(entries), own], plain, delta)
-    return spent(_gaussian(entries), [*plain, charge.epsilon], delta)
-
-
-def _gaussian(entries: Sequence[LedgerEntry]) -> list[tuple[float, float]]:
-    return [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
-
-
-def _all_strict(entries: Sequence[LedgerEntry]) -> bool:
-    return all(entry.kind == STRICT for entry in entries)
+    kinds = {entry.kind for entry in entries}
+    if more is not None:
+        charges, kinds = [*charges, more.public()], {*kinds, more.kind}
+        if more.accounting == "gaussian":
+            gaussian.append((more.mu_of_release, more.epsilon_failing))
+        else:
+            plain.append(more.epsilon)
+    if delta is not None and kinds <= {STRICT}:
+        return epsilon_together(charges, delta)
+    return spent(gaussian, plain, delta)
 
 
 def left_of(budget: float, spent: float) -> float:
     """Budget less what is spent, >= 0, exactly as decimals."""
     return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
+
+
+_DELTA = 1e-6
+_ENTERED = ("time", "made_by", "identifier", "content_sha256")
 
 
 _FORMAT = 1
@@ -323,8 +291,10 @@ class Ledger:
             lines = file.lines()
             if not lines:
                 self._may_create(given)
-                terms = {**given, **delta_of_new(given["kind"], delta)}
-                lines = [file.append({"format": _FORMAT, **terms}, after=[])]
+                if delta is None and given["kind"] != STRICT:
+                    delta = _DELTA
+                at = {} if delta is None else {"delta": float(delta)}
+                lines = [file.append({"format": _FORMAT, **given, **at}, after=[])]
         terms = _terms(lines[0], self.path)
         self.budget: float = terms["budget"]
         self.kind: str = terms["kind"]
@@ -422,7 +392,13 @@ class Ledger:
             entries = entries_of(lines)
             for entry in entries:
                 if entry.identifier == release.identifier:
-                    return _same(entry, release, self.path)
+                    if not release.is_known_as(entry.content_sha256):
+                        raise InvalidInput(
+                            f"the release must be as it was when entry {entry.number} of ledger "
+                            f"{self.path} was made: its values, settings or charge have changed; "
+                            "release anew"
+                        )
+                    return entry
             self._check(charge, entries)
             line = file.append(
                 {
@@ -508,7 +484,7 @@ class Ledger:
                 f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
                 "accounting='range' where the ledger has none, or start another file"
             )
-        before, cost = spent_on(entries, self.delta), spent_with(charge, entries, self.delta)
+        before, cost = spent_on(entries, self.delta), spent_on(entries, self.delta, charge)
         left = left_of(self.budget, before)
         if Decimal(repr(cost)) > Decimal(repr(self.budget)):
             raise BudgetExceeded(
@@ -551,15 +527,10 @@ def _terms(first: Line, path: Path) -> dict[str, Any]:
         )
     delta = terms.pop("delta", None)
     known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
-    if not known or None in _checked_terms(**terms).values() or not is_delta(delta):
+    if (
+        not known
+        or None in _checked_terms(**terms).values()
+        or not (delta is None or (isinstance(delta, float) and 0 < delta < 1))
+    ):
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
     return terms if delta is None else {**terms, "delta": delta}
-
-
-def _same(entry: LedgerEntry, release: Charged, path: Path) -> LedgerEntry:
-    if not release.is_known_as(entry.content_sha256):
-        raise InvalidInput(
-            f"the release must be as it was when entry {entry.number} of ledger {path} was made: "
-            "its values, settings or charge have changed; release anew"
-        )
-    return entry

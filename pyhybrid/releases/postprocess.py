@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,12 @@ def with_households(
         has.
     """
     release.check_seal()
-    rules = _Rules.of(same, one, at_most_one, sums)
+    rules = _Rules(
+        same=[*same] if not isinstance(same, str) else same,
+        one={} if one is None else one,
+        at_most_one={} if at_most_one is None else at_most_one,
+        sums={} if sums is None else sums,
+    )
     columns = list(release.synthetic[0].columns)
     check_columns([unit, *rules.sums, *rules.sums.values()], columns)
     rules.check(release, unit)
@@ -166,7 +171,7 @@ def with_households(
             table = with_columns(table, {column: summed})
         return table
 
-    own = {"unit": unit, **rules.described(), "eligible": eligible}
+    own = {"unit": unit, **asdict(rules), "eligible": eligible}
     reads = [unit, *(() if rule is None else rule.columns)]
     return changed_release(
         release, agreeing, "households", own, reads=reads, derived=list(rules.sums)
@@ -181,35 +186,30 @@ def unit_codes(table: pd.DataFrame, unit: str) -> IntArray:
     return np.asarray(codes, dtype=np.intp)
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Rules:
     """What rows of a household must meet together."""
 
-    def __init__(
-        self,
-        same: Sequence[str],
-        one: Mapping[str, Any],
-        at_most_one: Mapping[str, Any],
-        sums: Mapping[str, str],
-    ) -> None:
-        self.same, self.one = list(same), dict(one)
-        self.at_most_one, self.sums = dict(at_most_one), dict(sums)
+    same: Sequence[str]
+    one: Mapping[str, Any]
+    at_most_one: Mapping[str, Any]
+    sums: Mapping[str, str]
 
-    @classmethod
-    def of(cls, same: Any, one: Any, at_most_one: Any, sums: Any) -> _Rules:
+    def __post_init__(self) -> None:
         """Checked for their forms, and for what no household could meet."""
-        for name, given in (("one", one), ("at_most_one", at_most_one), ("sums", sums)):
-            if given is not None and not isinstance(given, Mapping):
+        for name in ("one", "at_most_one", "sums"):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
                 raise InvalidInput(f"{name} must be a mapping by column: found {given!r}")
-        if isinstance(same, str):
-            raise InvalidInput(f"same must be a list of columns: found {same!r}")
-        made = cls(same, one or {}, at_most_one or {}, sums or {})
-        if not (made.same or made.one or made.at_most_one or made.sums):
+        if isinstance(self.same, str):
+            raise InvalidInput(f"same must be a list of columns: found {self.same!r}")
+        if not (self.same or self.one or self.at_most_one or self.sums):
             raise InvalidInput("households must be given same, one, at_most_one or sums")
-        single = {*made.one, *made.at_most_one}
-        both = sorted(single & set(made.same))
-        twice = [c for c in made.one if c in made.at_most_one
-                 and made.one[c] == made.at_most_one[c]]  # fmt: skip
-        chained = sorted(set(made.sums) & {*made.sums.values(), *single, *made.same})
+        single = {*self.one, *self.at_most_one}
+        both = sorted(single & {*self.same})
+        missing = object()
+        twice = [c for c, v in self.one.items() if self.at_most_one.get(c, missing) == v]
+        chained = sorted({*self.sums} & {*self.sums.values(), *single, *self.same})
         for names, why in (
             (both, "is to have one value in a household, and one row alone with a value"),
             (twice, "has the same value in one and at_most_one"),
@@ -217,7 +217,6 @@ class _Rules:
         ):
             if names:
                 raise InvalidInput(f"no household can be of this composition: {names[0]!r} {why}")
-        return made
 
     def check(self, release: Release, unit: str) -> None:
         """Raise InvalidInput for columns that must not be changed, or cannot be summed."""
@@ -233,13 +232,7 @@ class _Rules:
 
     def governed(self, column: str) -> list[Any]:
         """Values of the column that rows do not take by chance."""
-        return [own[column] for own in (self.one, self.at_most_one) if column in own]
-
-    def described(self) -> dict[str, Any]:
-        """Public settings."""
-        return {
-            "same": self.same, "one": self.one, "at_most_one": self.at_most_one, "sums": self.sums
-        }  # fmt: skip
+        return [given[column] for given in (self.one, self.at_most_one) if column in given]
 
 
 def _single(

@@ -32,7 +32,6 @@ __all__ = [
     "ReleaseRecord",
     "Remarks",
     "content_digest",
-    "earlier_content_digest",
     "record_digests",
     "tables_digest",
 ]
@@ -43,7 +42,7 @@ Remarks = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """Where a release comes from. Confidential; never saved.
+    """Data and models that the owner's report needs beside the release. Confidential; never saved.
 
     Attributes
     ----------
@@ -51,15 +50,14 @@ class Origin:
         The confidential records.
     model : Model or None
     session : FitSession or None
-        What the fits of the release shared; it holds the unweighted fit, to be shown beside the
-        release, if that was made on the way. None of a release without a fit, and of a sequence.
+        What the fits of the release shared, the unweighted one among them if it was made on the
+        way. None of a release without a fit, and of a sequence.
     remarks : callable
-        Returns what `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.remarks` says of
-        the data.
+        Returns what the mechanism's `remarks` say of the data.
     compared : sequence of DataFrame or None
         Synthetic sets with the rows of the data, for the report, where those released have others.
     steps : sequence of Origin
-        Of a sequence: that of each step, in their order. Empty otherwise.
+        Of a sequence: that of each step, in their order.
     """
 
     data: pd.DataFrame
@@ -239,33 +237,17 @@ def content_digest(
     settings: Mapping[str, Any],
     tables: Iterable[pd.DataFrame],
     columns: Iterable[str],
+    *,
+    earlier: bool = False,
 ) -> str:
     """SHA-256 of charge, settings and synthesized values: the same after a release was saved.
 
     Of values, and not of dtypes: whole numbers are the same as floats, texts as categories, and
     whichever pandas reads them. Columns that were not synthesized are left out: their text may come
-    back from a file in another form, and no charge covers them.
+    back from a file in another form, and no charge covers them. With `earlier`, that of versions up
+    to 0.2, which named dtypes: stored releases have it.
     """
-    return _content_digest(charge, settings, tables, columns, _value_bytes)
-
-
-def earlier_content_digest(
-    charge: PrivacyCharge,
-    settings: Mapping[str, Any],
-    tables: Iterable[pd.DataFrame],
-    columns: Iterable[str],
-) -> str:
-    """`content_digest` of versions up to 0.2, which named dtypes: stored ones have it."""
-    return _content_digest(charge, settings, tables, columns, _pandas_bytes)
-
-
-def _content_digest(
-    charge: PrivacyCharge,
-    settings: Mapping[str, Any],
-    tables: Iterable[pd.DataFrame],
-    columns: Iterable[str],
-    bytes_of: Callable[[pd.Series], bytes],
-) -> str:
+    bytes_of = _pandas_bytes if earlier else _value_bytes
     digest, names = hashlib.sha256(), list(columns)
     for content in (charge.as_dict(), dict(settings)):
         digest.update(json.dumps(content, sort_keys=True, default=str).encode())

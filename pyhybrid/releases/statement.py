@@ -1,7 +1,11 @@
-"""The privacy statement: what a release protects and what it does not, in plain words.
+"""Public words on a release: the privacy statement, what was done afterwards, metadata.
 
 Made only of what may be published: no weight, no bound, no seed; of settings those that were asked
-for, as those that ran may depend on the data.
+for, as those that ran may depend on the data. What is done to a release after it was made is
+post-processing of released values and public settings, and costs nothing; the statement, the
+reviewer's checklist and the metadata say it. The columns that it read as they are in the data must
+be published with the release: values that were changed by what the reader does not have would tell
+of it, and no epsilon covers that.
 """
 
 from __future__ import annotations
@@ -145,16 +149,7 @@ _RELATION = {
 def privacy_statement(
     release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
 ) -> str:
-    """Return the statement as Markdown.
-
-    Parameters
-    ----------
-    release : ReleaseRecord
-    n_records : int
-        Records of each table.
-    parts : sequence of ReleaseRecord
-        Steps of a sequential synthesis.
-    """
+    """The statement as Markdown, for tables of `n_records`; `parts` are steps of a sequence."""
     charge = release.charge
     blocks = [
         "# Privacy statement",
@@ -453,17 +448,11 @@ def public_metadata(
     tables: Sequence[pd.DataFrame],
     file_format: str,
 ) -> dict[str, Any]:
-    """Metadata of the synthetic tables, which share their columns.
+    """Variables, files and protection of the synthetic tables as they are published.
 
-    Parameters
-    ----------
-    charge : PrivacyCharge
-    synthesized : collection of str
-    settings : mapping
-        Public settings of the mechanism.
-    tables : sequence of DataFrame
-        As they are published.
-    file_format : str
+    What catalogs and readers' programs need, as plain JSON under the names of the Data
+    Documentation Initiative (DDI-Codebook 2.5); nothing that tables, charge and statement do not
+    say.
     """
     first = tables[0]
     return {

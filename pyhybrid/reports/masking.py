@@ -8,8 +8,8 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
+from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.masking.release import unchanged_shares
-from pyhybrid.masking.tuning import naming_share, release_risk
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.reports.coefficients import plain_term

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.masking.tuning import naming_share
+from pyhybrid.masking.imputation import naming_share
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.arrays.utility import interval_overlap
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary

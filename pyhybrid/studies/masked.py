@@ -33,7 +33,7 @@ from pyhybrid.masking import (
     risk_subgroups,
 )
 from pyhybrid.masking.chains import GibbsSettings
-from pyhybrid.masking.tuning import masked_utility, naming_share, release_risk
+from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 from pyhybrid.studies.study import Claim, Measured, Size, Study, mean_of
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]

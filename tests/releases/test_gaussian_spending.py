@@ -112,7 +112,7 @@ def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
 ) -> None:
     from pyhybrid.releases import ledger as module
 
-    monkeypatch.setattr(module, "delta_of_new", lambda kind, delta: {})
+    monkeypatch.setattr(module, "_DELTA", None)
     ph.Ledger(tmp_path / "old", budget=50, **TERMS)
     monkeypatch.undo()
     old = ph.Ledger(tmp_path / "old")

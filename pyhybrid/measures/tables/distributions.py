@@ -15,7 +15,6 @@ from pyhybrid.core.checks import FloatArray, check_choice, check_count
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.estimates import (
     STATISTICS,
-    Estimates,
     avg_ecdf,
     effective_size,
     estimates,
@@ -30,9 +29,7 @@ __all__ = [
     "ColumnUtility",
     "TableUtility",
     "column_utility",
-    "columns_of_tables",
     "table_utility",
-    "tables_of_tables",
 ]
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -60,13 +57,13 @@ class ColumnUtility:
 
 
 def column_utility(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     statistics: Sequence[str] = STATISTICS,
-    n_resamples: int = 1000,
+    n_resamples: int | None = 1000,
     weights: Weights = None,
     rng: np.random.Generator | int | None = None,
 ) -> ColumnUtility:
@@ -77,32 +74,21 @@ def column_utility(
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.propensity_utility`.
     statistics, n_resamples, rng
-        As in `pyhybrid.estimates`.
+        As in `pyhybrid.estimates`; None stands for 1000 resamples, 200 for many records.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return columns_of_tables(tables, statistics=statistics, n_resamples=n_resamples, rng=rng)
-
-
-def columns_of_tables(
-    tables: Tables,
-    *,
-    statistics: Sequence[str] = STATISTICS,
-    n_resamples: int | None = None,
-    rng: np.random.Generator | int | None = None,
-) -> ColumnUtility:
-    """`column_utility` on tables that are reconciled already.
-
-    With `n_resamples` None there are 1000, down to 200 for many records.
-    """
     few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
     resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
     generator = generator_of(rng)
     distances: list[dict[str, Any]] = []
     found: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
-        truth, *sets = (_present(table[column]) for table in (tables.real, *tables.synthetic))
+        truth, *sets = (
+            table[column].dropna().to_numpy(np.float64)
+            for table in (tables.real, *tables.synthetic)
+        )
         own, *others = _present_weights(tables, column, averaged=False)
         even, *evens = _present_weights(tables, column, averaged=True)
         gaps = [
@@ -127,7 +113,9 @@ def columns_of_tables(
             summary = estimates(
                 values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
             )
-            found.append(_rows(column, source, summary))
+            rows = {"column": column, "statistic": summary.statistics, "source": source}
+            ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
+            found.append(pd.DataFrame({**rows, **ends}))
     named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
     tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
     return ColumnUtility(
@@ -156,24 +144,6 @@ def _missing_shares(tables: Tables, column: str) -> list[float]:
             strict=True,
         )
     ]
-
-
-def _present(values: pd.Series) -> FloatArray:
-    return values.dropna().to_numpy(dtype=np.float64)
-
-
-def _rows(column: str, source: str, found: Estimates) -> pd.DataFrame:
-    rows: pd.DataFrame = pd.DataFrame(
-        {
-            "column": column,
-            "statistic": found.statistics,
-            "source": source,
-            "estimate": found.estimate,
-            "lower": found.lower,
-            "upper": found.upper,
-        }
-    )
-    return rows
 
 
 _MOST_LEVELS = 50
@@ -210,8 +180,8 @@ class TableUtility:
 
 
 def table_utility(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -240,13 +210,6 @@ def table_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return tables_of_tables(tables, statistic=statistic, n_bins=n_bins)
-
-
-def tables_of_tables(
-    tables: Tables, *, statistic: str = "voas_williamson", n_bins: int = 5
-) -> TableUtility:
-    """`table_utility` on tables that are reconciled already."""
     check_choice(statistic, "statistic", TABLE_STATISTICS)
     bins = check_count(n_bins, "n_bins", at_least=2)
     names = list(tables.real.columns)

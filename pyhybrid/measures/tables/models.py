@@ -33,7 +33,6 @@ __all__ = [
     "SINGLE",
     "ModelUtility",
     "Pooled",
-    "model_of_tables",
     "model_utility",
     "pool",
 ]
@@ -73,9 +72,9 @@ class Pooled:
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Estimate, standard_error, df, lower, upper, p_value (of 0) and adjusted, by name."""
-        found = self.combined
         from scipy import stats  # slow to import
 
+        found = self.combined
         lower, upper = found.interval(level)
         error = found.standard_error
         ratio = np.divide(
@@ -248,7 +247,7 @@ class ModelUtility:
 
 
 def model_utility(
-    real: pd.DataFrame,
+    real: pd.DataFrame | Tables,
     synthetic: Any,
     formula: str,
     *,
@@ -305,23 +304,6 @@ def model_utility(
     `pyhybrid.measures.arrays.utility`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
-    return model_of_tables(
-        tables, formula, model=model, options=options, rule=rule, n_imputations=n_imputations,
-        level=level,
-    )  # fmt: skip
-
-
-def model_of_tables(
-    tables: Tables,
-    formula: str,
-    *,
-    model: str = "ols",
-    options: Mapping[str, Any] | None = None,
-    rule: str = "partially_synthetic",
-    n_imputations: int | None = None,
-    level: float = 0.95,
-) -> ModelUtility:
-    """`model_utility` on tables that are reconciled already."""
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
     per_imputation = _per_imputation(rule, len(tables.synthetic), n_imputations)
     if not 0 < check_finite(level, "level") < 1:

@@ -28,10 +28,11 @@ from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.running.progress import Progress
 
-__all__ = ["PropensityUtility", "propensity_of_tables", "propensity_utility"]
+__all__ = ["PropensityUtility", "propensity_utility"]
 
 CLASSIFIERS = ("logistic", "cart")
 
+_AVERAGED = ("pmse", "ratio", "standardised", "specks")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
@@ -75,8 +76,8 @@ class PropensityUtility:
 
 
 def propensity_utility(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -93,7 +94,8 @@ def propensity_utility(
     Parameters
     ----------
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
-        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`.
+        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`, whose
+        `Tables` may be given as `real` alone, without columns or weights.
     columns : sequence of str, optional
         What the classifier sees; all columns if omitted.
     categorical : sequence of str
@@ -142,28 +144,6 @@ def propensity_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return propensity_of_tables(
-        tables,
-        classifier=classifier,
-        interactions=interactions,
-        null=null,
-        n_permutations=n_permutations,
-        rng=rng,
-        progress=progress,
-    )
-
-
-def propensity_of_tables(
-    tables: Tables,
-    *,
-    classifier: str = "logistic",
-    interactions: bool = False,
-    null: str = "auto",
-    n_permutations: int = 20,
-    rng: np.random.Generator | int | None = None,
-    progress: Progress | None = None,
-) -> PropensityUtility:
-    """`propensity_utility` on tables that are reconciled already."""
     check_choice(classifier, "classifier", CLASSIFIERS)
     check_choice(null, "null", ("auto", *NULLS))
     check_flag(interactions, "interactions")
@@ -190,10 +170,7 @@ def propensity_of_tables(
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     assert shown is not None
     return PropensityUtility(
-        pmse=float(by_set["pmse"].mean()),
-        ratio=float(by_set["ratio"].mean()),
-        standardised=float(by_set["standardised"].mean()),
-        specks=float(by_set["specks"].mean()),
+        **{name: float(by_set[name].mean()) for name in _AVERAGED},
         by_set=by_set,
         classifier=classifier,
         interactions=interactions,

@@ -93,8 +93,8 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
 
 
 def reconcile_tables(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -105,8 +105,8 @@ def reconcile_tables(
 
     Parameters
     ----------
-    real : DataFrame
-        The data, of at least 2 rows. Not modified.
+    real : DataFrame or Tables
+        The data, of at least 2 rows. Not modified. Tables are reconciled already and come back.
     synthetic : DataFrame or sequence of DataFrame
         m sets, each of at least 2 rows.
     columns : sequence of str, optional
@@ -127,6 +127,8 @@ def reconcile_tables(
         surplus, all missing, numeric in one table and text in another, infinite, or with a
         category that the data do not have.
     """
+    if isinstance(real, Tables):
+        return real
     sets = synthetic_sets(synthetic)
     names = tuple(f"synthetic set {place}" for place in range(1, len(sets) + 1))
     for table, name in zip([real, *sets], ["the data", *names], strict=True):

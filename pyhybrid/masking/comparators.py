@@ -1,0 +1,170 @@
+"""Comparators with the interface of `MaskedImputation`: synthesis of keys without masks.
+
+Keys are synthesized in sequence, each from a model of the true keys given predictors and the true
+earlier keys, evaluated at the synthetic earlier ones; parameters are plugged in, as is usual for
+partially synthetic data [R03]. Not differentially private.
+
+References
+----------
+Reiter (2005), J. Official Statistics 21:441-462 (CART); [R03] Reiter (2003).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
+from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
+from pyhybrid.masking.families import draw_levels
+from pyhybrid.masking.release import MaskedRelease, masked_release
+
+__all__ = ["CartSynthesis", "ParametricSynthesis"]
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SequentialComparator(KeySynthesis, ABC):
+    """What both have in common; parameters as in `MaskedImputation`."""
+
+    @property
+    @abstractmethod
+    def _method(self) -> str:
+        """What releases say they were made by."""
+
+    @abstractmethod
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
+        """A fitted model of one key given the columns before it."""
+
+    def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
+        """Release synthetic sets; see `MaskedImputation.release`.
+
+        Raises
+        ------
+        InvalidInput
+            See `bind_keys`; and for missing values in a key or a predictor, which is named.
+        """
+        bound, left_out = bind_keys(self, df)
+        for column in (*bound.keys, *bound.incomplete):
+            if column.missing.any():
+                raise InvalidInput(
+                    f"{type(self).__name__} needs complete columns: {column.name!r} has missing "
+                    "values; leave it out, or use MaskedImputation"
+                )
+        source = streams(seed)
+        return masked_release(
+            self._tables(bound, df, source.generator("comparator")),
+            df,
+            method=self._method,
+            masks=dict.fromkeys(self.keys, "no mask"),
+            settings={"method": self._method, **bound.described(left_out)},
+            streams=source,
+        )
+
+    def _tables(
+        self, bound: BoundKeys, df: pd.DataFrame, rng: np.random.Generator
+    ) -> list[pd.DataFrame]:
+        ones = np.ones((bound.n_records, 1))
+        known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
+        fixed = known.shape[1]
+        models = []
+        for column in bound.keys:
+            models.append(self._synthesizer(column, known, int(rng.integers(2**31 - 1))))
+            known = np.hstack([known, column.encoded(column.values)])
+        tables = []
+        for _ in range(self.n_synthetic):
+            design = known[:, :fixed]
+            drawn = {}
+            for column, model in zip(bound.keys, models, strict=True):
+                drawn[column.name] = model.draw(design, rng)
+                design = np.hstack([design, column.encoded(drawn[column.name])])
+            tables.append(bound.released(df, drawn))
+        return tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class CartSynthesis(_SequentialComparator):
+    """Sequential trees: a value of the leaf that the record falls in, drawn at random.
+
+    Attributes
+    ----------
+    min_leaf : int, default 5
+        Fewest records of a leaf. Released values of continuous keys are values of the data.
+    """
+
+    min_leaf: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.min_leaf, "min_leaf")
+
+    @property
+    def _method(self) -> str:
+        return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
+
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
+        return _Tree(column, known, seed, self.min_leaf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParametricSynthesis(_SequentialComparator):
+    """Normal regressions for continuous keys, (multinomial) logit models for all others."""
+
+    @property
+    def _method(self) -> str:
+        return "sequential normal and logit models, without masks"
+
+    def _synthesizer(self, column: Column, known: FloatArray, seed: int) -> Any:
+        return (_Normal if column.kind == "continuous" else _Logit)(column, known)
+
+
+class _Tree:
+    def __init__(self, column: Column, known: FloatArray, seed: int, min_leaf: int) -> None:
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+        kind = DecisionTreeRegressor if column.kind == "continuous" else DecisionTreeClassifier
+        self._tree = kind(min_samples_leaf=min_leaf, random_state=seed)
+        self._tree.fit(known, column.values)
+        leaves = self._tree.apply(known)
+        self._order = np.argsort(leaves, kind="stable")
+        self._leaves, self._first = np.unique(leaves[self._order], return_index=True)
+        self._sizes = np.diff(np.append(self._first, leaves.size))
+        self._values = column.values
+
+    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
+        place = np.searchsorted(self._leaves, self._tree.apply(design))
+        donor = self._first[place] + rng.integers(self._sizes[place])
+        return np.asarray(self._values[self._order[donor]])
+
+
+class _Normal:
+    def __init__(self, column: Column, known: FloatArray) -> None:
+        from statsmodels.regression.linear_model import OLS
+
+        fit = OLS(column.values, known).fit()
+        self._slopes, self._sd = np.asarray(fit.params), float(np.sqrt(fit.scale))
+
+    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
+        return np.asarray(design @ self._slopes + self._sd * rng.standard_normal(len(design)))
+
+
+class _Logit:
+    def __init__(self, column: Column, known: FloatArray) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        # A penalty too small to matter, but for separated levels, which it keeps finite.
+        self._model = LogisticRegression(C=100.0, max_iter=2000, fit_intercept=False)
+        self._model.fit(known, column.values)
+
+    def draw(self, design: FloatArray, rng: np.random.Generator) -> Values:
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._model.predict_proba(design))
+        return draw_levels(logs, rng)
