@@ -24,16 +24,10 @@ __all__ = ["AssociationModel", "Chains", "GibbsSettings", "Snapshot", "run_chain
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
-    """One posterior draw: parameters, and all values with the missing ones imputed. Confidential.
+    """One posterior draw. Confidential.
 
-    Attributes
-    ----------
-    parameters : tuple of ndarray
-        As the model lays them out.
-    values : mapping of str to ndarray, shape (n,)
-        Keys and incomplete predictors, complete now.
-    latent : ndarray, or None
-        Latent normals of a copula, shape (n, q).
+    `parameters` are laid out by the model; `values` (n,) by name are keys and incomplete
+    predictors, complete now; `latent` (n, q) the latent normals of a copula.
     """
 
     parameters: tuple[FloatArray, ...]
@@ -108,15 +102,10 @@ class GibbsSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chains:
-    """Draws of an association model.
+    """Draws of an association model. Confidential.
 
-    Attributes
-    ----------
-    quantities : dict of str to ndarray, shape (chains, draws, d)
-        By column, or "correlation" of a copula.
-    snapshots : tuple of Snapshot
-        Draws picked at random without replacement. Confidential.
-    diagnostics : Diagnostics
+    `quantities` (chains, draws, d) are by column, or of the "correlation" of a copula; `snapshots`
+    are draws picked at random without replacement.
     """
 
     quantities: dict[str, FloatArray]
@@ -142,10 +131,7 @@ def run_chains(
 ) -> Chains:
     """Run until converged, once more and three times as long if need be.
 
-    Raises
-    ------
-    NotConverged
-        If the rule is not met after that and `on_not_converged` is "raise".
+    Raises NotConverged if the rule is not met after that and `on_not_converged` is "raise".
     """
     found = _attempt(model, n_snapshots, settings, streams, 1, progress)
     if not found.diagnostics.converged:

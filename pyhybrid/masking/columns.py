@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.decimals import decimals_of
 from pyhybrid.models.formula.design import row_label
 
 __all__ = [
@@ -36,7 +37,6 @@ KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
 _FEW = 10
-_MAX_DECIMALS = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,11 +109,8 @@ def read_column(
 ) -> Column:
     """Read a column of the data.
 
-    Raises
-    ------
-    InvalidInput
-        If it is constant, all missing, infinite somewhere, of a type that no model covers or that
-        contradicts `kind`, or has more than `MAX_LEVELS` levels; the column is named.
+    Refuses, by name, one that is constant, all missing, infinite somewhere, of a type that no model
+    covers or that contradicts `kind`, or has more than `MAX_LEVELS` levels.
     """
     name = str(values.name)
     reason = unusable(values, kind)
@@ -213,18 +210,10 @@ def _continuous(
         levels=(),
         center=center,
         scale=scale,
-        decimals=_decimals(numbers[~missing]),
+        decimals=decimals_of(numbers[~missing]),
         limits=limits,
         **common,
     )
-
-
-def _decimals(numbers: FloatArray) -> int | None:
-    """Fewest decimals that all values have; None beyond 8."""
-    for decimals in range(_MAX_DECIMALS + 1):
-        if (np.round(numbers, decimals) == numbers).all():
-            return decimals
-    return None
 
 
 _ORDER = ("nominal", "binary", "ordered", "continuous")
@@ -288,12 +277,9 @@ class BoundKeys:
 def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
     """Keys and predictors of `df`, and the columns that no model covers and were left out.
 
-    Raises
-    ------
-    InvalidInput
-        For a column that is absent, a key that no model covers (see `read_column`), a category of
-        a key with one record, a record with nothing but missing values, an order that is not one
-        of the keys, types or limits of other columns.
+    Refuses a column that is absent, a key that no model covers (see `read_column`), a category of
+    a key with one record, a record with nothing but missing values, an order that is not one of the
+    keys, types or limits of other columns.
     """
     table = _checked_table(df)
     check_keys(roles.keys, table)

@@ -47,10 +47,7 @@ class _SequentialComparator(KeySynthesis, ABC):
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release synthetic sets; see `MaskedImputation.release`.
 
-        Raises
-        ------
-        InvalidInput
-            See `bind_keys`; and for missing values in a key or a predictor, which is named.
+        Refuses what `bind_keys` does, and missing values in a key or a predictor, which is named.
         """
         bound, left_out = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):

@@ -131,18 +131,10 @@ def elliptical_slice(
     log_likelihood: Callable[[FloatArray, npt.NDArray[np.intp]], FloatArray],
     rng: np.random.Generator,
 ) -> FloatArray:
-    """One update of each record under its normal prior and its own likelihood.
+    """One update of each record under its normal prior and its own likelihood, shape (n, d).
 
-    Parameters
-    ----------
-    current : ndarray, shape (n, d)
-        Where the records stand.
-    mean : ndarray, shape (n, d)
-        Prior means.
-    prior_draw : ndarray, shape (n, d)
-        Draws from the prior less its mean.
-    log_likelihood : callable
-        Takes values (k, d) and the k records they belong to; returns (k,).
+    `prior_draw` are draws from the prior less its mean; `log_likelihood` takes values (k, d) and
+    the k records they belong to, and returns (k,).
     """
     n = len(current)
     centerd, moved = current - mean, current.copy()
@@ -200,14 +192,8 @@ Codes = npt.NDArray[np.intp]
 class NormalPosterior:
     """Posterior of a normal regression.
 
-    Attributes
-    ----------
-    mean : ndarray, shape (p,)
-        Of the slopes.
-    factor : ndarray, shape (p, p)
-        Cholesky factor of their precision in units of the residual precision.
-    shape, rate : float
-        Of the inverse gamma distribution of the residual variance.
+    Slopes have `mean` (p,) and a precision with Cholesky `factor` (p, p) in units of the residual
+    precision; the residual variance is inverse gamma (`shape`, `rate`).
     """
 
     mean: FloatArray
@@ -239,11 +225,7 @@ class NormalPosterior:
 class Unknown:
     """Records whose level is missing: they count with the sum over its levels.
 
-    Attributes
-    ----------
-    design : ndarray, shape (k, p)
-    log_weights : ndarray, shape (k, levels)
-        What else is known of each level.
+    `design` has shape (k, p), `log_weights` (k, levels): what else is known of each level.
     """
 
     design: FloatArray
@@ -254,13 +236,8 @@ class Unknown:
 class LevelModel:
     """p(x | design) for a key with levels.
 
-    Attributes
-    ----------
-    kind : {"binary", "ordered", "nominal"}
-    n_levels : int
-    n_columns : int
-        p, columns of the design; the first is the intercept, whose coefficient is 0 for ordered
-        keys (the cutpoints stand for it).
+    The first of the `n_columns` of the design is the intercept, whose coefficient is 0 for ordered
+    keys (the cutpoints stand for it).
     """
 
     kind: str

@@ -184,10 +184,7 @@ sets, and do not analyze one of them alone for its standard errors.
 def unchanged_shares(
     df: pd.DataFrame, synthetic: Sequence[pd.DataFrame], keys: Sequence[str]
 ) -> dict[str, float]:
-    """By key, the share of values of the data that the sets keep, averaged over them; confidential.
-
-    Missing values of the data do not count.
-    """
+    """By key, the share of present values of the data that the sets keep; confidential."""
     found = {}
     for key in keys:
         there = df[key].notna().to_numpy()

@@ -43,16 +43,8 @@ __all__ = ["Later", "SequentialModel", "draw_step"]
 class Later:
     """A later column on the records that show the value of this one.
 
-    Attributes
-    ----------
-    model : LevelModel, or None for a normal regression
-    theta : ndarray
-        Its parameters; of a normal regression slopes and residual variance.
-    own : ndarray, shape (C,)
-        Its slopes on this column.
-    eta : ndarray, shape (n, C)
-        Its linear predictors.
-    x : ndarray, shape (n,)
+    `theta` are its parameters (of a normal regression, with `model` None, slopes and residual
+    variance), `own` (C,) its slopes on this column, `eta` (n, C) its linear predictors.
     """
 
     model: LevelModel | None
@@ -90,13 +82,8 @@ def draw_step(
 ) -> FloatArray:
     """Step d of the coefficients of a normal regression, shape (p,).
 
-    Parameters
-    ----------
-    theta : ndarray, shape (p + 1,)
-        Coefficients and residual variance.
-    design, x : ndarray, shapes (n, p) and (n,)
-        Of the records that show the value.
-    later : sequence of Later
+    `theta` (p + 1,) are coefficients and residual variance, `design` (n, p) and `x` (n,) of the
+    records that show the value.
     """
     start, variance = theta[:-1], float(theta[-1])
     posterior = NormalPosterior.of(design, x)

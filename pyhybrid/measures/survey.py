@@ -174,14 +174,9 @@ class SurveyDesign:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurveyRecords:
-    """The design of n records. Confidential.
+    """The design of n records: weights above 0, codes of strata and clusters, (n,). Confidential.
 
-    Attributes
-    ----------
-    weight : ndarray, shape (n,)
-        Above 0.
-    stratum, cluster : ndarray of int, shape (n,)
-        Codes from 0; clusters of different strata have different codes.
+    Codes are from 0; clusters of different strata have different ones.
     """
 
     weight: FloatArray
@@ -194,16 +189,7 @@ class SurveyRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignEstimate:
-    """A design-based estimate.
-
-    Attributes
-    ----------
-    estimate, standard_error : float
-    lower, upper : float
-        Of the interval, by Student's t.
-    degrees : int
-        Clusters less strata.
-    """
+    """A design-based estimate; its interval by Student's t with `degrees` clusters less strata."""
 
     estimate: float
     standard_error: float
@@ -259,13 +245,7 @@ def survey_mean(values: Any, records: SurveyRecords, *, level: float = 0.95) -> 
 
 
 def design_weights(column: pd.Series, name: str) -> FloatArray:
-    """A column of design weights, shape (n,), above 0 and not missing.
-
-    Raises
-    ------
-    InvalidInput
-        For weights that are missing, not numbers, not above 0, or beyond 1e15 or 1e-15.
-    """
+    """A column of design weights (n,), each from 1e-15 to 1e15; others are refused."""
     try:
         weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):

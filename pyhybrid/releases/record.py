@@ -183,13 +183,7 @@ class ReleaseRecord:
         )
 
     def save(self, *_: Any, **__: Any) -> None:
-        """Refused: a step has no tables of its own.
-
-        Raises
-        ------
-        InvalidInput
-            Always.
-        """
+        """Refused, always: a step has no tables of its own."""
         raise InvalidInput(
             f"what is saved must be a whole release: this is the step of "
             f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "

@@ -38,13 +38,7 @@ __all__ = [
 
 
 def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | None:
-    """Design weights of n records, shape (n,); None if none are given or all are 1.
-
-    Raises
-    ------
-    InvalidInput
-        For another number of weights, or one that is missing, infinite or not above 0.
-    """
+    """Design weights (n,), finite and above 0; None if none are given or all are 1."""
     if weights is None:
         return None
     own = check_vector(weights, name, length=n)
@@ -64,8 +58,6 @@ def average_one(weights: FloatArray) -> FloatArray:
 def effective_size(weights: FloatArray) -> float:
     r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`; n for equal weights.
 
-    References
-    ----------
     Kish (1965), Survey sampling, sec. 11.7.
     """
     return float(weights.sum() ** 2 / (weights**2).sum())
@@ -92,26 +84,19 @@ def weighted_resampled(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Weighted statistics of resamples of the records, shape (k, B).
+    """Statistics of resamples of the records, each with its weight, shape (k, B).
 
-    Records are drawn with replacement, each with its weight; all statistics are of the same
-    resamples.
+    Records are drawn with replacement; all statistics are of the same resamples.
     """
     n = ordered.size
     rows = max(1, _BLOCK_ELEMENTS // n)
-    blocks = [
-        _statistics(ordered, counts * weights, probabilities)
-        for counts in _counts(n, rows, n_resamples, rng)
-    ]
-    return np.concatenate(blocks, axis=1)
-
-
-def _counts(n: int, rows: int, total: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """How often each of n records is in a resample, some resamples at a time."""
-    for start in range(0, total, rows):
-        here = min(rows, total - start)
+    blocks = []
+    for start in range(0, n_resamples, rows):
+        here = min(rows, n_resamples - start)
         drawn = rng.integers(n, size=(here, n)) + n * np.arange(here)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=here * n).reshape(here, n).astype(np.float64)
+        counts = np.bincount(drawn.ravel(), minlength=here * n).reshape(here, n)
+        blocks.append(_statistics(ordered, counts.astype(np.float64) * weights, probabilities))
+    return np.concatenate(blocks, axis=1)
 
 
 def _statistics(
@@ -247,9 +232,13 @@ def estimates(
     for ordered, weight in sets:
         for place, p in enumerate(probabilities):
             estimate[place] += _statistic(ordered, p, weight) / len(sets)
-        resampled += np.sort(
-            _resampled(ordered, weight, probabilities, n_resamples, generator), axis=1
-        ) / len(sets)
+        if weight is None:
+            drawn = np.array(
+                [_resampled(ordered, p, n_resamples, generator) for p in probabilities]
+            )
+        else:
+            drawn = weighted_resampled(ordered, weight, probabilities, n_resamples, generator)
+        resampled += np.sort(drawn.reshape(resampled.shape), axis=1) / len(sets)
     lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=1)
     return Estimates(
         statistics=tuple(statistics),
@@ -265,9 +254,7 @@ def estimates(
 def summaries(
     values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
 ) -> FloatArray:
-    """The statistics of one vector or their averages over m sets, shape (k,).
-
-    The point estimates of `estimates`, without intervals.
+    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,).
 
     Examples
     --------
@@ -362,20 +349,6 @@ def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None =
 
 
 def _resampled(
-    ordered: FloatArray,
-    weight: FloatArray | None,
-    probabilities: Sequence[float | None],
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Statistics of resamples of values in rising order, shape (k, n_resamples)."""
-    if weight is not None:
-        return weighted_resampled(ordered, weight, probabilities, n_resamples, rng)
-    rows = [_resampled_alike(ordered, p, n_resamples, rng) for p in probabilities]
-    return np.array(rows).reshape(len(rows), n_resamples)
-
-
-def _resampled_alike(
     ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
     """Statistic of `n_resamples` resamples of values in rising order, shape (n_resamples,)."""

@@ -108,20 +108,13 @@ def logistic_propensities(
 ) -> FloatArray:
     """Fitted probabilities of an unpenalized logistic regression, shape (N,).
 
-    Parameters
-    ----------
-    basis : ndarray, shape (N, k)
-        Orthonormal columns that span the design; see `orthonormal_design`.
-    is_synthetic : ndarray of bool, shape (N,)
-    weights : ndarray, shape (N,), optional
-        By which the terms of the log-likelihood are multiplied.
+    `basis` (N, k) holds orthonormal columns that span the design (`orthonormal_design`); terms of
+    the log-likelihood are multiplied by the weights (N,).
 
-    Notes
-    -----
     Newton's method with halved steps, as this layer is numpy and scipy alone; statsmodels' Logit
     also raises, or stops at large coefficients, where rows are separable, as rows of data and poor
-    synthetic data often are. Where the rows are separable the coefficients have no
-    maximum; linear predictors are then held at 35, and propensities are 0 or 1 to 15 digits.
+    synthetic data often are. There the coefficients have no maximum; linear predictors are then
+    held at 35, and propensities are 0 or 1 to 15 digits.
     """
     y = is_synthetic.astype(np.float64)
     own = np.ones(y.size) if weights is None else weights
@@ -175,26 +168,18 @@ def null_pmse(
     r"""Mean and sd of the pMSE of a logistic regression if the synthesis is right.
 
     pMSE is close to S'(B'B)^{-1}S / N with S the score at equal propensities, a quadratic form
-    whose mean and variance follow from the covariance of S.
+    whose mean and variance follow from the covariance of S. Under design weights S has terms
+    w_i (y_i - c) b_i, whose spread is estimated from the rows, and pMSE is near S'(B'WB)^{-1}S over
+    the sum of weights. `basis` (N, k) is that of `logistic_propensities`, with the intercept.
 
     Parameters
     ----------
-    basis : ndarray, shape (N, k)
-        As in `logistic_propensities`; k counts the intercept.
-    is_synthetic : ndarray of bool, shape (N,)
     null : {"population", "data", "paired"}
         What is right. "population": both are samples of one population, also synthetic data from
         one draw of a posterior: mean c (1-c) (k-1) / N. "data": the synthetic rows are a sample of
         a model fitted to the data, or of the data themselves, c (1-c)^2 (k-1) / N, the published
         form [SN18 sec. 3]. "paired": synthetic row i replaces row i and keeps some of its columns
         (rows n + i and i); the two may be exchanged.
-    weights : ndarray, shape (N,), optional
-        Design weights of rows that are sampled with them: S has terms w_i (y_i - c) b_i, whose
-        spread is estimated from the rows, pMSE near S'(B'WB)^{-1}S over the sum of weights.
-
-    Returns
-    -------
-    NullPmse
     """
     check_choice(null, "null", NULLS)
     total, k = basis.shape

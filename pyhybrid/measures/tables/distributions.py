@@ -89,8 +89,8 @@ def column_utility(
             table[column].dropna().to_numpy(np.float64)
             for table in (tables.real, *tables.synthetic)
         )
-        own, *others = _present_weights(tables, column, averaged=False)
-        even, *evens = _present_weights(tables, column, averaged=True)
+        own, *others = _present_weights(tables, column, tables.weights())
+        even, *evens = _present_weights(tables, column, tables.weights(averaged=True))
         gaps = [
             (
                 max_ecdf(truth, each, weights=even, synthetic_weights=w),
@@ -124,26 +124,18 @@ def column_utility(
     )
 
 
-def _present_weights(tables: Tables, column: str, *, averaged: bool) -> list[FloatArray | None]:
+def _present_weights(
+    tables: Tables, column: str, weights: Sequence[FloatArray | None]
+) -> list[FloatArray | None]:
     """Weights of the records with a value, of the data and of each set."""
-    return [
-        None if weight is None else weight[table[column].notna().to_numpy()]
-        for weight, table in zip(
-            tables.weights(averaged=averaged), (tables.real, *tables.synthetic), strict=True
-        )
-    ]
+    given = zip(weights, (tables.real, *tables.synthetic), strict=True)
+    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in given]
 
 
 def _missing_shares(tables: Tables, column: str) -> list[float]:
     """Shares of missing values in the data and in each set."""
-    return [
-        float(gone.mean() if weight is None else np.average(gone, weights=weight))
-        for weight, gone in zip(
-            tables.weights(),
-            (table[column].isna() for table in (tables.real, *tables.synthetic)),
-            strict=True,
-        )
-    ]
+    gone = (table[column].isna() for table in (tables.real, *tables.synthetic))
+    return [float(np.average(g, weights=w)) for w, g in zip(tables.weights(), gone, strict=True)]
 
 
 _MOST_LEVELS = 50

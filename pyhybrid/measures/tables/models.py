@@ -388,10 +388,7 @@ def fit_model(
 ) -> Any:
     """Fit of a model of statsmodels to one table, under design weights where it has some.
 
-    Raises
-    ------
-    InvalidInput
-        For a model that is unknown, takes no weights, cannot be fitted or does not converge.
+    Refuses a model that is unknown, takes no weights, cannot be fitted or does not converge.
     """
     import statsmodels.formula.api as smf
 

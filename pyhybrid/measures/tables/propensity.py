@@ -159,9 +159,16 @@ def propensity_utility(
         own = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
-        weight = _stacked_weights(label, given, other)
+        weight = None
+        if given is not None or other is not None:  # of a table without, each row counts once
+            columns = zip((given, other), (tables.real, table), strict=True)
+            weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in columns])
         if classifier == "cart":
-            said = _said(progress, len(rows), len(tables.synthetic))
+
+            def said(done: int, n: int, place: int = len(rows)) -> None:
+                if progress is not None:
+                    progress("CART permutations", place * n + done, len(tables.synthetic) * n)
+
             p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight, said)
         else:
             p, expected = _by_logistic(stacked, label, own, interactions, weight)
@@ -177,19 +184,6 @@ def propensity_utility(
         columns=tuple(tables.real.columns),
         propensities=shown,
     )
-
-
-def _stacked_weights(
-    label: BoolArray, data: FloatArray | None, synthetic: FloatArray | None
-) -> FloatArray | None:
-    """Weights of data and synthetic rows; 1 for those of a table without, None for two such."""
-    if data is None and synthetic is None:
-        return None
-    weight = np.ones(label.size)
-    for rows, own in ((~label, data), (label, synthetic)):
-        if own is not None:
-            weight[rows] = own
-    return weight
 
 
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
@@ -270,8 +264,7 @@ def _by_cart(
     """Propensities and null; `said` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
-    permuted = _within_pairs if null == "paired" else _anywhere
-    shuffled = [permuted(label, rng) for _ in range(n_permutations)]
+    shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
         found = threads.map(
             lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
@@ -282,16 +275,6 @@ def _by_cart(
             said(done, n_permutations)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected
-
-
-def _said(progress: Progress | None, place: int, m: int) -> Callable[[int, int], None]:
-    """What takes the permutations done for the set at `place` of m."""
-
-    def report(done: int, n: int) -> None:
-        if progress is not None:
-            progress("CART permutations", place * n + done, m * n)
-
-    return report
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
@@ -314,11 +297,9 @@ def _cart(
     return np.asarray(fitted.predict_proba(inputs)[:, 1])
 
 
-def _anywhere(label: BoolArray, rng: np.random.Generator) -> BoolArray:
-    return rng.permutation(label)
-
-
-def _within_pairs(label: BoolArray, rng: np.random.Generator) -> BoolArray:
-    """Row i of the data and row i of the set change places with probability 1/2."""
+def _shuffled(label: BoolArray, rng: np.random.Generator, *, paired: bool) -> BoolArray:
+    """Labels permuted; paired, row i of data and set change places with probability 1/2."""
+    if not paired:
+        return rng.permutation(label)
     swapped = rng.random(label.size // 2) < 0.5
     return np.concatenate([swapped, ~swapped])

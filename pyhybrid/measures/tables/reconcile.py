@@ -36,7 +36,7 @@ class Tables:
     synthetic : tuple of DataFrame, length m
         The same, with the category levels of `real`.
     names : tuple of str, length m
-        How messages call the sets: "synthetic set 1", ...
+        As messages call the sets: "synthetic set 1", ...
     sampled : tuple of Sampled, length 1 + m, or empty
         Design weights and clusters of the data and of each set, where weights were named.
     """
@@ -75,13 +75,7 @@ class Tables:
 
 
 def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
-    """The sets of one table or a sequence of tables.
-
-    Raises
-    ------
-    InvalidInput
-        For no set, or one that is not a DataFrame.
-    """
+    """The sets of one table or a sequence of at least one; anything else is refused."""
     if isinstance(synthetic, pd.DataFrame):
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
@@ -153,9 +147,9 @@ def reconcile_tables(
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
-    """Whether row i of a set looks like a version of row i of the data.
+    """True if row i of a set looks like a version of row i of the data.
 
-    True if both have as many rows and some column that varies is the same in every row, as partial
+    Both have as many rows then, and some column that varies is the same in every row, as partial
     synthesis leaves those that it keeps.
     """
     if len(real) != len(synthetic):
