@@ -401,47 +401,38 @@ def risk_summary(
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     if holdout is not None and not within:
         raise InvalidInput("holdout is for attribute risk: name at least one sensitive column")
-    own = {k: v for k, v in kind.items() if k in keys} if isinstance(kind, Mapping) else kind
+
+    def kinds_of(columns: Sequence[str]) -> str | dict[str, str]:
+        if not isinstance(kind, Mapping):
+            return kind
+        return {column: kind[column] for column in columns if column in kind}
+
     matching = matching_risk(
-        real, synthetic, keys=keys, radius=radius, kind=own, rows_correspond=rows_correspond
+        real,
+        synthetic,
+        keys=keys,
+        radius=radius,
+        kind=kinds_of(keys),
+        rows_correspond=rows_correspond,
     )
-    return RiskSummary(
-        matching=matching,
-        attributes={
-            column: attribute_risk(
-                real,
-                synthetic,
-                sensitive=column,
-                keys=keys,
-                radius=_with(radius, keys, real, column, reach),
-                kind=_kinds_for(kind, keys, column),
-                holdout=holdout,
-            )
-            for column, reach in within.items()
-        },
-        uniques=replicated_uniques(real, synthetic, keys=keys),
-        keys=tuple(keys),
-    )
-
-
-def _with(
-    radius: Radius, keys: Sequence[str], real: pd.DataFrame, column: str, reach: float | None
-) -> dict[str, float]:
-    """Radii of the keys and of the sensitive column, by name."""
-    if isinstance(radius, Mapping):
-        radii = dict(radius)
+    if isinstance(radius, Mapping) or radius is None:
+        radii = dict(radius or {})
     else:
-        numbers = [key for key in keys if is_numeric(real[key])]
-        radii = {} if radius is None else dict.fromkeys(numbers, radius)
-    return radii if reach is None else {**radii, column: reach}
-
-
-def _kinds_for(
-    kind: str | Mapping[str, str], keys: Sequence[str], column: str
-) -> str | dict[str, str]:
-    if isinstance(kind, Mapping):
-        return {name: each for name, each in kind.items() if name in (*keys, column)}
-    return kind
+        radii = {key: radius for key in keys if is_numeric(real[key])}
+    attributes = {
+        column: attribute_risk(
+            real,
+            synthetic,
+            sensitive=column,
+            keys=keys,
+            radius=radii if reach is None else {**radii, column: reach},
+            kind=kinds_of([*keys, column]),
+            holdout=holdout,
+        )
+        for column, reach in within.items()
+    }
+    uniques = replicated_uniques(real, synthetic, keys=keys)
+    return RiskSummary(matching=matching, attributes=attributes, uniques=uniques, keys=tuple(keys))
 
 
 def utility_as_dict(summaries: Mapping[str, UtilitySummary]) -> dict[str, Any]:

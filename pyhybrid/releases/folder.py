@@ -15,11 +15,12 @@ confidential/step_1/ ...             the same of each column of a sequential syn
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.models.formula.values import with_columns
@@ -112,13 +112,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    try:
+    with _of_a_release(path, "it is no JSON"):
         content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or "damaged"
-        raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
-    except ValueError:  # its text can quote values
-        raise InvalidInput(f"{path} must be a file of a saved release: it is no JSON") from None
     if not isinstance(content, dict):
         raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
     return content
@@ -145,13 +140,20 @@ def read_diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
 
 def read_records(path: Path) -> pd.DataFrame:
     """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
-    try:
+    with _of_a_release(path, "it is no table"):
         return pd.read_csv(path, dtype=str)
+
+
+@contextlib.contextmanager
+def _of_a_release(path: Path, otherwise: str) -> Iterator[None]:
+    """What a file is that cannot be read; its own message can quote values."""
+    try:
+        yield
     except OSError as error:
         reason = error.strerror or "damaged"
         raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
-    except ValueError:  # its text can quote values
-        raise InvalidInput(f"{path} must be a file of a saved release: it is no table") from None
+    except ValueError:
+        raise InvalidInput(f"{path} must be a file of a saved release: {otherwise}") from None
 
 
 def table_schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
@@ -340,6 +342,10 @@ def _load(root: Path) -> StoredRelease:
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
     charge, records = PrivacyCharge.from_dict(run["charge"]), read_records(folder / "records.csv")
     asked = run.get("requested")
+    alpha, lipschitz = (  # of shape (0,) if the mechanism has none
+        records[name].astype(float).to_numpy() if name in records else np.empty(0)
+        for name in ("alpha", "lipschitz")
+    )
     return ReleaseRecord(
         charge=charge.sealed(),
         diagnostics=read_diagnostics(run["diagnostics"]),
@@ -351,8 +357,8 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         seeded=run["seeded"],
         confidential=Confidential(
             labels=labels,
-            alpha=_numbers(records, "alpha"),
-            lipschitz=_numbers(records, "lipschitz"),
+            alpha=alpha,
+            lipschitz=lipschitz,
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
@@ -373,11 +379,6 @@ def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
         return NoiseProvenance(**fields)
     settings, notes = SamplerSettings(**fields.pop("settings")), tuple(fields.pop("notes"))
     return Provenance(settings=settings, notes=notes, **fields)
-
-
-def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
-    """A column of the records, shape (n,); of shape (0,) if the mechanism has none."""
-    return records[name].astype(float).to_numpy() if name in records else np.empty(0)
 
 
 def _write_public(
@@ -413,17 +414,8 @@ def _write_confidential(
     run = {
         "format": _VERSION,
         "pyhybrid": pyhybrid.__version__,
-        "charge": record.charge.as_dict(),
-        "settings": dict(record.settings),
-        "synthesized": record.synthesized,
-        "predictors": record.predictors,
-        "diagnostics": None if record.diagnostics is None else asdict(record.diagnostics),
-        "provenance": asdict(record.provenance),
-        "requested": None if record.requested is None else asdict(record.requested),
+        **record.as_dict(),
         "reweighting_steps": _steps(record),
-        "seeded": record.seeded,
-        "seed": str(kept.entropy),
-        "data": None if kept.data is None else kept.data.as_dict(),
         "n_parts": len(parts),
         **notes,
     }
@@ -439,6 +431,5 @@ def _write_confidential(
 
 def _steps(release: ReleaseRecord) -> list[dict[str, Any]]:
     """Re-weighting steps as JSON: numbers that were not computed are null."""
-    steps = release.reweighted.steps if release.reweighted is not None else ()
-    rows = (asdict(step) for step in steps)
+    rows = [] if release.reweighted is None else map(asdict, release.reweighted.steps)
     return [{k: None if v != v else v for k, v in row.items()} for row in rows]

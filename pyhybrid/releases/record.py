@@ -175,6 +175,22 @@ class ReleaseRecord:
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
 
+    def as_dict(self) -> dict[str, Any]:
+        """What is saved and sealed, in the types of JSON; arrays and tables aside."""
+        optional = {"diagnostics": self.diagnostics, "requested": self.requested}
+        data = self.confidential.data
+        return {
+            "charge": self.charge.as_dict(),
+            "settings": dict(self.settings),
+            "synthesized": self.synthesized,
+            "predictors": self.predictors,
+            **{name: None if part is None else asdict(part) for name, part in optional.items()},
+            "provenance": asdict(self.provenance),
+            "seeded": self.seeded,
+            "seed": str(self.confidential.entropy),
+            "data": None if data is None else data.as_dict(),
+        }
+
     def __repr__(self) -> str:
         c = self.charge
         return (
@@ -196,21 +212,18 @@ _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 def record_digests(record: ReleaseRecord) -> dict[str, str]:
     """Digests of a record by what they are of."""
+    saved, kept = record.as_dict(), record.confidential
+    public = ("settings", "synthesized", "predictors", "seeded", "requested", "provenance",
+              "diagnostics")  # fmt: skip
+    arrays = (kept.alpha, kept.lipschitz, kept.censored)
+    hashes = [
+        None if each is None else hashlib.sha256(each.tobytes()).hexdigest() for each in arrays
+    ]
     return {
-        "charge": _digest(record.charge.as_dict()),
-        "settings": _digest(
-            [
-                dict(record.settings),
-                record.synthesized,
-                record.predictors,
-                record.seeded,
-                None if record.requested is None else asdict(record.requested),
-                asdict(record.provenance),
-                None if record.diagnostics is None else asdict(record.diagnostics),
-            ]
-        ),
+        "charge": _digest(saved["charge"]),
+        "settings": _digest([saved[name] for name in public]),
         "decisions": _digest([dict(record.exposed), asdict(record.decisions)]),
-        "confidential part": _digest(_kept(record.confidential)),
+        "confidential part": _digest([*hashes, kept.lipschitz_bound, saved["seed"], saved["data"]]),
     }
 
 
@@ -264,16 +277,6 @@ def _value_bytes(column: pd.Series) -> bytes:
         return bytes(values.tobytes())
     texts = ("-" if absent else f"{len(str(v))}:{v}" for v, absent in zip(plain, gone, strict=True))
     return " ".join(texts).encode()
-
-
-def _kept(kept: Confidential) -> list[Any]:
-    arrays = (kept.alpha, kept.lipschitz, kept.censored)
-    return [
-        *(None if each is None else hashlib.sha256(each.tobytes()).hexdigest() for each in arrays),
-        kept.lipschitz_bound,
-        str(kept.entropy),
-        None if kept.data is None else kept.data.as_dict(),
-    ]
 
 
 def _hashed(values: pd.Series | pd.Index) -> bytes:

@@ -150,7 +150,13 @@ def privacy_statement(
     release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
 ) -> str:
     """The statement as Markdown, for tables of `n_records`; `parts` are steps of a sequence."""
-    charge = release.charge
+    charge, decisions = release.charge, release.decisions
+    shaped = shaping_columns(release, parts)
+    hidden = _names(name for name in (*decisions.drop, *decisions.ids) if name in shaped)
+    told = [
+        f"True values of {hidden}: synthetic values were drawn given them, and may tell of them, "
+        "although they are not in the released table as they are. No epsilon covers that."
+    ]
     blocks = [
         "# Privacy statement",
         _summary(release, n_records),
@@ -162,31 +168,38 @@ def privacy_statement(
         _bullets(
             [
                 *charge.not_covered,
-                *_read_and_hidden(release, parts),
+                *(told if hidden else []),
                 *decisions_afterwards(release.settings),
             ]
         ),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
-        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
-        *_afterwards(release),
     ]
+    if decisions.sentences:
+        blocks.append(_bullets(decisions.sentences))
+    done = afterwards_sentences(release.settings)
+    if done:
+        free = (
+            "This used released values and public settings alone: it is post-processing, and "
+            "costs nothing."
+        )
+        blocks += ["## Changed afterwards", _bullets([*done, free])]
     return "\n\n".join(blocks) + "\n"
+
+
+def _names(names: Iterable[str]) -> str:
+    """Names in a row: a line break in one could forge a heading."""
+    return " ".join(", ".join(names).split())
 
 
 def _summary(release: ReleaseRecord, n_records: int) -> str:
     charge = release.charge
-    sets = (
-        "1 synthetic data set"
-        if charge.n_synthetic == 1
-        else f"{charge.n_synthetic} synthetic data sets"
-    )
+    sets = f"{charge.n_synthetic} synthetic data set{'s' if charge.n_synthetic > 1 else ''}"
     p = release.provenance
     from_noise = isinstance(p, NoiseProvenance)
     from_tables = isinstance(p, NoiseProvenance) and p.counts == "tables"
     drawn_from = _DRAWN_FROM[p.counts] if isinstance(p, NoiseProvenance) else "a Bayesian model"
-    # A line break in a name could forge a heading.
-    columns = " ".join(", ".join(release.synthesized).split())
+    columns = _names(release.synthesized)
     several = len(release.synthesized) > 1
     replaced = f"column{'s' if several else ''} {columns}", "were" if several else "was"
     together = "" if charge.n_synthetic == 1 else " together"
@@ -201,34 +214,19 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     )
 
 
-def _read_and_hidden(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> list[str]:
-    """Columns whose true values shaped the synthetic ones, and that the reader does not have."""
-    shaped = shaping_columns(release, parts)
-    hidden = (*release.decisions.drop, *release.decisions.ids)
-    columns = " ".join(", ".join(name for name in hidden if name in shaped).split())
-    if not columns:
-        return []
-    return [
-        f"True values of {columns}: synthetic values were drawn given them, and may tell of them, "
-        "although they are not in the released table as they are. No epsilon covers that."
-    ]
-
-
 def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> set[str]:
-    """Columns that formulas and rules read as they are in the data; not those of a survey's design,
-    which weigh terms alone."""
-    steps = parts or (release,)
-    of_models = {name for step in steps for name in step.predictors}
-    shaped = {name for step in steps for name in step.predictors if not _of_survey(step, name)}
+    """Columns that formulas and rules read as they are in the data; not those of a survey's design
+    that no formula reads, which weigh terms alone."""
+    shaped, of_models = set(), set()
+    for step in parts or (release,):
+        of_models |= {*step.predictors}
+        design, formula = step.settings.get("design"), str(step.settings.get("formula"))
+        weighing = {*design.values()} if isinstance(design, Mapping) else set()
+        for name in step.predictors:
+            read = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
+            if read or name not in weighing:
+                shaped.add(name)
     return shaped | (set(release.predictors) - of_models)
-
-
-def _of_survey(step: ReleaseRecord, name: str) -> bool:
-    """True for a column of a survey's design that no formula reads: it weights terms alone."""
-    design = step.settings.get("design")
-    if not isinstance(design, Mapping) or name not in design.values():
-        return False
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(step.settings.get("formula"))) is None
 
 
 def _source_of_tables(release: ReleaseRecord) -> str:
@@ -267,6 +265,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 def _meaning(charge: PrivacyCharge) -> str:
     difference = _RELATION[charge.relation].format(charge.protected)
+    whose = "record" if charge.unit is None else " ".join(charge.unit.split())
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -290,7 +289,7 @@ def _meaning(charge: PrivacyCharge) -> str:
     return (
         f"For two databases that {difference}, the probability {of_what} differs by "
         f"a factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
+        f"that the release tells nothing about any {whose}. {scope}{doubled}"
         f"{_accounts(charge)}"
     )
 
@@ -352,27 +351,11 @@ def _accounts(charge: PrivacyCharge) -> str:
     )
 
 
-def _whose(charge: PrivacyCharge) -> str:
-    return "record" if charge.unit is None else " ".join(charge.unit.split())
-
-
-def _afterwards(release: ReleaseRecord) -> list[str]:
-    """What was done to the values after they were drawn."""
-    said = afterwards_sentences(release.settings)
-    if not said:
-        return []
-    free = (
-        "This used released values and public settings alone: it is post-processing, and costs "
-        "nothing."
-    )
-    return ["## Changed afterwards", _bullets([*said, free])]
-
-
 def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
     """How the release was made; of a sequence, each step with its own epsilon."""
     lines = [_bullets(_how(step)) for step in steps]
     for place, step in enumerate(steps if numbered else ()):
-        column = " ".join(", ".join(step.synthesized).split())
+        column = _names(step.synthesized)
         lines[place] = (
             f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
             f"{step.charge.cost} ({step.charge.kind})\n\n{lines[place]}"
@@ -455,6 +438,8 @@ def public_metadata(
     say.
     """
     first = tables[0]
+    done = (said for each in afterwards_of(settings) for said in each.values())
+    sums = {name for said in done for name in said.get("sums", {})}
     return {
         "standard": "DDI-Codebook 2.5 names, as JSON",
         "stdyDscr": {
@@ -473,16 +458,9 @@ def public_metadata(
             for place, table in enumerate(tables, start=1)
         ],
         "dataDscr": [
-            _variable(str(name), first[name], synthesized, _derived(settings))
-            for name in first.columns
+            _variable(str(name), first[name], synthesized, sums) for name in first.columns
         ],
     }
-
-
-def _derived(settings: Mapping[str, Any]) -> set[str]:
-    """Columns that hold sums of synthetic values."""
-    done = (own for each in afterwards_of(settings) for own in each.values())
-    return {name for own in done for name in own.get("sums", {})}
 
 
 def _variable(

@@ -161,8 +161,8 @@ def propensity_utility(
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = None
         if given is not None or other is not None:  # of a table without, each row counts once
-            columns = zip((given, other), (tables.real, table), strict=True)
-            weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in columns])
+            pairs = zip((given, other), (tables.real, table), strict=True)
+            weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
         if classifier == "cart":
 
             def said(done: int, n: int, place: int = len(rows)) -> None:
