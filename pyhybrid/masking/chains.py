@@ -21,6 +21,9 @@ from pyhybrid.running.progress import Progress
 
 __all__ = ["AssociationModel", "Chains", "GibbsSettings", "Snapshot", "run_chains"]
 
+_LABEL = "association model"
+_TICK = 10
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
@@ -65,10 +68,6 @@ class AssociationModel(Protocol):
         sweeps: int,
     ) -> dict[str, npt.NDArray[Any]]:
         """Draw the keys from p(X | Z, theta) p(W | X), by name; no true key is looked at."""
-
-
-_LABEL = "association model"
-_TICK = 10
 
 
 @dataclass(frozen=True, kw_only=True)

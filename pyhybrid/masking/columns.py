@@ -37,6 +37,7 @@ KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
 _FEW = 10
+_ORDER = ("nominal", "binary", "ordered", "continuous")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -214,9 +215,6 @@ def _continuous(
         limits=limits,
         **common,
     )
-
-
-_ORDER = ("nominal", "binary", "ordered", "continuous")
 
 
 @dataclass(frozen=True, kw_only=True)

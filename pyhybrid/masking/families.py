@@ -51,6 +51,14 @@ _STEP, _SMALLEST, _LARGEST = 0.4, 0.03, 0.7
 _TARGET = 0.85
 _DIFFERENCE = 1e-4
 _MOST_SHRINKS = 200
+SLOPE_PRECISION = 0.01
+"""Prior precision of the slopes of a normal regression relative to the residual precision."""
+_SHAPE, _RATE = 1.0, 0.01
+_COEFFICIENT_SD, _INTERCEPT_SD = 2.5, 5.0
+_GAP_MEAN, _GAP_SD = -0.5, 1.5
+_SMALL = 1e-280  # below, probabilities lose digits and are computed as logarithms
+_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,16 +184,6 @@ def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> npt.NDArra
     """One level of each record, with probabilities proportional to exp(log_weights) (n, levels)."""
     noise = rng.gumbel(size=log_weights.shape)
     return np.asarray((log_weights + noise).argmax(axis=1))
-
-
-SLOPE_PRECISION = 0.01
-"""Prior precision of the slopes of a normal regression relative to the residual precision."""
-_SHAPE, _RATE = 1.0, 0.01
-_COEFFICIENT_SD, _INTERCEPT_SD = 2.5, 5.0
-_GAP_MEAN, _GAP_SD = -0.5, 1.5
-_SMALL = 1e-280  # below, probabilities lose digits and are computed as logarithms
-_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

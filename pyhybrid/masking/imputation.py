@@ -47,6 +47,8 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 }
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+Loss = Callable[[pd.DataFrame, MaskedRelease], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -278,10 +280,6 @@ class MaskedImputation(KeySynthesis):
         }
 
 
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-Loss = Callable[[pd.DataFrame, MaskedRelease], float]
-
-
 def masked_utility(
     release: MaskedRelease,
     df: pd.DataFrame,
@@ -467,9 +465,7 @@ def tune_mask(
     best = meeting.loc[meeting["loss"].idxmin()]
     return TunedMask(
         imputation=_at(imputation, float(best["factor"])),
-        factor=float(best["factor"]),
-        risk=float(best["risk"]),
-        loss=float(best["loss"]),
+        **{name: float(best[name]) for name in ("factor", "risk", "loss")},
         target_risk=target,
         data_risk=data_risk,
         table=table,

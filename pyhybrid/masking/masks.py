@@ -54,6 +54,10 @@ __all__ = [
 ]
 
 _LOG_2PI = float(np.log(2 * np.pi))
+Codes = npt.NDArray[np.intp]
+SUBGROUPS = ("low", "medium", "high")
+KeyMasks = Mapping[str, "Mask | Mapping[str, Mask | None] | None"]
+"""Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,9 +181,6 @@ def _codes(values: FloatArray, levels: int) -> Any:
     if ((codes != values) | (codes < 0) | (codes >= levels)).any():
         raise InvalidInput(f"codes must be whole numbers from 0 to {levels - 1}")
     return codes
-
-
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -437,11 +438,6 @@ def masks_by_type(
     mixture = MixtureMask(separation=separation)
     kinds = key_kinds(df, keys, types)
     return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
-
-
-SUBGROUPS = ("low", "medium", "high")
-KeyMasks = Mapping[str, "Mask | Mapping[str, Mask | None] | None"]
-"""Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
 def check_masks(masks: Any, columns: Mapping[str, Column], *, subgroups: bool) -> None:

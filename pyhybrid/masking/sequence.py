@@ -38,6 +38,11 @@ from pyhybrid.masking.masks import Evidence
 
 __all__ = ["Later", "SequentialModel", "draw_step"]
 
+Values = npt.NDArray[Any]
+Rows = slice | npt.NDArray[np.intp]
+_PRELIMINARY = 15
+_ALL = slice(None)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Later:
@@ -96,12 +101,6 @@ def draw_step(
 
     drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
     return np.asarray(drawn[0] - start)
-
-
-Values = npt.NDArray[Any]
-Rows = slice | npt.NDArray[np.intp]
-_PRELIMINARY = 15
-_ALL = slice(None)
 
 
 @dataclass(kw_only=True, eq=False)

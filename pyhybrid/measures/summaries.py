@@ -50,6 +50,9 @@ __all__ = [
     "utility_summary",
 ]
 
+_LESS, _MORE = "smaller is more useful", "larger is more useful"
+_SAFER, _RISKIER = "larger is safer", "smaller is safer"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
@@ -87,8 +90,6 @@ def _of(about: str, *rest: str) -> Measure:
 
 
 _utility, _risk = partial(_of, "utility"), partial(_of, "risk")
-_LESS, _MORE = "smaller is more useful", "larger is more useful"
-_SAFER, _RISKIER = "larger is safer", "smaller is safer"
 
 MEASURES = {
     "max_ecdf": _utility(

@@ -119,8 +119,19 @@ class SurveyDesign:
         clusters = self.clusters or self.unit
         cluster = np.arange(len(table)) if clusters is None else _codes(table, clusters)
         cluster = pd.factorize(stratum * (int(cluster.max()) + 1) + cluster)[0].astype(np.intp)
-        self._check_units(table, stratum)
-        self._check_strata(table, stratum, cluster)
+        if self.unit is not None and self.strata is not None:
+            unit = _codes(table, self.unit)
+            if len(np.unique(np.column_stack([unit, stratum]), axis=0)) > unit.max() + 1:
+                raise InvalidInput(
+                    f"all rows of a unit {self.unit!r} must be in one stratum {self.strata!r}: one "
+                    "has rows in two"
+                )
+        pairs = np.unique(np.column_stack([stratum, cluster]), axis=0)
+        if self.strata is not None and (np.bincount(pairs[:, 0]) < 2).any():
+            raise InvalidInput(
+                f"every stratum of {self.strata!r} must have at least two clusters, for a "
+                "variance: one has a single one; merge strata"
+            )
         return SurveyRecords(weight=weight, stratum=stratum, cluster=cluster)
 
     def normalized(self, table: pd.DataFrame) -> FloatArray:
@@ -148,28 +159,6 @@ class SurveyDesign:
             return np.ones(own.size)
         left = np.maximum(weight.sum() - own, np.finfo(np.float64).tiny)
         return np.asarray((weight.size - rows) / weight.size * weight.sum() / left)
-
-    def _check_units(self, table: pd.DataFrame, stratum: npt.NDArray[np.intp]) -> None:
-        if self.unit is None or self.strata is None:
-            return
-        unit = _codes(table, self.unit)
-        first = np.zeros(int(unit.max()) + 1, dtype=np.intp)
-        first[unit[::-1]] = stratum[::-1]
-        if (first[unit] != stratum).any():
-            raise InvalidInput(
-                f"all rows of a unit {self.unit!r} must be in one stratum {self.strata!r}: one has "
-                "rows in two"
-            )
-
-    def _check_strata(
-        self, table: pd.DataFrame, stratum: npt.NDArray[np.intp], cluster: npt.NDArray[np.intp]
-    ) -> None:
-        pairs = np.unique(np.column_stack([stratum, cluster]), axis=0)
-        if self.strata is not None and (np.bincount(pairs[:, 0]) < 2).any():
-            raise InvalidInput(
-                f"every stratum of {self.strata!r} must have at least two clusters, for a "
-                "variance: one has a single one; merge strata"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

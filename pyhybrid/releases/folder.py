@@ -58,6 +58,13 @@ __all__ = [
     "write_tables",
 ]
 
+_NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
+_AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
+# pyarrow's own exceptions of these names are among them.
+_NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
+FORMATS = ("csv", "parquet")
+_VERSION = 1
+
 
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
     """`table` as it may be written: nothing that only records that are not in it would explain.
@@ -101,10 +108,6 @@ def _in_use(values: Any) -> Any:
         return values.sparse.to_dense()
     kind = dtype.pyarrow_dtype.value_type
     return values.astype(pd.ArrowDtype(kind))
-
-
-_NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
-_AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -177,10 +180,6 @@ def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
         entry["levels"] = values.dtype.categories.tolist()
         entry["ordered"] = bool(values.dtype.ordered)
     return entry
-
-
-# pyarrow's own exceptions of these names are among them.
-_NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
@@ -277,10 +276,6 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
     if dtype == "str":  # pandas before 3 has no such dtype, and would write missing values as text
         return values
     return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)
-
-
-FORMATS = ("csv", "parquet")
-_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -38,6 +38,10 @@ from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
 __all__ = ["Ledger", "LedgerEntry"]
 
+_DELTA = 1e-6
+_ENTERED = ("time", "made_by", "identifier", "content_sha256")
+_FORMAT = 1
+
 
 @runtime_checkable
 class Charged(Protocol):
@@ -203,13 +207,6 @@ def spent_on(
 def left_of(budget: float, spent: float) -> float:
     """Budget less what is spent, >= 0, exactly as decimals."""
     return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
-
-
-_DELTA = 1e-6
-_ENTERED = ("time", "made_by", "identifier", "content_sha256")
-
-
-_FORMAT = 1
 
 
 class Ledger:

@@ -30,6 +30,12 @@ from pyhybrid.releases.statement import AFTERWARDS, afterwards_of, read_afterwar
 
 __all__ = ["changed_release", "with_households", "with_rows", "with_totals"]
 
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+_DIGITS = 10  # of a sum: floating-point noise is cut off
+_ROUNDING = 1e-9  # of a value on its grid, relative
+_MOST_ROWS = 100_000_000  # what memory holds
+
 
 def changed_release(
     release: Release,
@@ -86,11 +92,6 @@ def check_synthesized(release: Release, names: Sequence[str]) -> None:
             raise InvalidInput(
                 f"{name!r} must be a synthesized column to be changed: it is as in the data"
             )
-
-
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
-_DIGITS = 10  # of a sum: floating-point noise is cut off
 
 
 def with_households(
@@ -297,9 +298,6 @@ def _summed(table: pd.DataFrame, part: str, codes: IntArray, dtype: Any) -> pd.S
     return summed.astype(dtype)
 
 
-_ROUNDING = 1e-9  # of a value on its grid, relative
-
-
 def with_totals(
     release: Release,
     column: str,
@@ -405,32 +403,25 @@ class _Form:
     @classmethod
     def of(cls, dtype: Any, settings: Mapping[str, Any], column: str) -> _Form:
         """From the column's dtype and the public settings of the step that replaced it."""
-        numbers = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
         declared = {**settings.get("positive", {}), **settings}  # amounts of a two-part model
-        declared |= _of_domain(settings.get("domain", {}).get(column, {}))
-        has_levels = "levels" in declared and "n_bins" not in declared
-        if not numbers or has_levels:
+        domain = settings.get("domain", {}).get(column, {})
+        if "bins" in domain:  # numbers of noisy marginals
+            step, levels = domain.get("step"), domain.get("levels", ())
+            known = None if step is None else decimals_of(np.array([step, *levels]))
+            declared |= {"decimals": known, "upper": domain["bins"][-1]}
+        numbers = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        if not numbers or ("levels" in declared and "n_bins" not in declared):
             raise InvalidInput(f"{column!r} must hold amounts, for a total: it has levels")
         lower, upper = (declared.get(name) for name in ("lower", "upper"))
         if isinstance(lower, (int, float)) and lower != 0:
             raise InvalidInput(
                 f"{column!r} must be declared from 0 to be scaled to a total: it is from {lower:g}"
             )
-        whole = bool(pd.api.types.is_integer_dtype(dtype))
-        decimals = 0 if whole else declared.get("decimals")
+        decimals = 0 if pd.api.types.is_integer_dtype(dtype) else declared.get("decimals")
         return cls(
             decimals=decimals if isinstance(decimals, int) else None,
             upper=float(upper) if isinstance(upper, (int, float)) else math.inf,
         )
-
-
-def _of_domain(domain: Mapping[str, Any]) -> dict[str, Any]:
-    """Decimals and upper end of the numbers of a domain of noisy marginals."""
-    if "bins" not in domain:
-        return {}
-    step = domain.get("step")
-    known = None if step is None else decimals_of(np.array([step, *domain.get("levels", ())]))
-    return {"decimals": known, "upper": domain["bins"][-1]}
 
 
 def _scaled(
@@ -481,9 +472,6 @@ def _on_grid(scaled: FloatArray, total: float, where: str) -> FloatArray:
     up = np.argsort(low - scaled, kind="stable")[: round(total - low.sum())]
     low[up] += 1
     return low
-
-
-_MOST_ROWS = 100_000_000  # what memory holds
 
 
 def with_rows(

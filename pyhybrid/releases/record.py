@@ -38,6 +38,7 @@ __all__ = [
 
 Remarks = Mapping[str, Mapping[str, float]]
 """Shares of records by what they are of, under a heading."""
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,9 +206,6 @@ class ReleaseRecord:
             f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "
             "of the sequence; save the release that it is a part of"
         )
-
-
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
 
 
 def record_digests(record: ReleaseRecord) -> dict[str, str]:

@@ -37,6 +37,19 @@ __all__ = [
 
 AFTERWARDS = "afterwards"
 """Name of the public setting: a list of what was done, in its order."""
+_READ_FOR = {
+    "households": "make rows of a household agree",
+    "totals": "scale values to totals",
+    "rows": "draw whole units",
+}
+_DRAWN_FROM = {
+    "histogram": "a histogram with noise on its counts",
+    "tables": "a log-linear model fitted to tables with noise on their counts",
+}
+_RELATION = {
+    "remove": "differ in the presence of {}",
+    "replace": "differ in the values of {}",
+}
 
 
 def afterwards_of(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -129,21 +142,6 @@ def _rows(own: Mapping[str, Any]) -> str:
 _SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "households": _households, "totals": _totals, "rows": _rows
 }  # fmt: skip
-_READ_FOR = {
-    "households": "make rows of a household agree",
-    "totals": "scale values to totals",
-    "rows": "draw whole units",
-}
-
-
-_DRAWN_FROM = {
-    "histogram": "a histogram with noise on its counts",
-    "tables": "a log-linear model fitted to tables with noise on their counts",
-}
-_RELATION = {
-    "remove": "differ in the presence of {}",
-    "replace": "differ in the values of {}",
-}
 
 
 def privacy_statement(

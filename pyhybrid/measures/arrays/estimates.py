@@ -36,6 +36,11 @@ __all__ = [
     "summaries",
 ]
 
+STATISTICS = ("mean", "median", "q15", "q90")
+"""The papers' estimands: mean, median, 15th and 90th percentile."""
+_BLOCK_ELEMENTS = 2_000_000
+_FEWEST_RESAMPLES = 100
+
 
 def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | None:
     """Design weights (n,), finite and above 0; None if none are given or all are 1."""
@@ -121,13 +126,6 @@ def _statistics(
         ]
         found[place] = middle + (ends[1] - ends[0]) / step
     return found
-
-
-STATISTICS = ("mean", "median", "q15", "q90")
-"""The papers' estimands: mean, median, 15th and 90th percentile."""
-
-_BLOCK_ELEMENTS = 2_000_000
-_FEWEST_RESAMPLES = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -55,6 +55,7 @@ NULLS = ("population", "data", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 
 BoolArray = npt.NDArray[np.bool_]
+TABLE_STATISTICS = ("voas_williamson", "freeman_tukey")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,9 +228,6 @@ def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArra
     if not 0 < label.mean() < 1:
         raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
     return p, label.astype(bool)
-
-
-TABLE_STATISTICS = ("voas_williamson", "freeman_tukey")
 
 
 @dataclass(frozen=True, kw_only=True)

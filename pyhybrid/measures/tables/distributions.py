@@ -36,6 +36,8 @@ DATA, SYNTHETIC = "data", "synthetic"
 """Names of the sources of estimates."""
 
 _FEWER_ABOVE = 20_000_000
+_MOST_LEVELS = 50
+IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,11 +138,6 @@ def _missing_shares(tables: Tables, column: str) -> list[float]:
     """Shares of missing values in the data and in each set."""
     gone = (table[column].isna() for table in (tables.real, *tables.synthetic))
     return [float(np.average(g, weights=w)) for w, g in zip(tables.weights(), gone, strict=True)]
-
-
-_MOST_LEVELS = 50
-
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

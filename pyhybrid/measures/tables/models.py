@@ -47,6 +47,13 @@ RULES: dict[str, Callable[..., Combined]] = {
     "multiple_imputation": combine_multiple_imputation,
     NESTED: combine_nested,
 }
+SINGLE = "single"
+"""No rule: one synthetic set, taken at its word."""
+MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
+"""Rules for m sets that are on one footing; "nested" needs to know the imputations."""
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
+_WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
+_ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,17 +202,6 @@ def _sequence(values: Any, name: str) -> list[Any]:
     if not isinstance(values, Sequence) or isinstance(values, str) or not len(values):
         raise InvalidInput(f"{name} must be a sequence of at least one: {type(values).__name__}")
     return list(values)
-
-
-SINGLE = "single"
-"""No rule: one synthetic set, taken at its word."""
-
-MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
-"""Rules for m sets that are on one footing; "nested" needs to know the imputations."""
-
-_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
-_WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
-_ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
