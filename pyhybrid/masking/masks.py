@@ -5,6 +5,11 @@ mask (small variance, large separation) holds X* near X, a strong one leaves it 
 model. Continuous keys are masked on their standardized scale (mean 0, standard deviation 1 in the
 data), the others on their codes 0 .. levels - 1. Nothing here is differentially private.
 
+Continuous: prior N(mu, sigma2), W_k ~ N(X, s2), k = 1 .. K, gives a normal with precision
+1/sigma2 + K/s2 and mean (mu/sigma2 + sum_k W_k/s2) / precision. Categorical: probabilities
+proportional to prior times exp(log density). W is drawn once from the true keys; what it says, an
+`Evidence` for each key, is all that synthesis sees of them.
+
 References
 ----------
 [J22] Jiang, Raftery, Steele, Wang (2022), JASA; [JC] Jiang (2025), short course on data privacy.

@@ -8,6 +8,25 @@ The released keys come from the joint distribution: each key in turn is drawn gi
 so that p(X_j | before) p(W_j | X_j) times the models of later keys is sampled, exactly: by
 enumeration for levels; by conjugate normals, and an elliptical slice where later keys have levels,
 for continuous keys.
+
+Where a group of records never shows a value (earnings of those who do not work), its mean is known
+from the prior alone; imputed values hold it where it is, and so do the coefficients of later
+columns that make up for it. A draw of each part given the others leaves this slowly. Two exact
+moves cross it:
+
+- a column with levels has its parameters drawn with its missing values summed out (`Unknown` of
+  `pyhybrid.masking.families`);
+- coefficients b of a continuous column are moved to b + d together with its missing values, which
+  go along by D d (D their design), and with the coefficients of each later column, which lose s d
+  (s its slope on this one). Linear predictors of records with missing values stay as they are, the
+  map has Jacobian 1, and what is left are the records that show the value: b has its conjugate
+  normal given these, and later columns their likelihood there and their priors. An elliptical
+  slice draws d.
+
+References
+----------
+Yu, Meng (2011), J. Computational and Graphical Statistics 20:531-570, on moving parameters and
+missing values together.
 """
 
 from __future__ import annotations
@@ -158,7 +177,7 @@ class SequentialModel:
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column its parameters given the true keys, then what is missing of it.
 
-        Where values are missing both are drawn together; see `pyhybrid.masking.sequence`.
+        Where values are missing both are drawn together; see the module.
         """
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)
