@@ -18,12 +18,10 @@ from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.households import with_households
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.postprocess import AFTERWARDS, check_still_published
+from pyhybrid.releases.postprocess import with_households, with_rows, with_totals
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.rows import with_rows
-from pyhybrid.releases.totals import with_totals
+from pyhybrid.releases.statement import AFTERWARDS, check_still_published
 
 __all__ = ["Afterwards", "check_afterwards", "predictors_of", "read_afterwards",
            "save_with_these", "with_these"]  # fmt: skip

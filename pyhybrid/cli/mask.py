@@ -22,10 +22,10 @@ from pyhybrid.masking import (
     masks_by_type,
     risk_subgroups,
 )
-from pyhybrid.masking.analysis import naming_share, release_risk
-from pyhybrid.masking.keys import key_kinds
+from pyhybrid.masking.columns import key_kinds
+from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.reports.masking import mask_report
 

@@ -21,7 +21,7 @@ from pyhybrid.cli.measures import (
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import risk_summary
-from pyhybrid.measures.as_json import risk_as_dict
+from pyhybrid.measures.summaries import risk_as_dict
 
 __all__ = ["parse_key", "risk"]
 

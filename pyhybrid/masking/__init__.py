@@ -4,22 +4,28 @@ imputation. **Not differentially private**: a `RiskStatement` stands where other
 
 from __future__ import annotations
 
-from pyhybrid.masking.analysis import masked_utility
 from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
-from pyhybrid.masking.densities import (
+from pyhybrid.masking.imputation import (
+    MaskedFit,
+    MaskedImputation,
+    TunedMask,
+    masked_utility,
+    tune_mask,
+)
+from pyhybrid.masking.masks import (
+    GaussianMask,
+    MisclassificationMask,
+    MixtureMask,
     gaussian_mask_log_density,
     masked_level_probabilities,
     masked_normal,
+    masks_by_type,
     misclassification_log_density,
     mixture_mask_log_density,
 )
-from pyhybrid.masking.imputation import MaskedFit, MaskedImputation
-from pyhybrid.masking.masks import GaussianMask, MisclassificationMask, MixtureMask, masks_by_type
-from pyhybrid.masking.release import MaskedRelease
-from pyhybrid.masking.statement import RiskStatement
+from pyhybrid.masking.release import MaskedRelease, RiskStatement
 from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
-from pyhybrid.masking.tuning import TunedMask, tune_mask
 
 __all__ = [
     "CartSynthesis",

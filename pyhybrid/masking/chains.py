@@ -4,23 +4,70 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
-from pyhybrid.masking.association import AssociationModel, Snapshot
+from pyhybrid.masking.masks import Evidence
 from pyhybrid.running.progress import Progress
 
-__all__ = ["Chains", "GibbsSettings", "run_chains"]
+__all__ = ["AssociationModel", "Chains", "GibbsSettings", "Snapshot", "run_chains"]
 
 _LABEL = "association model"
 _TICK = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Snapshot:
+    """One posterior draw. Confidential.
+
+    `parameters` are laid out by the model; `values` (n,) by name are keys and incomplete
+    predictors, complete now; `latent` (n, q) the latent normals of a copula.
+    """
+
+    parameters: tuple[FloatArray, ...]
+    values: Mapping[str, npt.NDArray[Any]]
+    latent: FloatArray | None = None
+
+
+class AssociationModel(Protocol):
+    """p(X | Z, theta) with its Gibbs sampler. Its own state is read-only: chains share it."""
+
+    def start(self, rng: np.random.Generator) -> Any:
+        """State of a new chain, dispersed."""
+
+    def sweep(self, state: Any, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
+        """Update parameters given the true keys and, with `impute`, what is missing; in place."""
+
+    def quantities(self, state: Any) -> dict[str, FloatArray]:
+        """What must converge."""
+
+    def n_divergent(self, state: Any) -> int:
+        """Transitions after warm-up that diverged."""
+
+    def snapshot(self, state: Any) -> Snapshot:
+        """The state as a draw."""
+
+    def resume(self, snapshot: Snapshot, rng: np.random.Generator) -> Any:
+        """A state that goes on from a draw."""
+
+    def synthesize(
+        self,
+        snapshot: Snapshot,
+        evidence: Mapping[str, Evidence],
+        rng: np.random.Generator,
+        *,
+        sweeps: int,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Draw the keys from p(X | Z, theta) p(W | X), by name; no true key is looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +101,10 @@ class GibbsSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chains:
-    """Draws of an association model.
+    """Draws of an association model. Confidential.
 
-    Attributes
-    ----------
-    quantities : dict of str to ndarray, shape (chains, draws, d)
-        By column, or "correlation" of a copula.
-    snapshots : tuple of Snapshot
-        Draws picked at random without replacement. Confidential.
-    diagnostics : Diagnostics
+    `quantities` (chains, draws, d) are by column, or of the "correlation" of a copula; `snapshots`
+    are draws picked at random without replacement.
     """
 
     quantities: dict[str, FloatArray]
@@ -88,10 +130,7 @@ def run_chains(
 ) -> Chains:
     """Run until converged, once more and three times as long if need be.
 
-    Raises
-    ------
-    NotConverged
-        If the rule is not met after that and `on_not_converged` is "raise".
+    Raises NotConverged if the rule is not met after that and `on_not_converged` is "raise".
     """
     found = _attempt(model, n_snapshots, settings, streams, 1, progress)
     if not found.diagnostics.converged:

@@ -1,4 +1,4 @@
-"""Columns as the association models see them: standardized values, or codes of levels.
+"""Keys and predictors as the association models see them: standardized values, or codes of levels.
 
 A type is given by the user or follows from the data: logical columns and those with two values are
 binary; ordered categories, and whole numbers with at most 10 distinct values, are ordered; other
@@ -7,48 +7,47 @@ numbers are continuous; text and unordered categories are nominal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.decimals import decimals_of
 from pyhybrid.models.formula.design import row_label
 
-__all__ = ["KINDS", "MAX_LEVELS", "Column", "read_column", "unusable"]
+__all__ = [
+    "KINDS",
+    "BoundKeys",
+    "Column",
+    "KeySynthesis",
+    "bind_keys",
+    "check_keys",
+    "checked_names",
+    "key_kinds",
+    "read_column",
+    "unusable",
+]
 
 KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
 _FEW = 10
-_MAX_DECIMALS = 8
+_ORDER = ("nominal", "binary", "ordered", "continuous")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """One column of the data in the form that models use. Confidential.
 
-    Attributes
-    ----------
-    name : str
-    kind : {"continuous", "binary", "ordered", "nominal"}
-    values : ndarray, shape (n,)
-        Standardized values (mean 0, standard deviation 1 over those that are there), or codes
-        0 .. n_levels - 1; 0 where missing.
-    missing : ndarray of bool, shape (n,)
-    levels : tuple
-        Values that the codes stand for, in order; empty if continuous.
-    center, scale : float
-        value = center + scale * standardized value.
-    decimals : int or None
-        Decimals of the data, which released values are rounded to; None if there are too many.
-    limits : tuple of (float, float), or None
-        Released values outside are moved to the nearer limit.
-    dtype : numpy or pandas dtype
+    `values` (n,) are standardized (mean 0, standard deviation 1 over those that are there), or
+    codes 0 .. n_levels - 1 that stand for `levels`, in order; 0 where `missing` (n,). A released
+    value is center + scale * standardized value, rounded to the `decimals` of the data (None if
+    they are too many) and moved into the `limits`, in the column's `dtype`.
     """
 
     name: str
@@ -111,11 +110,8 @@ def read_column(
 ) -> Column:
     """Read a column of the data.
 
-    Raises
-    ------
-    InvalidInput
-        If it is constant, all missing, infinite somewhere, of a type that no model covers or that
-        contradicts `kind`, or has more than `MAX_LEVELS` levels; the column is named.
+    Refuses, by name, one that is constant, all missing, infinite somewhere, of a type that no model
+    covers or that contradicts `kind`, or has more than `MAX_LEVELS` levels.
     """
     name = str(values.name)
     reason = unusable(values, kind)
@@ -215,15 +211,185 @@ def _continuous(
         levels=(),
         center=center,
         scale=scale,
-        decimals=_decimals(numbers[~missing]),
+        decimals=decimals_of(numbers[~missing]),
         limits=limits,
         **common,
     )
 
 
-def _decimals(numbers: FloatArray) -> int | None:
-    """Fewest decimals that all values have; None beyond 8."""
-    for decimals in range(_MAX_DECIMALS + 1):
-        if (np.round(numbers, decimals) == numbers).all():
-            return decimals
-    return None
+@dataclass(frozen=True, kw_only=True)
+class KeySynthesis:
+    """Keys to synthesize, from which predictors; see `pyhybrid.MaskedImputation`."""
+
+    keys: Sequence[str]
+    n_synthetic: int = 5
+    predictors: Sequence[str] | None = None
+    order: Sequence[str] | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_names(self.keys, "keys")
+        for name in ("predictors", "order"):
+            given = getattr(self, name)
+            if given is not None and len(given):
+                checked_names(given, name)
+        check_count(self.n_synthetic, "n_synthetic")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundKeys:
+    """Columns of n records by their part in the model. Confidential.
+
+    `keys` are to be synthesized, in the order of the model; predictors with missing values
+    (`incomplete`) are imputed along, and never released.
+    """
+
+    keys: tuple[Column, ...]
+    incomplete: tuple[Column, ...]
+    complete: tuple[Column, ...]
+    n_records: int
+
+    @property
+    def any_key_missing(self) -> bool:
+        """True if a key has missing values."""
+        return any(column.missing.any() for column in self.keys)
+
+    def described(self, left_out: Sequence[str]) -> dict[str, Any]:
+        """Public settings."""
+        return {
+            "keys": {column.name: column.kind for column in self.keys},
+            "predictors": [column.name for column in (*self.complete, *self.incomplete)],
+            "not_predictors": list(left_out),
+        }
+
+    def released(self, df: pd.DataFrame, drawn: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+        """The data with drawn keys, without notes (`attrs`)."""
+        table: pd.DataFrame = df.copy()
+        table.attrs = {}
+        for column in self.keys:
+            table[column.name] = column.decoded(drawn[column.name], table.index)
+        return table
+
+
+def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
+    """Keys and predictors of `df`, and the columns that no model covers and were left out.
+
+    Refuses a column that is absent, a key that no model covers (see `read_column`), a category of
+    a key with one record, a record with nothing but missing values, an order that is not one of the
+    keys, types or limits of other columns.
+    """
+    table = _checked_table(df)
+    check_keys(roles.keys, table)
+    for what, given in (("types", roles.types), ("limits", roles.limits)):
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{what} must be a mapping by column: found {type(given).__name__}")
+    predictors, left_out = _predictors(roles, table)
+    for what, names in (("types", roles.types), ("limits", roles.limits)):
+        unknown = [n for n in names if n not in (*roles.keys, *predictors)]
+        if unknown:
+            raise InvalidInput(f"{what} must be of keys or predictors: {unknown[0]!r} is neither")
+    keys = [
+        read_column(table[k], what="key", kind=roles.types.get(k), limits=roles.limits.get(k))
+        for k in roles.keys
+    ]
+    for column in keys:
+        _check_category_sizes(column, table.index)
+    others = [read_column(table[p], what="predictor", kind=roles.types.get(p)) for p in predictors]
+    _check_rows(keys, others, table.index)
+    incomplete = [c for c in others if c.missing.any()]
+    bound = BoundKeys(
+        keys=tuple(_ordered(keys, roles.order)),
+        incomplete=tuple(_ordered(incomplete, None)),
+        complete=tuple(c for c in others if not c.missing.any()),
+        n_records=len(table),
+    )
+    return bound, left_out
+
+
+def key_kinds(
+    df: pd.DataFrame, keys: Sequence[str], types: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Type of each key, in the order of `keys`; refuses what `bind_keys` refuses."""
+    names = checked_names(keys, "keys")
+    roles = KeySynthesis(keys=names, predictors=(), types=types or {})
+    kinds = {column.name: column.kind for column in bind_keys(roles, df)[0].keys}
+    return {name: kinds[name] for name in names}
+
+
+def check_keys(keys: Sequence[str], table: pd.DataFrame) -> None:
+    """Refuse keys that are not columns of the table."""
+    absent = [key for key in keys if key not in table.columns]
+    if absent:
+        near = did_you_mean(absent[0], table.columns)
+        raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not{near}")
+
+
+def checked_names(names: Any, what: str) -> tuple[str, ...]:
+    """Column names: at least one, each once."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise InvalidInput(f"{what} must be a sequence of column names: found {names!r}")
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise InvalidInput(f"{what} must name each column once: {twice[0]!r} is there twice")
+    return tuple(names)
+
+
+def _checked_table(df: Any) -> pd.DataFrame:
+    if not isinstance(df, pd.DataFrame):
+        raise InvalidInput(f"data must be a pandas DataFrame: found {type(df).__name__}")
+    if len(df) < 3:
+        raise InvalidInput(f"data must have at least 3 records: found {len(df)}")
+    twice = df.columns[df.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    return df
+
+
+def _predictors(roles: KeySynthesis, table: pd.DataFrame) -> tuple[list[str], tuple[str, ...]]:
+    """Predictors to use; all other columns that a model covers unless the user named some."""
+    if roles.predictors is None:
+        others = [c for c in table.columns if c not in roles.keys]
+        used = [c for c in others if unusable(table[c], roles.types.get(c)) is None]
+        return used, tuple(str(c) for c in others if c not in used)
+    for name in roles.predictors:
+        if name not in table.columns:
+            raise InvalidInput(f"predictor {name!r} must be a column of the data: it is not")
+        if name in roles.keys:
+            raise InvalidInput(f"predictors must not be keys: {name!r} is")
+    return list(roles.predictors), ()
+
+
+def _check_category_sizes(column: Column, index: pd.Index) -> None:
+    if column.kind == "continuous":
+        return
+    there = np.flatnonzero(~column.missing)
+    sizes = np.bincount(column.values[there], minlength=column.n_levels)
+    alone = np.flatnonzero(sizes == 1)
+    if alone.size:
+        row = int(there[column.values[there] == alone[0]][0])
+        raise InvalidInput(
+            f"each category of key {column.name!r} must have at least 2 records: the one of "
+            f"{row_label(index, row)} has 1; merge it with another, or leave the record out"
+        )
+
+
+def _check_rows(keys: list[Column], others: list[Column], index: pd.Index) -> None:
+    gaps = np.all([column.missing for column in (*keys, *others)], axis=0)
+    if gaps.any():
+        row = row_label(index, int(np.flatnonzero(gaps)[0]))
+        names = ", ".join(repr(column.name) for column in (*keys, *others))
+        raise InvalidInput(
+            f"each record must have a key or a predictor that is not missing: {row} has none of "
+            f"{names}; leave it out"
+        )
+
+
+def _ordered(columns: list[Column], order: Sequence[str] | None) -> list[Column]:
+    """In the user's order; by default levels first, so that continuous keys are conjugate."""
+    if order is None:
+        return sorted(columns, key=lambda column: _ORDER.index(column.kind))
+    by_name = {column.name: column for column in columns}
+    if set(order) != set(by_name) or len(order) != len(by_name):
+        raise InvalidInput(f"order must name each key once: found {', '.join(order)}")
+    return [by_name[name] for name in order]

@@ -12,8 +12,7 @@ Reiter (2005), J. Official Statistics 21:441-462 (CART); [R03] Reiter (2003).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,9 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.masking.columns import Column
-from pyhybrid.masking.draws import draw_levels
-from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
+from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
+from pyhybrid.masking.families import draw_levels
 from pyhybrid.masking.release import MaskedRelease, masked_release
-from pyhybrid.masking.statement import PARTIAL
 
 __all__ = ["CartSynthesis", "ParametricSynthesis"]
 
@@ -35,19 +32,8 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SequentialComparator(ABC):
+class _SequentialComparator(KeySynthesis, ABC):
     """What both have in common; parameters as in `MaskedImputation`."""
-
-    keys: Sequence[str]
-    n_synthetic: int = 5
-    predictors: Sequence[str] | None = None
-    order: Sequence[str] | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        checked_names(self.keys, "keys")
-        check_count(self.n_synthetic, "n_synthetic")
 
     @property
     @abstractmethod
@@ -61,19 +47,9 @@ class _SequentialComparator(ABC):
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release synthetic sets; see `MaskedImputation.release`.
 
-        Raises
-        ------
-        InvalidInput
-            See `bind_keys`; and for missing values in a key or a predictor, which is named.
+        Refuses what `bind_keys` does, and missing values in a key or a predictor, which is named.
         """
-        roles = Roles(
-            keys=tuple(self.keys),
-            predictors=None if self.predictors is None else tuple(self.predictors),
-            order=None if self.order is None else tuple(self.order),
-            types=self.types,
-            limits=self.limits,
-        )
-        bound, left_out = bind_keys(roles, df)
+        bound, left_out = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):
             if column.missing.any():
                 raise InvalidInput(
@@ -81,21 +57,12 @@ class _SequentialComparator(ABC):
                     "values; leave it out, or use MaskedImputation"
                 )
         source = streams(seed)
-        tables = self._tables(bound, df, source.generator("comparator"))
         return masked_release(
-            tables,
+            self._tables(bound, df, source.generator("comparator")),
             df,
             method=self._method,
             masks=dict.fromkeys(self.keys, "no mask"),
-            rule=PARTIAL,
-            n_imputations=1,
-            diagnostics=None,
-            settings={
-                "method": self._method,
-                "keys": {column.name: column.kind for column in bound.keys},
-                "predictors": [column.name for column in bound.complete],
-                "not_predictors": list(left_out),
-            },
+            settings={"method": self._method, **bound.described(left_out)},
             streams=source,
         )
 
@@ -109,17 +76,15 @@ class _SequentialComparator(ABC):
         for column in bound.keys:
             models.append(self._synthesizer(column, known, int(rng.integers(2**31 - 1))))
             known = np.hstack([known, column.encoded(column.values)])
-        found = []
+        tables = []
         for _ in range(self.n_synthetic):
-            table = df.copy()
-            table.attrs = {}
             design = known[:, :fixed]
+            drawn = {}
             for column, model in zip(bound.keys, models, strict=True):
-                drawn = model.draw(design, rng)
-                table[column.name] = column.decoded(drawn, table.index)
-                design = np.hstack([design, column.encoded(drawn)])
-            found.append(table)
-        return found
+                drawn[column.name] = model.draw(design, rng)
+                design = np.hstack([design, column.encoded(drawn[column.name])])
+            tables.append(bound.released(df, drawn))
+        return tables
 
 
 @dataclass(frozen=True, kw_only=True)

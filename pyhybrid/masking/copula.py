@@ -29,11 +29,9 @@ from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.association import Snapshot
-from pyhybrid.masking.columns import Column
-from pyhybrid.masking.draws import draw_levels, elliptical_slice, truncated_normal
-from pyhybrid.masking.families import log_between
-from pyhybrid.masking.keys import BoundKeys
+from pyhybrid.masking.chains import Snapshot
+from pyhybrid.masking.columns import BoundKeys, Column
+from pyhybrid.masking.families import draw_levels, elliptical_slice, log_between, truncated_normal
 from pyhybrid.masking.masks import Evidence
 
 __all__ = ["CopulaModel"]

@@ -13,26 +13,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.checks import check_choice, check_count, check_fraction, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.masking.association import AssociationModel, Snapshot
-from pyhybrid.masking.chains import Chains, GibbsSettings, run_chains
-from pyhybrid.masking.columns import Column
+from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
+from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.evidence import KeyMasks, check_masks, described, draw_evidence
-from pyhybrid.masking.keys import BoundKeys, Roles, bind_keys, checked_names
-from pyhybrid.masking.release import MaskedRelease, masked_release
+from pyhybrid.masking.masks import KeyMasks, check_masks, described, draw_evidence, weakened
+from pyhybrid.masking.release import NESTED, PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
-from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.masking.subgroups import RiskSubgroups
-from pyhybrid.masking.tuning import TunedMask, tune_mask
+from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.tables.matching import matching_risk
+from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
 from pyhybrid.running.progress import Progress
 
-__all__ = ["MaskedFit", "MaskedImputation"]
+__all__ = [
+    "MaskedFit",
+    "MaskedImputation",
+    "TunedMask",
+    "coefficient_loss",
+    "masked_utility",
+    "naming_share",
+    "release_risk",
+    "tune_mask",
+]
 
 ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
     "sequential": SequentialModel,
@@ -40,6 +47,8 @@ ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationMo
 }
 _IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+Loss = Callable[[pd.DataFrame, MaskedRelease], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +61,7 @@ class MaskedFit:
     bound : BoundKeys
     model : AssociationModel
     chains : Chains
-        `chains.diagnostics`, and draws of the parameters by key in `chains.quantities`.
+        With `chains.diagnostics`, and draws of the parameters by key in `chains.quantities`.
     left_out : tuple of str
         Columns that were not used as predictors, as no model covers them.
     streams : Streams
@@ -70,7 +79,7 @@ class MaskedFit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedImputation:
+class MaskedImputation(KeySynthesis):
     """Synthesis of quasi-identifiers (keys) by masking and multiple imputation [J22].
 
     Not differentially private: the release has a `RiskStatement`, no epsilon.
@@ -111,30 +120,19 @@ class MaskedImputation:
         For arguments that are not as stated; on `fit` and `release`, see `bind_keys`.
     """
 
-    keys: Sequence[str]
     masks: KeyMasks = field(default_factory=dict)
     association: str = "sequential"
-    n_synthetic: int = 5
     n_imputations: int | None = None
-    predictors: Sequence[str] | None = None
-    order: Sequence[str] | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     subgroups: RiskSubgroups | None = None
     settings: GibbsSettings | None = None
     on_not_converged: str = "raise"
 
     def __post_init__(self) -> None:
-        checked_names(self.keys, "keys")
+        super().__post_init__()
         if not isinstance(self.masks, Mapping):
             raise InvalidInput(f"masks must be a mapping by key: found {type(self.masks).__name__}")
-        for name in ("predictors", "order"):
-            given = getattr(self, name)
-            if given is not None and len(given):
-                checked_names(given, name)
         check_choice(self.association, "association", ASSOCIATIONS)
         check_choice(self.on_not_converged, "on_not_converged", ("raise", "warn"))
-        check_count(self.n_synthetic, "n_synthetic")
         if self.n_imputations is not None:
             check_count(self.n_imputations, "n_imputations", at_least=2)
 
@@ -166,14 +164,14 @@ class MaskedImputation:
     ) -> MaskedFit:
         """Fit the association model; it does not depend on the masks, and can be used for many."""
         source = streams(seed)
-        bound, left_out = bind_keys(self._roles(), df)
+        bound, left_out = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))
         nests = self._nests(bound)
         chains = run_chains(
             model,
             n_snapshots=self.n_synthetic if nests is None else nests,
-            settings=self._settings,
+            settings=self._chain_settings,
             streams=source,
             on_not_converged=self.on_not_converged,
             progress=progress,
@@ -219,21 +217,6 @@ class MaskedImputation:
         """The same with other masks."""
         return replace(self, masks=masks)
 
-    @property
-    def _settings(self) -> GibbsSettings:
-        if self.settings is not None:
-            return self.settings
-        return _COPULA if self.association == "copula" else GibbsSettings()
-
-    def _roles(self) -> Roles:
-        return Roles(
-            keys=tuple(self.keys),
-            predictors=None if self.predictors is None else tuple(self.predictors),
-            order=None if self.order is None else tuple(self.order),
-            types=self.types,
-            limits=self.limits,
-        )
-
     def _check(self, bound: BoundKeys, df: pd.DataFrame) -> None:
         by_name = {column.name: column for column in bound.keys}
         check_masks(self.masks, by_name, subgroups=self.subgroups is not None)
@@ -251,11 +234,15 @@ class MaskedImputation:
                 "combines imputations: found 1"
             )
 
+    @property
+    def _chain_settings(self) -> GibbsSettings:
+        if self.settings is not None:
+            return self.settings
+        return _COPULA if self.association == "copula" else GibbsSettings()
+
     def _nests(self, bound: BoundKeys) -> int | None:
         """Imputations, or None if no key has missing values."""
-        if not bound.any_key_missing:
-            return None
-        return self.n_imputations or _IMPUTATIONS
+        return (self.n_imputations or _IMPUTATIONS) if bound.any_key_missing else None
 
     def _draws(self, fit: MaskedFit, nests: int | None, rng: np.random.Generator) -> Any:
         """One posterior draw for each set; within an imputation the imputed values stay."""
@@ -271,32 +258,247 @@ class MaskedImputation:
                 continue
             state = fit.model.resume(snapshot, rng)
             for _ in range(self.n_synthetic - 1):
-                for _ in range(self._settings.between):
+                for _ in range(self._chain_settings.between):
                     fit.model.sweep(state, rng, adapt=False, impute=False)
                 yield fit.model.snapshot(state)
 
     def _table(self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator) -> pd.DataFrame:
-        columns: dict[str, Column] = {column.name: column for column in fit.bound.keys}
-        groups: npt.NDArray[Any] | None = (
-            None if self.subgroups is None else self.subgroups.by_record
-        )
+        columns = {column.name: column for column in fit.bound.keys}
+        groups = None if self.subgroups is None else self.subgroups.by_record
         evidence = draw_evidence(self.masks, columns, snapshot.values, groups, rng)
-        drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=self._settings.sweeps)
-        table: pd.DataFrame = fit.data.copy()
-        table.attrs = {}
-        for name, column in columns.items():
-            table[name] = column.decoded(drawn[name], table.index)
-        return table
+        sweeps = self._chain_settings.sweeps
+        return fit.bound.released(
+            fit.data, fit.model.synthesize(snapshot, evidence, rng, sweeps=sweeps)
+        )
 
     def _public_settings(self, fit: MaskedFit) -> dict[str, Any]:
-        s = self._settings
+        lengths = ("chains", "warmup", "draws", "sweeps")
         return {
             "association": self.association,
-            "keys": {column.name: column.kind for column in fit.bound.keys},
-            "predictors": [c.name for c in (*fit.bound.complete, *fit.bound.incomplete)],
-            "not_predictors": list(fit.left_out),
-            "chains": s.chains,
-            "warmup": s.warmup,
-            "draws": s.draws,
-            "sweeps": s.sweeps,
+            **fit.bound.described(fit.left_out),
+            **{name: getattr(self._chain_settings, name) for name in lengths},
         }
+
+
+def masked_utility(
+    release: MaskedRelease,
+    df: pd.DataFrame,
+    formula: str,
+    *,
+    model: str = "ols",
+    categorical: Sequence[str] = (),
+    level: float = 0.95,
+) -> ModelUtility:
+    """`pyhybrid.model_utility` by the release's own rule, that of nested imputations among them.
+
+    Where keys have missing values the model of the data uses the records without.
+
+    Parameters
+    ----------
+    release : MaskedRelease
+    df : DataFrame
+        The confidential data.
+    formula, model, categorical, level
+        As in `pyhybrid.model_utility`.
+    """
+    m = len(release.synthetic)
+    nested = release.rule == NESTED
+    return model_utility(
+        df, release.synthetic, formula, model=model, categorical=categorical,
+        rule=release.rule if m > 1 else SINGLE,
+        n_imputations=release.n_imputations if nested else None, level=level,
+    )  # fmt: skip
+
+
+def release_risk(
+    release: MaskedRelease | None, df: pd.DataFrame, *, keys: Sequence[str], radius: Any = None
+) -> MatchingRisk:
+    """Matching risk on the keys; of the data published as they are if `release` is None."""
+    sets = [df] if release is None else release.synthetic
+    return matching_risk(df, sets, keys=keys, radius=radius, rows_correspond=True)
+
+
+def naming_share(risk: MatchingRisk) -> float:
+    """Share of targets that the intruder names correctly, in [0, 1]: mean of T_il / c_il."""
+    if risk.correct_by_record is None:
+        raise InvalidInput("rows of the sets must correspond to those of the data")
+    return float(np.mean(risk.correct_by_record))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TunedMask:
+    """Mask strengths with their risk and loss, and the one chosen. Confidential.
+
+    Attributes
+    ----------
+    imputation : MaskedImputation
+        With the masks chosen.
+    factor : float
+        Log densities of the given masks are divided by it: a Gaussian mask's variance is
+        multiplied, a separation divided by its square root; inf is masks off.
+    risk, loss : float
+        Of the release with these masks.
+    target_risk : float
+    data_risk : float
+        Risk of the data published as they are.
+    table : DataFrame
+        factor, risk, mean_match (mean of I_i, by whichever record), loss, meets_target; by factor.
+    """
+
+    imputation: MaskedImputation
+    factor: float
+    risk: float
+    loss: float
+    target_risk: float
+    data_risk: float
+    table: pd.DataFrame
+    _fit: MaskedFit = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<TunedMask: factor {self.factor:g}, confidential>"
+
+    def release(self) -> MaskedRelease:
+        """The release that was measured, from the same fit."""
+        return self.imputation.release_from(self._fit)
+
+
+def tune_mask(
+    imputation: MaskedImputation,
+    df: pd.DataFrame,
+    *,
+    target_risk: float,
+    formula: str | None = None,
+    model: str = "ols",
+    categorical: Sequence[str] = (),
+    loss: Loss | None = None,
+    radius: float | Mapping[str, float] | None = None,
+    factors: Sequence[float] = FACTORS,
+    refinements: int = 3,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> TunedMask:
+    """Weaken or strengthen all masks together until the risk meets a target; keep the least loss.
+
+    One fit serves every strength, and all releases share random numbers, so that curves are smooth.
+    Between the strongest mask factor that misses the target and the first that meets it the step
+    is halved `refinements` times, on the log scale.
+
+    Parameters
+    ----------
+    imputation : MaskedImputation
+        With masks to start from.
+    df : DataFrame
+        The confidential data.
+    target_risk : float
+        Largest acceptable share of records whose own row an intruder who knows the keys names
+        correctly, in (0, 1]: expected match risk over n.
+    formula, model, categorical
+        Of the analysis whose coefficients give the loss, as in `model_utility`: the mean over
+        coefficients of the standardized difference, or of its own Monte Carlo error, sqrt(b/m)
+        in standard errors of the data's, where that is larger, so that luck is no merit. It
+        falls with n_synthetic.
+    loss : callable, optional
+        In place of a formula: takes the data and a release, returns a number, smaller is better.
+    radius : number, or mapping of key to number, optional
+        Of a match, as in `pyhybrid.matching_risk`.
+    factors : sequence of float
+        Strengths to try, above 0, in rising order.
+    refinements : int, default 3
+    seed : int, optional
+    progress : callable, optional
+        As in `MaskedImputation.release`; of the fit.
+
+    Raises
+    ------
+    InvalidInput
+        If no mask is given, neither or both of formula and loss are, or the target cannot be met
+        even with masks off.
+
+    Notes
+    -----
+    Choosing a mask by looking at the data is itself not covered by anything.
+    """
+    target = check_fraction(target_risk, "target_risk")
+    check_count(refinements, "refinements", at_least=0)
+    grid = [check_positive(f, "each of factors") for f in factors]
+    if not grid or grid != sorted(set(grid)):
+        raise InvalidInput("factors must rise, at least one")
+    if not any(mask is not None for mask in imputation.masks.values()):
+        raise InvalidInput("tuning needs a mask to start from: masks is empty")
+    if (formula is None) == (loss is None):
+        raise InvalidInput("give either a formula or a loss")
+
+    def measured(data: pd.DataFrame, release: MaskedRelease) -> float:
+        assert formula is not None
+        return coefficient_loss(
+            masked_utility(release, data, formula, model=model, categorical=categorical)
+        )
+
+    fit = imputation.fit(df, seed=seed, progress=progress)
+    keys = list(imputation.keys)
+    data_risk = naming_share(release_risk(None, df, keys=keys, radius=radius))
+    rows: dict[float, dict[str, Any]] = {}
+
+    def look(factor: float) -> bool:
+        release = _at(imputation, factor).release_from(fit)
+        risk = release_risk(release, df, keys=keys, radius=radius)
+        share = naming_share(risk)
+        rows[factor] = {
+            "factor": factor,
+            "risk": share,
+            "mean_match": risk.mean_risk,
+            "loss": (loss or measured)(df, release),
+            "meets_target": share <= target,
+        }
+        return share <= target
+
+    for factor in (*grid, np.inf):
+        look(factor)
+    _refine(look, rows, refinements)
+    table = pd.DataFrame([rows[factor] for factor in sorted(rows)])
+    meeting = table[table["meets_target"]]
+    if meeting.empty:
+        raise InvalidInput(
+            f"target_risk {target:g} must be one that masks can meet: with masks off the risk is "
+            f"{rows[np.inf]['risk']:.3g}; use fewer or coarser keys, or a smaller radius"
+        )
+    best = meeting.loc[meeting["loss"].idxmin()]
+    return TunedMask(
+        imputation=_at(imputation, float(best["factor"])),
+        **{name: float(best[name]) for name in ("factor", "risk", "loss")},
+        target_risk=target,
+        data_risk=data_risk,
+        table=table,
+        _fit=fit,
+    )
+
+
+def coefficient_loss(found: ModelUtility) -> float:
+    """Mean over coefficients of the larger of standardized difference and Monte Carlo error."""
+    difference = found.table["standardised_difference"].to_numpy()
+    if found.pooled is None:
+        return float(difference.mean())
+    from scipy import stats  # slow to import
+
+    half = (found.table["upper"] - found.table["lower"]).to_numpy() / 2
+    error = half / stats.norm.ppf(0.975)
+    noise = np.sqrt(found.pooled.combined.between / found.pooled.n_sets) / error
+    return float(np.maximum(difference, noise).mean())
+
+
+def _at(imputation: MaskedImputation, factor: float) -> MaskedImputation:
+    masks = {} if np.isinf(factor) else weakened(imputation.masks, factor)
+    return imputation.with_masks(masks)
+
+
+def _refine(look: Callable[[float], bool], rows: Mapping[float, Any], steps: int) -> None:
+    """Halve the gap between the last finite factor that misses the target and the next one."""
+    finite = sorted(f for f in rows if np.isfinite(f))
+    missed = [f for f in finite if not rows[f]["meets_target"]]
+    if not missed or missed[-1] == finite[-1]:
+        return
+    low = missed[-1]
+    high = finite[finite.index(low) + 1]
+    for _ in range(steps):
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if look(middle) else (middle, high)

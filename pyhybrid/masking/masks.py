@@ -5,6 +5,11 @@ mask (small variance, large separation) holds X* near X, a strong one leaves it 
 model. Continuous keys are masked on their standardized scale (mean 0, standard deviation 1 in the
 data), the others on their codes 0 .. levels - 1. Nothing here is differentially private.
 
+Continuous: prior N(mu, sigma2), W_k ~ N(X, s2), k = 1 .. K, gives a normal with precision
+1/sigma2 + K/s2 and mean (mu/sigma2 + sum_k W_k/s2) / precision. Categorical: probabilities
+proportional to prior times exp(log density). W is drawn once from the true keys; what it says, an
+`Evidence` for each key, is all that synthesis sees of them.
+
 References
 ----------
 [J22] Jiang, Raftery, Steele, Wang (2022), JASA; [JC] Jiang (2025), short course on data privacy.
@@ -12,49 +17,184 @@ References
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_numeric, check_positive
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.densities import (
-    gaussian_mask_log_density,
-    misclassification_log_density,
-    mixture_mask_log_density,
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_count,
+    check_numeric,
+    check_positive,
+    check_vector,
 )
-from pyhybrid.masking.keys import key_kinds
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.masking.columns import Column, key_kinds
 
 __all__ = [
     "MASKS",
+    "SUBGROUPS",
     "Evidence",
     "GaussianMask",
+    "KeyMasks",
     "Mask",
     "MisclassificationMask",
     "MixtureMask",
+    "check_masks",
+    "described",
+    "draw_evidence",
+    "gaussian_mask_log_density",
     "level_log_density",
+    "masked_level_probabilities",
+    "masked_normal",
     "masks_by_type",
+    "misclassification_log_density",
+    "mixture_mask_log_density",
+    "weakened",
 ]
 
+_LOG_2PI = float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
-_LEVELS = ("binary", "ordered", "nominal")
+SUBGROUPS = ("low", "medium", "high")
+KeyMasks = Mapping[str, "Mask | Mapping[str, Mask | None] | None"]
+"""Mask of each key: one, one by risk subgroup, or None (off)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaskedNormal:
+    """Normal distribution of a continuous key given its mask; both of shape (n,)."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+def gaussian_mask_log_density(w: Any, x: Any, variance: float) -> FloatArray:
+    """Sum over k of log N(w_ik; x_i, variance), shape (n,).
+
+    Parameters
+    ----------
+    w : array_like, shape (n, K)
+    x : array_like, shape (n,)
+    variance : float
+        s2, above 0.
+
+    Raises
+    ------
+    InvalidInput
+        For a variance that is not above 0, or shapes that do not fit.
+    """
+    s2 = check_positive(variance, "variance")
+    values, copies = _pair(x, w)
+    squares = (copies - values[:, None]) ** 2
+    constant = copies.shape[1] * (_LOG_2PI + np.log(s2))
+    return np.asarray(-0.5 * (constant + squares.sum(axis=1) / s2))
+
+
+def mixture_mask_log_density(w: Any, x: Any, separation: float) -> FloatArray:
+    """log N(w; a x, 1), shape (n,); for w of shape (n, levels), nominal, with centers a apart.
+
+    Parameters
+    ----------
+    w : array_like, shape (n,) or (n, levels)
+    x : array_like, shape (n,)
+        Codes from 0.
+    separation : float
+        a, above 0.
+    """
+    a = check_positive(separation, "separation")
+    observed = check_numeric(w, "w")
+    if observed.ndim < 2:
+        codes, column = _pair(x, observed[:, None] if observed.ndim else observed)
+        return np.asarray(-0.5 * (_LOG_2PI + (column[:, 0] - a * codes) ** 2))
+    codes, observed = _pair(x, observed)
+    levels = observed.shape[1]
+    centers = a / np.sqrt(2) * np.eye(levels)[_codes(codes, levels)]
+    return np.asarray(-0.5 * (levels * _LOG_2PI + ((observed - centers) ** 2).sum(axis=1)))
+
+
+def misclassification_log_density(w: Any, x: Any, matrix: Any) -> FloatArray:
+    """log P(W = w | X = x) from a matrix with row x and column w, shape (n,); codes from 0."""
+    rows = check_numeric(matrix, "matrix")
+    values, observed = _pair(x, check_vector(w, "w")[:, None])
+    with np.errstate(divide="ignore"):
+        logs = np.log(rows)
+    return np.asarray(logs[_codes(values, len(rows)), _codes(observed[:, 0], len(rows))])
+
+
+def masked_normal(mean: Any, variance: Any, w: Any, mask_variance: float) -> MaskedNormal:
+    """Distribution of a continuous key given W, by precision weighting.
+
+    Parameters
+    ----------
+    mean, variance : array_like, shape (n,)
+        Of p(X | Z, theta); variances above 0.
+    w : array_like, shape (n, K)
+        Copies of the mask.
+    mask_variance : float
+        s2, above 0.
+    """
+    s2 = check_positive(mask_variance, "mask_variance")
+    center, copies = _pair(mean, w)
+    spread = check_vector(variance, "variance", length=center.size)
+    if not (spread > 0).all():
+        raise InvalidInput("variance must be above 0 in every record")
+    precision = 1 / spread + copies.shape[1] / s2
+    total = center / spread + copies.sum(axis=1) / s2
+    return MaskedNormal(mean=total / precision, variance=1 / precision)
+
+
+def masked_level_probabilities(prior: Any, log_density: Any) -> FloatArray:
+    """Probabilities of the levels of a key given W, shape (n, levels).
+
+    Parameters
+    ----------
+    prior : array_like, shape (n, levels)
+        P(X = x | Z, theta), >= 0, not all 0 in a row.
+    log_density : array_like, shape (n, levels)
+        log p(w | x) for each level; -inf where it is 0, but not in a whole row.
+    """
+    p, logs = check_numeric(prior, "prior"), check_numeric(log_density, "log_density")
+    if p.ndim != 2 or p.shape != logs.shape or not p.size:
+        raise InvalidInput(
+            "prior and log_density must share a shape (n, levels): "
+            f"found {p.shape} and {logs.shape}"
+        )
+    weights = p * np.exp(logs - logs.max(axis=1, keepdims=True))
+    total = weights.sum(axis=1, keepdims=True)
+    if not ((p >= 0).all() and np.isfinite(total).all() and (total > 0).all()):
+        raise InvalidInput("each record must have a level with positive prior and density")
+    return np.asarray(weights / total)
+
+
+def _pair(x: Any, w: Any) -> tuple[FloatArray, FloatArray]:
+    """x of shape (n,) and w of shape (n, K)."""
+    values, copies = check_vector(x, "x"), check_numeric(w, "w")
+    if copies.ndim != 2 or copies.shape[0] != values.size or not copies.size:
+        raise InvalidInput(
+            f"w must have one row for each of {values.size} records: found shape {copies.shape}"
+        )
+    return values, copies
+
+
+def _codes(values: FloatArray, levels: int) -> Any:
+    codes = values.astype(np.intp)
+    if ((codes != values) | (codes < 0) | (codes >= levels)).any():
+        raise InvalidInput(f"codes must be whole numbers from 0 to {levels - 1}")
+    return codes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
     """What W says about one key of n records; masks write into its rows. Confidential.
 
-    Attributes
-    ----------
-    center, precision : ndarray, shape (n,), or None
-        Mean of the copies and K/s2, standardized scale, for a continuous key. A precision of 0 is
-        a mask that is off.
-    log_density : ndarray, shape (n, levels), or None
-        log p(w | x) of each level, for any other key. Equal ones are a mask that is off.
+    Of a continuous key `center` and `precision`, shape (n,): mean of the copies and K/s2,
+    standardized scale; a precision of 0 is a mask that is off. Of any other key `log_density`,
+    shape (n, levels): log p(w | x) of each level; equal ones are a mask that is off.
     """
 
     center: FloatArray | None = None
@@ -69,37 +209,45 @@ class Evidence:
         return cls(center=np.zeros(n), precision=np.zeros(n))
 
 
-class Mask(Protocol):
-    """A mask model for one key."""
+class Mask(ABC):
+    """A mask model for one key, of the types in `kinds`."""
 
-    kinds: ClassVar[tuple[str, ...]]
-    """Types of keys that it is for."""
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "ordered", "nominal")
 
     @property
     def n_levels(self) -> int | None:
         """Levels that a key must have; None if any number will do."""
+        return None
 
+    @abstractmethod
     def draw(self, x: Any, rng: np.random.Generator) -> Any:
         """Draw W given the true X, shape (n,): standardized values, or codes."""
 
+    @abstractmethod
     def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x) of each record, shape (n,), nats."""
+        """log p(w | x) of each record, shape (n,), nats; -inf where it is 0."""
 
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Write what W, drawn for these rows, says into the evidence, in place."""
-
+    @abstractmethod
     def weakened(self, factor: float) -> Mask:
         """The mask whose log density is 1/factor times this one's (up to a constant)."""
 
-    def fitted(self, kind: str, n_levels: int) -> Mask:
-        """The mask as it acts on a key of this type."""
-
+    @abstractmethod
     def describe(self) -> str:
         """The mask and its strength in words, for statements."""
 
+    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
+        """Write what W, drawn for these rows, says into the evidence, in place."""
+        assert evidence.log_density is not None
+        n_levels = evidence.log_density.shape[1]
+        evidence.log_density[rows] = level_log_density(self, w, n_levels)
+
+    def fitted(self, kind: str, n_levels: int) -> Mask:
+        """The mask as it acts on a key of this type."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMask:
+class GaussianMask(Mask):
     """W_k = X + e_k, e_k ~ N(0, variance), k = 1 .. copies; for continuous keys [J22].
 
     What counts is variance / copies, the variance of their mean: towards 0 the released value is
@@ -114,7 +262,6 @@ class GaussianMask:
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("continuous",)
-    n_levels: ClassVar[None] = None
     copies: int = 1
     variance: float
 
@@ -143,17 +290,13 @@ class GaussianMask:
         """The mask with `factor` times the variance."""
         return replace(self, variance=self.variance * check_positive(factor, "factor"))
 
-    def fitted(self, kind: str, n_levels: int) -> GaussianMask:
-        """The mask itself."""
-        return self
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixtureMask:
+class MixtureMask(Mask):
     """W = a X + u, u ~ N(0, 1), for codes X of binary and ordered keys [J22]: a normal mixture.
 
     Towards infinity the released value is the true one, towards 0 the mask is off. Published: a =
@@ -169,7 +312,6 @@ class MixtureMask:
         Levels of a nominal key.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = _LEVELS
     separation: float
     n_levels: int | None = None
 
@@ -196,10 +338,6 @@ class MixtureMask:
         scaled = self.separation / np.sqrt(check_positive(factor, "factor"))
         return replace(self, separation=float(scaled))
 
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Log density of every level, into these rows."""
-        _tell_levels(self, w, rows, evidence)
-
     def fitted(self, kind: str, n_levels: int) -> MixtureMask:
         """With the levels of the key if it is nominal: these have no order."""
         return replace(self, n_levels=n_levels) if kind == "nominal" else self
@@ -210,7 +348,7 @@ class MixtureMask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MisclassificationMask:
+class MisclassificationMask(Mask):
     """P(W = v | X = u) from a matrix; for binary, ordered and nominal keys [JC].
 
     The identity gives back the true value, equal rows switch the mask off.
@@ -222,7 +360,6 @@ class MisclassificationMask:
         array is taken.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = _LEVELS
     matrix: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
@@ -262,14 +399,6 @@ class MisclassificationMask:
         """The mask with each probability to the power 1/factor, rows normalized again."""
         flat = np.asarray(self.matrix) ** (1 / check_positive(factor, "factor"))
         return type(self)(matrix=flat / flat.sum(axis=1, keepdims=True))
-
-    def tell(self, w: Any, rows: Codes, evidence: Evidence) -> None:
-        """Log probability of W from every level, into these rows."""
-        _tell_levels(self, w, rows, evidence)
-
-    def fitted(self, kind: str, n_levels: int) -> MisclassificationMask:
-        """The mask itself."""
-        return self
 
     def describe(self) -> str:
         """Range of the probabilities that W is the true level."""
@@ -316,7 +445,89 @@ def masks_by_type(
     return {name: normal if kind in normal.kinds else mixture for name, kind in kinds.items()}
 
 
-def _tell_levels(mask: Mask, w: Any, rows: Codes, evidence: Evidence) -> None:
-    assert evidence.log_density is not None
-    n_levels = evidence.log_density.shape[1]
-    evidence.log_density[rows] = level_log_density(mask, w, n_levels)
+def check_masks(masks: Any, columns: Mapping[str, Column], *, subgroups: bool) -> None:
+    """Refuse masks on columns that are no keys, of the wrong type, or by unknown subgroups."""
+    if not isinstance(masks, Mapping):
+        raise InvalidInput(
+            f"masks must be a mapping of keys to masks: found {type(masks).__name__}"
+        )
+    for name, given in masks.items():
+        if name not in columns:
+            raise InvalidInput(
+                f"masks must be on keys: {name!r} is none; keys are {', '.join(columns)}"
+            )
+        for group, mask in _by_subgroup(given).items():
+            if group not in SUBGROUPS:
+                raise InvalidInput(
+                    f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found {group!r}"
+                )
+            _check_mask(mask, columns[name])
+        if isinstance(given, Mapping) and not subgroups:
+            raise InvalidInput(f"masks by risk subgroup, as for {name!r}, need subgroups=")
+
+
+def draw_evidence(
+    masks: KeyMasks,
+    columns: Mapping[str, Column],
+    truth: Mapping[str, npt.NDArray[Any]],
+    groups: npt.NDArray[Any] | None,
+    rng: np.random.Generator,
+) -> dict[str, Evidence]:
+    """Draw W of every masked key from the true values."""
+    found = {}
+    for name, column in columns.items():
+        parts = {g: mask for g, mask in _by_subgroup(masks.get(name)).items() if mask is not None}
+        if not parts:
+            continue
+        n = len(truth[name])
+        found[name] = Evidence.none(n, column.n_levels)
+        for group, mask in parts.items():
+            rows = np.arange(n) if groups is None else np.flatnonzero(groups == group)
+            if not rows.size:
+                continue
+            fitted = mask.fitted(column.kind, column.n_levels)
+            fitted.tell(fitted.draw(truth[name][rows], rng), rows, found[name])
+    return found
+
+
+def weakened(masks: KeyMasks, factor: float) -> dict[str, Any]:
+    """All masks with their log densities divided by `factor`."""
+    return {
+        name: {g: None if m is None else m.weakened(factor) for g, m in given.items()}
+        if isinstance(given, Mapping)
+        else None if given is None else given.weakened(factor)
+        for name, given in masks.items()
+    }  # fmt: skip
+
+
+def described(given: Any) -> str:
+    """What `masks` hold for one key, in words."""
+    if given is None:
+        return "mask off: drawn from the association model alone"
+    if isinstance(given, Mapping):
+        return "by risk subgroup: " + "; ".join(f"{g}, {described(m)}" for g, m in given.items())
+    return str(given.describe())
+
+
+def _by_subgroup(given: Any) -> dict[str, Any]:
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(SUBGROUPS, given)
+
+
+def _check_mask(mask: Any, column: Column) -> None:
+    if mask is None:
+        return
+    if not isinstance(mask, MASKS):
+        names = ", ".join(kind.__name__ for kind in MASKS)
+        raise InvalidInput(
+            f"the mask of {column.name!r} must be one of {names}, or None: "
+            f"found {type(mask).__name__}"
+        )
+    if column.kind not in mask.kinds:
+        raise InvalidInput(
+            f"{type(mask).__name__} does not fit {column.name!r}, which is {column.kind}: it is "
+            f"for {', '.join(mask.kinds)} keys"
+        )
+    if mask.n_levels not in (None, column.n_levels):
+        raise InvalidInput(
+            f"the mask of {column.name!r} must have {column.n_levels} levels: found {mask.n_levels}"
+        )

@@ -1,10 +1,23 @@
-"""A masked release: synthetic sets and how to combine them; see `pyhybrid.masking.statement`."""
+"""A masked release: synthetic sets, how to combine them, and what stands in place of an epsilon.
+
+How many records keep their own value of a key is part of the statement: who analyzes or judges the
+release must know whether a key was replaced in substance or in name only. The shares are functions
+of the confidential data, and no epsilon covers them, as none covers the release. They are rounded
+to steps that weigh ten records or more, and not given below 40 records: who knows all records but
+one would otherwise read off whether that one kept its value. Rounding makes this rare, not
+impossible.
+
+On disk a masked release is laid out as others are (`pyhybrid.releases.folder`), but for
+public/risk_statement.md and public/statement.json in place of statement and charge, and
+confidential/records.csv, which has the risk subgroups where masks differ by them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,35 +29,216 @@ from pyhybrid.core.checks import check_choice, check_flag, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
-from pyhybrid.masking.folder import MaskedFolder, load_masked, save_masked
-from pyhybrid.masking.statement import RiskStatement, stated_shares, unchanged_shares
+from pyhybrid.measures.tables.models import NESTED
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.releases.folder import FORMATS
-from pyhybrid.running.files import whole_only
+from pyhybrid.releases.folder import (
+    FORMATS,
+    published,
+    read_diagnostics,
+    read_json,
+    read_names,
+    read_records,
+    read_tables,
+    write_json,
+    write_private,
+    write_tables,
+)
+from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = ["MaskedConfidential", "MaskedRelease", "masked_release"]
+__all__ = [
+    "NESTED",
+    "PARTIAL",
+    "MaskedRelease",
+    "RiskStatement",
+    "masked_release",
+    "rounding_step",
+    "stated_shares",
+    "unchanged_shares",
+]
+
+PARTIAL = "partially_synthetic"
+_FORMAT, _KIND = 1, "masked"
+ALMOST_ALL = 0.95
+"""A key that more records keep than this is called left as it was."""
+_STEPS = (0.01, 0.05, 0.1, 0.25)
+_RECORDS_IN_A_STEP = 10
+_RULES = {
+    PARTIAL: "Reiter (2003), for partially synthetic data: `combine_partially_synthetic`",
+    NESTED: "Reiter (2004), for imputations that are synthesized: `combine_nested`",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskStatement:
+    """What stands where other releases have an epsilon. May be published.
+
+    Attributes
+    ----------
+    method : str
+        How the keys were synthesized.
+    keys : tuple of str
+        Columns that were synthesized.
+    masks : mapping of str to str
+        Mask of each key in words.
+    n_records, n_sets, n_imputations : int
+        n; all sets; imputations they belong to (1 if no key had missing values).
+    rule : str
+        How to combine estimates of the sets.
+    unchanged : mapping of str to float or None
+        By key, the share of records whose released value equals their own, averaged over the sets
+        and rounded to `rounding_step`; None where it is not given, empty in releases of earlier
+        versions. Computed from the confidential data: see the module.
+    differentially_private : bool
+        False, always.
+    """
+
+    method: str
+    keys: tuple[str, ...]
+    masks: Mapping[str, str]
+    n_records: int
+    n_sets: int
+    n_imputations: int
+    rule: str
+    unchanged: Mapping[str, float | None] = field(default_factory=dict)
+    differentially_private: bool = field(default=False, init=False)
+
+    def __repr__(self) -> str:
+        return f"<RiskStatement: NOT differentially private, {self.method}>"
+
+    @property
+    def left_as_they_were(self) -> tuple[str, ...]:
+        """Keys that nearly all records keep, 95 % or more as stated: replaced in name only."""
+        return tuple(key for key in self.keys if (self.unchanged.get(key) or 0.0) >= ALMOST_ALL)
+
+    @property
+    def text(self) -> str:
+        """The statement in plain words (Markdown)."""
+        masks = "\n".join(f"- {name}: {mask}." for name, mask in self.masks.items())
+        sets = f"{self.n_sets} synthetic data set{'s' if self.n_sets > 1 else ''}"
+        if self.rule == NESTED:
+            each = self.n_sets // self.n_imputations
+            sets += f", {each} of each of {self.n_imputations} imputations of missing keys"
+        return f"""# Risk statement
+
+**NOT differentially private.** There is no epsilon. This release does not bound what anybody can
+learn about a record, whatever they know beside it; it makes it uncertain which record is whose.
+
+{sets} of {self.n_records} records. {self._replaced()} **All other columns are the respondents' own
+values.** Method: {self.method}.
+
+## What was done
+
+{masks}
+
+## How much was changed
+
+{self._changed()}
+
+## Not covered
+
+- Whoever knows values of the columns that were not synthesized can recognize a record by them.
+- Several sets together tell more than one: the average of a key over the sets is nearer to its true
+  value than each of them.
+- Values of the other columns stay with their record: who is found is found with all of them.
+- Choices of keys, masks and models made by looking at the data.
+- Whoever knows the seed can recompute the release from guesses of the data: it must stay secret.
+
+## How to analyze it
+
+Fit the same model to each set and combine by the rule of {_RULES[self.rule]}. Do not stack the
+sets, and do not analyze one of them alone for its standard errors.
+"""
+
+    def _replaced(self) -> str:
+        """Which keys were replaced, and which in name only."""
+        left = self.left_as_they_were
+        drawn = [key for key in self.keys if key not in left]
+        found = []
+        if drawn:
+            found.append(
+                f"{_columns(drawn)} {_were(drawn)} replaced by draws, which can equal the "
+                "values they replace."
+            )
+        if left:
+            found.append(
+                f"**{_columns(left)} {'hold' if len(left) > 1 else 'holds'} the respondents' own "
+                "values in nearly all "
+                "records**: a draw was made for each, and equals what it replaces."
+            )
+        return " ".join(found)
+
+    def _changed(self) -> str:
+        step = rounding_step(self.n_records)
+        if not self.unchanged:
+            return "Not stated."
+        if step is None:
+            return "Not stated: with so few records a share would point at single ones."
+        lines = [f"- {name}: {_share(share, step)}." for name, share in self.unchanged.items()]
+        return (
+            "Share of records whose released value equals their own, averaged over the sets and\n"
+            f"rounded to steps of {step:.0%}. The shares were counted on the confidential data; no "
+            "epsilon covers them.\n\n" + "\n".join(lines)
+        )
+
+
+def unchanged_shares(
+    df: pd.DataFrame, synthetic: Sequence[pd.DataFrame], keys: Sequence[str]
+) -> dict[str, float]:
+    """By key, the share of present values of the data that the sets keep; confidential."""
+    found = {}
+    for key in keys:
+        there = df[key].notna().to_numpy()
+        own = df[key].array[there]
+        kept = [float((t[key].array[there] == own).mean()) for t in synthetic]
+        found[key] = sum(kept) / len(kept)
+    return found
+
+
+def stated_shares(shares: Mapping[str, float], n_records: int) -> dict[str, float | None]:
+    """The shares as they may stand in a statement: rounded, or None below 40 records."""
+    step = rounding_step(n_records)
+    if step is None:
+        return dict.fromkeys(shares)
+    return {key: round(round(share / step) * step, 2) for key, share in shares.items()}
+
+
+def rounding_step(n_records: int) -> float | None:
+    """The smallest step of shares that is worth at least ten records; None if there is none."""
+    return next((step for step in _STEPS if step * n_records >= _RECORDS_IN_A_STEP), None)
+
+
+def _share(share: float | None, step: float) -> str:
+    if share is None:
+        return "not stated"
+    if share <= step / 2:
+        return f"less than {step / 2:.1%}"
+    if share >= 1 - step / 2:
+        return f"more than {1 - step / 2:.1%}"
+    return f"about {share:.0%}"
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"The column{'s' if len(names) > 1 else ''} {_listed(names)}"
+
+
+def _were(names: Sequence[str]) -> str:
+    return "were" if len(names) > 1 else "was"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return " ".join(", ".join(keys).split())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MaskedConfidential:
-    """What must stay with the data owner.
+    """What must stay with the data owner: the seed (`entropy`), and the risk subgroup of each
+    record, shape (n,), if masks differ by it."""
 
-    Attributes
-    ----------
-    labels : Index, length n
-        Row labels of the records.
-    subgroups : ndarray of str, shape (n,), or None
-        Risk subgroup of each record, if masks differ by it.
-    entropy : int
-        The seed.
-    """
-
-    labels: pd.Index
     subgroups: npt.NDArray[np.str_] | None
     entropy: int
 
     def __repr__(self) -> str:
-        return f"<Confidential record of {len(self.labels)} records>"
+        return "<Confidential record of a masked release>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,11 +251,10 @@ class MaskedRelease:
         m tables, or m x r imputation by imputation, with the columns, order, index, dtypes and
         category levels of the data; every column but the keys is unchanged, its missing values
         too; keys are complete.
-    n_imputations, n_per_imputation : int
-        m and r of the nested rule; 1 and m otherwise.
-    rule : {"partially_synthetic", "nested"}
-        Combining rule for estimates of the sets [R03], [R04]; for `pyhybrid.pool`.
     statement : RiskStatement
+        Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
+        of the release, too: `keys`, `rule` (for `pyhybrid.pool`), `n_imputations` and
+        `n_per_imputation`, m and r of the nested rule [R04]; 1 and m of the other one [R03].
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
@@ -77,9 +270,6 @@ class MaskedRelease:
     """
 
     synthetic: list[pd.DataFrame]
-    n_imputations: int
-    n_per_imputation: int
-    rule: str
     statement: RiskStatement
     diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
@@ -105,6 +295,21 @@ class MaskedRelease:
     def keys(self) -> tuple[str, ...]:
         """Columns that were replaced."""
         return self.statement.keys
+
+    @property
+    def rule(self) -> str:
+        """Combining rule for estimates of the sets: "partially_synthetic" or "nested"."""
+        return self.statement.rule
+
+    @property
+    def n_imputations(self) -> int:
+        """Imputations that the sets belong to; 1 without."""
+        return self.statement.n_imputations
+
+    @property
+    def n_per_imputation(self) -> int:
+        """Sets of each imputation."""
+        return self.statement.n_sets // self.n_imputations
 
     @property
     def nested(self) -> list[list[pd.DataFrame]]:
@@ -134,33 +339,39 @@ class MaskedRelease:
     ) -> None:
         """Write ``public/`` to give away and ``confidential/`` to keep; there whole or not at all.
 
-        Parameters
-        ----------
-        folder : path
-            New or empty, unless `overwrite`.
-        overwrite : bool, default False
-        file_format : {"csv", "parquet"}
-        report : bool, default True
-            Write the owner's report as well, ``confidential/report.html``. A release that was
-            loaded no longer has the data, and gets none.
-        attachments : mapping of str to str or bytes, optional
-            Further files for ``confidential/``, by file name.
-
-        Raises
-        ------
-        InvalidInput
-            If the folder is not empty, or the format is unknown.
-        SaveFailed
-            On a disk error; nothing is left behind.
+        Parameters and errors as of `pyhybrid.Release.save`; `attachments` may be bytes, too.
         """
         check_choice(file_format, "file_format", FORMATS)
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
         pages = pyhybrid.masked_pages(self) if report else {}
-        save_masked(
-            self._folder(), folder, overwrite=overwrite, file_format=file_format,
-            attachments={**pages, **(attachments or {})},
-        )  # fmt: skip
+        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+            self._write_public(aside / "public", file_format)
+            self._write_confidential(aside / "confidential", {**pages, **(attachments or {})})
+
+    def _write_public(self, folder: Path, file_format: str) -> None:
+        folder.mkdir(mode=0o755)
+        write_tables(folder, [published(table, self.keys) for table in self.synthetic], file_format)
+        (folder / "risk_statement.md").write_text(self.statement.text, encoding="utf-8")
+        write_json(folder / "statement.json", asdict(self.statement))
+
+    def _write_confidential(self, folder: Path, attachments: Mapping[str, str | bytes]) -> None:
+        folder.mkdir(mode=0o700)
+        if self.confidential.subgroups is not None:
+            labels = self.synthetic[0].index.to_numpy()
+            records = pd.DataFrame({"label": labels, "subgroup": self.confidential.subgroups})
+            records.to_csv(folder / "records.csv", index=False)
+        run = {
+            "kind": _KIND,
+            "format": _FORMAT,
+            "pyhybrid": pyhybrid.__version__,
+            "identifier": self.identifier,
+            "settings": dict(self.settings),
+            "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
+            "seeded": self.seeded,
+            "seed": str(self.confidential.entropy),
+        }
+        write_private(folder, run, attachments)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> MaskedRelease:
@@ -172,39 +383,42 @@ class MaskedRelease:
             If the folder is no masked release, is incomplete, or was written by a later version.
         """
         with whole_only(folder, "masked release"):
-            return _of_folder(load_masked(folder))
+            return _load(Path(folder))
 
-    def _folder(self) -> MaskedFolder:
-        return MaskedFolder(
-            tables=self.synthetic,
-            statement=asdict(self.statement),
-            statement_text=self.statement.text,
-            settings=self.settings,
-            diagnostics=self.diagnostics,
-            seeded=self.seeded,
-            identifier=self.identifier,
-            labels=self.confidential.labels,
-            subgroups=self.confidential.subgroups,
-            entropy=self.confidential.entropy,
+
+def _load(root: Path) -> MaskedRelease:
+    run = read_json(root / "confidential" / "run.json")
+    if run.get("format") != _FORMAT or run.get("kind") != _KIND:
+        raise InvalidInput(
+            f"{root} must hold a masked release of format {_FORMAT}: found "
+            f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
+            f"pyhybrid {pyhybrid.__version__}"
         )
-
-
-def _of_folder(found: MaskedFolder) -> MaskedRelease:
-    statement = RiskStatement(**found.statement)
+    statement = _statement(read_json(root / "public" / "statement.json"))
+    (root / "public" / "risk_statement.md").read_text(encoding="utf-8")  # there whole
+    records = root / "confidential" / "records.csv"
+    groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
     return MaskedRelease(
-        synthetic=found.tables,
-        n_imputations=statement.n_imputations,
-        n_per_imputation=statement.n_sets // statement.n_imputations,
-        rule=statement.rule,
+        synthetic=read_tables(root / "public", statement.n_sets),
         statement=statement,
-        diagnostics=found.diagnostics,
-        settings=found.settings,
-        seeded=found.seeded,
-        identifier=found.identifier,
-        confidential=MaskedConfidential(
-            labels=found.labels, subgroups=found.subgroups, entropy=found.entropy
-        ),
+        diagnostics=read_diagnostics(run["diagnostics"]),
+        settings=run["settings"],
+        seeded=run["seeded"],
+        identifier=run["identifier"],
+        confidential=MaskedConfidential(subgroups=groups, entropy=int(run["seed"])),
     )
+
+
+def _statement(fields: dict[str, Any]) -> RiskStatement:
+    """A stored statement; those of earlier versions lack the unchanged shares."""
+    del fields["differentially_private"]
+    fields |= {"keys": read_names(fields, "keys"), "masks": dict(fields["masks"])}
+    fields["unchanged"] = dict(fields.get("unchanged", {}))
+    for key, share in fields["unchanged"].items():
+        if not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
+            raise TypeError(key)
+    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
+    return RiskStatement(**fields)
 
 
 def masked_release(
@@ -213,31 +427,16 @@ def masked_release(
     *,
     method: str,
     masks: Mapping[str, str],
-    rule: str,
-    n_imputations: int,
-    diagnostics: Diagnostics | None,
-    settings: Mapping[str, Any],
     streams: Streams,
+    settings: Mapping[str, Any],
+    rule: str = PARTIAL,
+    n_imputations: int = 1,
+    diagnostics: Diagnostics | None = None,
     subgroups: npt.NDArray[np.str_] | None = None,
 ) -> MaskedRelease:
-    """The release of these sets of `df` with its statement, for every synthesizer of keys.
+    """The release of these sets of `df`, imputation by imputation, for every synthesizer of keys.
 
-    Parameters
-    ----------
-    synthetic : sequence of DataFrame
-        Imputation by imputation.
-    df : DataFrame
-        The confidential data.
-    method : str
-    masks : mapping of str to str
-        Mask of each key in words; its names are the keys.
-    rule : {"partially_synthetic", "nested"}
-    n_imputations : int
-    diagnostics : Diagnostics or None
-    settings : mapping
-        Public.
-    streams : Streams
-    subgroups : ndarray of str, shape (n,), or None
+    `masks` are those of the keys, in words; its names are the keys.
     """
     keys = tuple(masks)
     statement = RiskStatement(
@@ -252,15 +451,10 @@ def masked_release(
     )
     return MaskedRelease(
         synthetic=list(synthetic),
-        n_imputations=n_imputations,
-        n_per_imputation=len(synthetic) // n_imputations,
-        rule=rule,
         statement=statement,
         diagnostics=diagnostics,
         settings=settings,
         seeded=streams.seeded,
-        confidential=MaskedConfidential(
-            labels=df.index, subgroups=subgroups, entropy=streams.entropy
-        ),
+        confidential=MaskedConfidential(subgroups=subgroups, entropy=streams.entropy),
         data=df,
     )

@@ -8,11 +8,30 @@ The released keys come from the joint distribution: each key in turn is drawn gi
 so that p(X_j | before) p(W_j | X_j) times the models of later keys is sampled, exactly: by
 enumeration for levels; by conjugate normals, and an elliptical slice where later keys have levels,
 for continuous keys.
+
+Where a group of records never shows a value (earnings of those who do not work), its mean is known
+from the prior alone; imputed values hold it where it is, and so do the coefficients of later
+columns that make up for it. A draw of each part given the others leaves this slowly. Two exact
+moves cross it:
+
+- a column with levels has its parameters drawn with its missing values summed out (`Unknown` of
+  `pyhybrid.masking.families`);
+- coefficients b of a continuous column are moved to b + d together with its missing values, which
+  go along by D d (D their design), and with the coefficients of each later column, which lose s d
+  (s its slope on this one). Linear predictors of records with missing values stay as they are, the
+  map has Jacobian 1, and what is left are the records that show the value: b has its conjugate
+  normal given these, and later columns their likelihood there and their priors. An elliptical
+  slice draws d.
+
+References
+----------
+Yu, Meng (2011), J. Computational and Graphical Statistics 20:531-570, on moving parameters and
+missing values together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +39,87 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.association import Snapshot
-from pyhybrid.masking.draws import (
+from pyhybrid.masking.chains import Snapshot
+from pyhybrid.masking.columns import BoundKeys
+from pyhybrid.masking.families import (
+    SLOPE_PRECISION,
+    LevelModel,
     LogPosterior,
     Metric,
+    NormalPosterior,
+    Unknown,
     Walker,
     draw_levels,
     elliptical_slice,
     metric_at_mode,
 )
-from pyhybrid.masking.families import LevelModel, NormalPosterior, Unknown
-from pyhybrid.masking.incomplete import Later, draw_step
-from pyhybrid.masking.keys import BoundKeys
 from pyhybrid.masking.masks import Evidence
 
-__all__ = ["SequentialModel"]
+__all__ = ["Later", "SequentialModel", "draw_step"]
 
 Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
 _PRELIMINARY = 15
 _ALL = slice(None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Later:
+    """A later column on the records that show the value of this one.
+
+    `theta` are its parameters (of a normal regression, with `model` None, slopes and residual
+    variance), `own` (C,) its slopes on this column, `eta` (n, C) its linear predictors.
+    """
+
+    model: LevelModel | None
+    theta: FloatArray
+    own: FloatArray
+    eta: FloatArray
+    x: npt.NDArray[Any]
+
+    def moved(self, step: FloatArray) -> FloatArray:
+        """Parameters after a step of shape (p,) of the column."""
+        if self.model is not None:
+            return self.model.shifted(self.theta, -np.outer(step, self.own))
+        theta: FloatArray = self.theta.copy()
+        theta[: step.size] -= step * self.own[0]
+        return theta
+
+    def log_density(self, step: FloatArray, shift: FloatArray) -> float:
+        """Of its values and parameters after the step, which moves the column by `shift` (n,)."""
+        theta = self.moved(step)
+        eta = self.eta - shift[:, None] * self.own
+        if self.model is None:
+            squares = float(((self.x - eta[:, 0]) ** 2).sum())
+            slopes = theta[:-1]
+            return -0.5 * (squares + SLOPE_PRECISION * float(slopes @ slopes)) / float(theta[-1])
+        logs = self.model.log_probability(eta, self.model.cuts(self.theta), self.x)
+        return float(logs.sum()) + self.model.log_prior(theta)
+
+
+def draw_step(
+    theta: FloatArray,
+    design: FloatArray,
+    x: FloatArray,
+    later: Sequence[Later],
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Step d of the coefficients of a normal regression, shape (p,).
+
+    `theta` (p + 1,) are coefficients and residual variance, `design` (n, p) and `x` (n,) of the
+    records that show the value.
+    """
+    start, variance = theta[:-1], float(theta[-1])
+    posterior = NormalPosterior.of(design, x)
+    mean, noise = posterior.mean, posterior.noise(variance, rng)
+
+    def likelihood(values: FloatArray, _: npt.NDArray[np.intp]) -> FloatArray:
+        step = values[0] - start
+        shift = design @ step
+        return np.array([sum(each.log_density(step, shift) for each in later)])
+
+    drawn = elliptical_slice(start[None, :], mean[None, :], noise[None, :], likelihood, rng)
+    return np.asarray(drawn[0] - start)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -97,7 +177,7 @@ class SequentialModel:
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column its parameters given the true keys, then what is missing of it.
 
-        Where values are missing both are drawn together; see `pyhybrid.masking.incomplete`.
+        Where values are missing both are drawn together; see the module.
         """
         for j, (model, walker, metric) in enumerate(
             zip(self.models, state.walkers, state.metrics, strict=True)

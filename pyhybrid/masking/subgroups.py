@@ -16,9 +16,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_finite
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.columns import read_column
-from pyhybrid.masking.evidence import SUBGROUPS
-from pyhybrid.masking.keys import check_keys, checked_names
+from pyhybrid.masking.columns import check_keys, checked_names, read_column
+from pyhybrid.masking.masks import SUBGROUPS
 from pyhybrid.measures.arrays.matching import match_counts
 
 __all__ = ["RiskSubgroups", "risk_subgroups"]

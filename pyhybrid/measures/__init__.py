@@ -7,17 +7,20 @@ functions of the data.
 
 from __future__ import annotations
 
-from pyhybrid.measures.definitions import MEASURES, Measure
 from pyhybrid.measures.summaries import (
+    MEASURES,
+    Measure,
     RiskSummary,
     UtilitySummary,
     risk_summary,
     utility_summary,
 )
-from pyhybrid.measures.tables.combining import Pooled, pool
-from pyhybrid.measures.tables.contingency import TableUtility, table_utility
-from pyhybrid.measures.tables.estimates import ColumnUtility, column_utility
-from pyhybrid.measures.tables.intervals import ModelUtility, model_utility
+from pyhybrid.measures.tables.distributions import (
+    ColumnUtility,
+    TableUtility,
+    column_utility,
+    table_utility,
+)
 from pyhybrid.measures.tables.matching import (
     AttributeRisk,
     ReplicatedUniques,
@@ -25,6 +28,7 @@ from pyhybrid.measures.tables.matching import (
     matching_risk,
     replicated_uniques,
 )
+from pyhybrid.measures.tables.models import ModelUtility, Pooled, model_utility, pool
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 
 __all__ = [

@@ -1,9 +1,15 @@
-"""All utility measures, or all risk measures, of synthetic sets in one call."""
+"""All measures of utility, or of risk, in one call: their definitions, summaries, and JSON.
+
+Tables, reports and JSON print a measure from its definition, so that no number stands without its
+meaning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +19,13 @@ from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.contingency import TableUtility, tables_of_tables
-from pyhybrid.measures.tables.estimates import ColumnUtility, columns_of_tables
-from pyhybrid.measures.tables.intervals import MODEL_RULES, SINGLE, ModelUtility, model_of_tables
+from pyhybrid.measures.survey import Weights
+from pyhybrid.measures.tables.distributions import (
+    ColumnUtility,
+    TableUtility,
+    column_utility,
+    table_utility,
+)
 from pyhybrid.measures.tables.matching import (
     AttributeRisk,
     Radius,
@@ -24,12 +34,186 @@ from pyhybrid.measures.tables.matching import (
     matching_risk,
     replicated_uniques,
 )
-from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
+from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.running.progress import Progress
 
-__all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
+__all__ = [
+    "MEASURES",
+    "Measure",
+    "RiskSummary",
+    "UtilitySummary",
+    "risk_as_dict",
+    "risk_summary",
+    "utility_as_dict",
+    "utility_summary",
+]
+
+_LESS, _MORE = "smaller is more useful", "larger is more useful"
+_SAFER, _RISKIER = "larger is safer", "smaller is safer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A measure of utility or disclosure risk.
+
+    Attributes
+    ----------
+    title : str
+        As tables call it.
+    about : {"utility", "risk"}
+    definition : str
+        One line.
+    range : str
+    direction : str
+        Which way is better: more useful, or safer.
+    at_best : str
+        Value of perfect data: as good as the data (utility), or without risk (risk).
+    at_worst : str
+        Value of useless data (utility), or of the data published as they are (risk).
+    """
+
+    title: str
+    about: str
+    definition: str
+    range: str
+    direction: str
+    at_best: str
+    at_worst: str
+
+
+def _of(about: str, *rest: str) -> Measure:
+    """A measure from its other fields in their order."""
+    names = (field.name for field in fields(Measure) if field.name != "about")
+    return Measure(about=about, **dict(zip(names, rest, strict=True)))
+
+
+_utility, _risk = partial(_of, "utility"), partial(_of, "risk")
+
+MEASURES = {
+    "max_ecdf": _utility(
+        "max-ECDF",
+        "Largest gap between the distribution functions of a column in data and synthetic set.",
+        "[0, 1]", _LESS, "0", "1: the values do not overlap",
+    ),
+    "avg_ecdf": _utility(
+        "avg-ECDF",
+        "Mean squared gap between the distribution functions over all pooled values.",
+        "[0, 1]", _LESS, "0", "1/3: the values do not overlap, sets of equal size",
+    ),
+    "estimates": _utility(
+        "estimate",
+        "Mean or percentile with a 95 % interval by resampling; of m sets, averaged quantile by "
+        "quantile (Wasserstein barycenter).",
+        "unit of the column", "near the data is more useful", "that of the data", "any",
+    ),
+    "total_variation": _utility(
+        "total variation",
+        "Half the sum of absolute differences of the shares in the cells of a table.",
+        "[0, 1]", _LESS, "0", "1: no cell in common",
+    ),
+    "table_ratio": _utility(
+        "table ratio",
+        "Voas-Williamson or Freeman-Tukey distance of two tables over its expectation for two "
+        "samples of one population.",
+        "from 0", _LESS, "0; about 1 for a second sample", "in the order of n",
+    ),
+    "pmse": _utility(
+        "pMSE",
+        "Mean squared distance of the propensities of being synthetic from the share of synthetic "
+        "rows.",
+        "[0, 1/4] for sets as large as the data", _LESS, "0", "1/4: every row can be told apart",
+    ),
+    "pmse_ratio": _utility(
+        "pMSE ratio",
+        "pMSE over its expectation if nothing but chance told data and synthetic rows apart.",
+        "from 0", _LESS, "0; about 1 for a second sample", "1/4 over the expectation: large",
+    ),
+    "pmse_standardised": _utility(
+        "standardized pMSE",
+        "pMSE less its expectation under chance, in standard deviations under chance.",
+        "any number", _LESS, "about 0 for a second sample; below for a copy", "large",
+    ),
+    "specks": _utility(
+        "SPECKS",
+        "Kolmogorov-Smirnov distance of the propensities of data and synthetic rows.",
+        "[0, 1]", _LESS, "0", "1: every row can be told apart",
+    ),
+    "interval_overlap": _utility(
+        "interval overlap",
+        "Overlap of the confidence intervals of a coefficient from data and synthetic sets, as a "
+        "share of their lengths.",
+        "up to 1, negative for disjoint intervals", _MORE, "1", "0 or below: disjoint",
+    ),
+    "standardised_difference": _utility(
+        "standardized difference",
+        "Distance of a coefficient from that of the data, in standard errors of the data.",
+        "from 0", _LESS, "0", "2 and more: outside the interval of the data",
+    ),
+    "mean_error": _utility(
+        "error of the mean",
+        "Distance of the mean of the synthetic sets from that of the data, as a share of the "
+        "latter.",
+        "from 0", _LESS, "0", "in the order of 1",
+    ),
+    "matching_risk": _risk(
+        "matching risk I",
+        "1/c with c the synthetic records that match a target on the keys, 0 for none, averaged "
+        "over sets and targets: the intruder's confidence, whether right or wrong.",
+        "[0, 1]", _RISKIER, "0: nothing matches", "1 if all records are unique on the keys",
+    ),
+    "expected_match_risk": _risk(
+        "expected match risk",
+        "Expected number of targets identified correctly when the intruder picks a match at "
+        "random.",
+        "[0, n]", _RISKIER, "0", "number of distinct records on the keys",
+    ),
+    "true_match_rate": _risk(
+        "true match rate",
+        "Share of targets whose only match is their own record.",
+        "[0, 1]", _RISKIER, "0", "share of records that are unique on the keys",
+    ),
+    "false_match_rate": _risk(
+        "false match rate",
+        "Share of single matches that are another's record; 0 if there is no single match.",
+        "[0, 1]", _SAFER, "1: single matches mislead", "0",
+    ),
+    "n_unique_matches": _risk(
+        "targets with one match",
+        "Targets that exactly one synthetic record matches, true or false; average over the sets.",
+        "[0, n]", _RISKIER, "0", "records that are unique on the keys",
+    ),
+    "n_no_match": _risk(
+        "targets without a match",
+        "Targets that no synthetic record matches; average over the sets.",
+        "[0, n]", _SAFER, "n", "0",
+    ),
+    "attribute_risk": _risk(
+        "attribute risk",
+        "Share of a target's matches whose sensitive value lies within the radius of the target's.",
+        "[0, 1]", _RISKIER, "that of records outside the data", "1 if keys determine the value",
+    ),
+    "attribute_baseline": _risk(
+        "without the keys",
+        "Attribute risk of an intruder who knows no key: share of all synthetic records within "
+        "the radius.",
+        "[0, 1]", _RISKIER, "the same as with the keys", "below that with the keys",
+    ),
+    "attribute_holdout": _risk(
+        "records outside the data",
+        "Attribute risk of records that were not used for the synthesis: what is learned of "
+        "anybody.",
+        "[0, 1]", "to compare with", "the same as of the data", "below that of the data",
+    ),
+    "replicated_uniques": _risk(
+        "replicated uniques",
+        "Share of records alone with their keys in the data that are alone with the same keys in "
+        "the synthetic set; equality, no radius.",
+        "[0, 1]", _RISKIER, "0", "share of records that are unique on the keys",
+    ),
+}  # fmt: skip
+"""Every measure by name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,43 +340,24 @@ def utility_summary(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return summary_of_tables(
-        tables,
-        formulas=formulas,
-        model=model,
-        rule=rule,
-        interactions=interactions,
-        n_permutations=n_permutations,
-        rng=generator_of(rng),
-        progress=progress,
-    )
-
-
-def summary_of_tables(
-    tables: Tables,
-    *,
-    formulas: Sequence[str],
-    model: str,
-    rule: str | None,
-    interactions: bool,
-    n_permutations: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> UtilitySummary:
-    """`utility_summary` on tables that are reconciled already."""
+    generator = generator_of(rng)
     m = len(tables.synthetic)
     chosen = rule or (SINGLE if m == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)
     return UtilitySummary(
         models=tuple(
-            model_of_tables(tables, formula, model=model, rule=chosen) for formula in formulas
+            model_utility(tables, None, formula, model=model, rule=chosen) for formula in formulas
         ),
-        columns=columns_of_tables(tables, rng=rng),
-        logistic=propensity_of_tables(tables, classifier="logistic", interactions=interactions),
-        cart=propensity_of_tables(
-            tables, classifier="cart", n_permutations=n_permutations, rng=rng, progress=progress
+        columns=column_utility(tables, n_resamples=None, rng=generator),
+        logistic=propensity_utility(tables, interactions=interactions),
+        cart=propensity_utility(
+            tables,
+            classifier="cart",
+            n_permutations=n_permutations,
+            rng=generator,
+            progress=progress,
         ),
-        one_and_two_way=tables_of_tables(tables),
+        one_and_two_way=table_utility(tables),
         n=len(tables.real),
         n_sets=m,
         tables=tables,
@@ -237,44 +402,108 @@ def risk_summary(
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     if holdout is not None and not within:
         raise InvalidInput("holdout is for attribute risk: name at least one sensitive column")
-    own = {k: v for k, v in kind.items() if k in keys} if isinstance(kind, Mapping) else kind
+
+    def kinds_of(columns: Sequence[str]) -> str | dict[str, str]:
+        if not isinstance(kind, Mapping):
+            return kind
+        return {column: kind[column] for column in columns if column in kind}
+
     matching = matching_risk(
-        real, synthetic, keys=keys, radius=radius, kind=own, rows_correspond=rows_correspond
+        real,
+        synthetic,
+        keys=keys,
+        radius=radius,
+        kind=kinds_of(keys),
+        rows_correspond=rows_correspond,
     )
-    return RiskSummary(
-        matching=matching,
-        attributes={
-            column: attribute_risk(
-                real,
-                synthetic,
-                sensitive=column,
-                keys=keys,
-                radius=_with(radius, keys, real, column, reach),
-                kind=_kinds_for(kind, keys, column),
-                holdout=holdout,
-            )
-            for column, reach in within.items()
-        },
-        uniques=replicated_uniques(real, synthetic, keys=keys),
-        keys=tuple(keys),
-    )
-
-
-def _with(
-    radius: Radius, keys: Sequence[str], real: pd.DataFrame, column: str, reach: float | None
-) -> dict[str, float]:
-    """Radii of the keys and of the sensitive column, by name."""
-    if isinstance(radius, Mapping):
-        radii = dict(radius)
+    if isinstance(radius, Mapping) or radius is None:
+        radii = dict(radius or {})
     else:
-        numbers = [key for key in keys if is_numeric(real[key])]
-        radii = {} if radius is None else dict.fromkeys(numbers, radius)
-    return radii if reach is None else {**radii, column: reach}
+        radii = {key: radius for key in keys if is_numeric(real[key])}
+    attributes = {
+        column: attribute_risk(
+            real,
+            synthetic,
+            sensitive=column,
+            keys=keys,
+            radius=radii if reach is None else {**radii, column: reach},
+            kind=kinds_of([*keys, column]),
+            holdout=holdout,
+        )
+        for column, reach in within.items()
+    }
+    uniques = replicated_uniques(real, synthetic, keys=keys)
+    return RiskSummary(matching=matching, attributes=attributes, uniques=uniques, keys=tuple(keys))
 
 
-def _kinds_for(
-    kind: str | Mapping[str, str], keys: Sequence[str], column: str
-) -> str | dict[str, str]:
-    if isinstance(kind, Mapping):
-        return {name: each for name, each in kind.items() if name in (*keys, column)}
-    return kind
+def utility_as_dict(summaries: Mapping[str, UtilitySummary]) -> dict[str, Any]:
+    """Utility of one or more versions, by name, as dicts, lists, text, finite numbers and null."""
+    return _as_dict("utility", summaries, _utility_fields)
+
+
+def risk_as_dict(summaries: Mapping[str, RiskSummary]) -> dict[str, Any]:
+    """Risk of one or more versions, as `utility_as_dict`; risks of single records are left out."""
+    return _as_dict("risk", summaries, _risk_fields)
+
+
+def _as_dict(
+    about: str, summaries: Mapping[str, Any], fields_of: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    names = dict.fromkeys(
+        name.split(",")[0] for summary in summaries.values() for name in summary.overall()
+    )
+    return {
+        "confidential": True,
+        "about": about,
+        "definitions": {name: asdict(MEASURES[name]) for name in names},
+        "versions": {name: fields_of(summary) for name, summary in summaries.items()},
+    }
+
+
+def _utility_fields(found: UtilitySummary) -> dict[str, Any]:
+    return {
+        "n": found.n,
+        "n_synthetic": found.n_sets,
+        "measures": {name: _plain(value) for name, value in found.overall().items()},
+        "columns": _records(found.columns.distances),
+        "estimates": _records(found.columns.estimates),
+        "propensities": {
+            part.classifier: _records(part.by_set.reset_index())
+            for part in (found.logistic, found.cart)
+        },
+        "one_way": _records(found.one_and_two_way.one_way),
+        "two_way": _records(found.one_and_two_way.two_way),
+        "models": [_model(fit) for fit in found.models],
+    }
+
+
+def _model(fit: ModelUtility) -> dict[str, Any]:
+    return {
+        "formula": fit.formula,
+        "model": fit.model,
+        "rule": fit.rule,
+        "n_used": list(fit.n_used),
+        "terms": _records(fit.table.reset_index()),
+    }
+
+
+def _risk_fields(found: RiskSummary) -> dict[str, Any]:
+    matching = found.matching
+    return {
+        "n": matching.n_targets,
+        "n_synthetic": matching.n_sets,
+        "keys": list(found.keys),
+        "measures": {name: _plain(value) for name, value in found.overall().items()},
+        "by_set": {name: [_plain(v) for v in values] for name, values in matching.by_set.items()},
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = table.to_dict(orient="records")
+    return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it; null for a number that is not finite (means of 1e308)."""
+    own = value.item() if hasattr(value, "item") else value
+    return None if isinstance(own, float) and not math.isfinite(own) else own

@@ -1,10 +1,11 @@
-"""What a survey says of its records: design weights, strata, clusters; estimates that use them."""
+"""Sampling of records by a survey: design weights, strata, clusters; estimates that use them."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,9 @@ from pyhybrid.core.checks import (
     did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures.arrays.estimates import check_weights
 
-__all__ = ["DesignEstimate", "SurveyDesign", "SurveyRecords", "design_weights", "survey_mean"]
+__all__ = ["Sampled", "SurveyDesign", "Weights", "design_weights", "read_sampled", "survey_mean"]
 
 _FAR_OFF = 0.1
 _LARGEST = 1e15
@@ -93,12 +95,7 @@ class SurveyDesign:
 
     def describe(self) -> dict[str, Any]:
         """Public settings."""
-        return {
-            name: getattr(self, name)
-            for name in (
-                "weights", "strata", "clusters", "unit", "population", "largest", "calibrated"
-            )
-        }  # fmt: skip
+        return asdict(self)
 
     def read(self, table: pd.DataFrame) -> SurveyRecords:
         """The design of each record.
@@ -122,8 +119,19 @@ class SurveyDesign:
         clusters = self.clusters or self.unit
         cluster = np.arange(len(table)) if clusters is None else _codes(table, clusters)
         cluster = pd.factorize(stratum * (int(cluster.max()) + 1) + cluster)[0].astype(np.intp)
-        self._check_units(table, stratum)
-        self._check_strata(table, stratum, cluster)
+        if self.unit is not None and self.strata is not None:
+            unit = _codes(table, self.unit)
+            if len(np.unique(np.column_stack([unit, stratum]), axis=0)) > unit.max() + 1:
+                raise InvalidInput(
+                    f"all rows of a unit {self.unit!r} must be in one stratum {self.strata!r}: one "
+                    "has rows in two"
+                )
+        pairs = np.unique(np.column_stack([stratum, cluster]), axis=0)
+        if self.strata is not None and (np.bincount(pairs[:, 0]) < 2).any():
+            raise InvalidInput(
+                f"every stratum of {self.strata!r} must have at least two clusters, for a "
+                "variance: one has a single one; merge strata"
+            )
         return SurveyRecords(weight=weight, stratum=stratum, cluster=cluster)
 
     def normalized(self, table: pd.DataFrame) -> FloatArray:
@@ -152,39 +160,12 @@ class SurveyDesign:
         left = np.maximum(weight.sum() - own, np.finfo(np.float64).tiny)
         return np.asarray((weight.size - rows) / weight.size * weight.sum() / left)
 
-    def _check_units(self, table: pd.DataFrame, stratum: npt.NDArray[np.intp]) -> None:
-        if self.unit is None or self.strata is None:
-            return
-        unit = _codes(table, self.unit)
-        first = np.zeros(int(unit.max()) + 1, dtype=np.intp)
-        first[unit[::-1]] = stratum[::-1]
-        if (first[unit] != stratum).any():
-            raise InvalidInput(
-                f"all rows of a unit {self.unit!r} must be in one stratum {self.strata!r}: one has "
-                "rows in two"
-            )
-
-    def _check_strata(
-        self, table: pd.DataFrame, stratum: npt.NDArray[np.intp], cluster: npt.NDArray[np.intp]
-    ) -> None:
-        pairs = np.unique(np.column_stack([stratum, cluster]), axis=0)
-        if self.strata is not None and (np.bincount(pairs[:, 0]) < 2).any():
-            raise InvalidInput(
-                f"every stratum of {self.strata!r} must have at least two clusters, for a "
-                "variance: one has a single one; merge strata"
-            )
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurveyRecords:
-    """The design of n records. Confidential.
+    """The design of n records: weights above 0, codes of strata and clusters, (n,). Confidential.
 
-    Attributes
-    ----------
-    weight : ndarray, shape (n,)
-        Above 0.
-    stratum, cluster : ndarray of int, shape (n,)
-        Codes from 0; clusters of different strata have different codes.
+    Codes are from 0; clusters of different strata have different ones.
     """
 
     weight: FloatArray
@@ -197,16 +178,7 @@ class SurveyRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignEstimate:
-    """A design-based estimate.
-
-    Attributes
-    ----------
-    estimate, standard_error : float
-    lower, upper : float
-        Of the interval, by Student's t.
-    degrees : int
-        Clusters less strata.
-    """
+    """A design-based estimate; its interval by Student's t with `degrees` clusters less strata."""
 
     estimate: float
     standard_error: float
@@ -262,13 +234,7 @@ def survey_mean(values: Any, records: SurveyRecords, *, level: float = 0.95) -> 
 
 
 def design_weights(column: pd.Series, name: str) -> FloatArray:
-    """A column of design weights, shape (n,), above 0 and not missing.
-
-    Raises
-    ------
-    InvalidInput
-        For weights that are missing, not numbers, not above 0, or beyond 1e15 or 1e-15.
-    """
+    """A column of design weights (n,), each from 1e-15 to 1e15; others are refused."""
     try:
         weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
@@ -296,3 +262,57 @@ def _codes(table: pd.DataFrame, name: str | None) -> npt.NDArray[np.intp]:
     if (codes < 0).any():
         raise InvalidInput(f"survey column {name!r} must not be missing: {(codes < 0).sum()} are")
     return np.asarray(codes, dtype=np.intp)
+
+
+Weights: TypeAlias = str | SurveyDesign | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sampled:
+    """Sampling of the records of one table. Confidential for the data.
+
+    `weights` (n,) are design weights, None if all are 1 or the table has none; `clusters` (n,)
+    codes of primary sampling units, None without a design, each record one in a table without its
+    columns.
+    """
+
+    weights: FloatArray | None
+    clusters: npt.NDArray[np.intp] | None
+
+    def __repr__(self) -> str:
+        return "<Sampled: design weights, confidential>"
+
+
+def read_sampled(
+    real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str], weights: Weights
+) -> tuple[Sampled, ...]:
+    """Weights and clusters of the data and of each set, 1 + m; empty without `weights`.
+
+    Errors as of `SurveyDesign.read`, with the table named.
+    """
+    if weights is None:
+        return ()
+    if not isinstance(weights, (str, SurveyDesign)):
+        raise InvalidInput(
+            "weights must name a column or be a SurveyDesign: found "
+            f"{type(weights).__name__}; put weights that are no column into one"
+        )
+    if isinstance(weights, str) and weights not in real.columns:
+        raise InvalidInput(f"weights must name a column of the data: {weights!r} is not one")
+    read = []
+    for table, name in zip([real, *sets], ["the data", *names], strict=True):
+        try:
+            read.append(_read(table, weights, is_data=table is real))
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} (in {name})") from None
+    return tuple(read)
+
+
+def _read(table: pd.DataFrame, weights: Weights, *, is_data: bool) -> Sampled:
+    column = weights.weights if isinstance(weights, SurveyDesign) else str(weights)
+    if isinstance(weights, SurveyDesign) and (is_data or set(weights.columns) <= {*table.columns}):
+        records = weights.read(table)
+        return Sampled(weights=check_weights(records.weight, len(table)), clusters=records.cluster)
+    own: Any = design_weights(table[column], column) if column in table.columns else None
+    clusters = np.arange(len(table)) if isinstance(weights, SurveyDesign) else None
+    return Sampled(weights=check_weights(own, len(table)), clusters=clusters)

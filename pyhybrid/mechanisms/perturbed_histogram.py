@@ -40,9 +40,8 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 
 __all__ = ["BoundHistogram", "PerturbedHistogram"]
 

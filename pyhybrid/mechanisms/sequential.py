@@ -41,9 +41,8 @@ from pyhybrid.models.formula.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 
 __all__ = ["SequentialSynthesis"]
 

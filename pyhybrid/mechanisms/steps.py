@@ -18,7 +18,7 @@ from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.mechanisms.synthesis_step import Made
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
-from pyhybrid.releases.report_context import Origin
+from pyhybrid.releases.record import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 
 __all__ = ["Joined", "OpenStep", "Opened", "Step", "fit_apart", "is_strict"]

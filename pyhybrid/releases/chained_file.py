@@ -45,10 +45,7 @@ class ChainedFile:
     def lines(self) -> list[Line]:
         """All lines, the chain checked.
 
-        Raises
-        ------
-        InvalidInput
-            If the file is damaged: says which line, and what to do.
+        Of a damaged file InvalidInput says which line, and what to do.
         """
         self.stream.seek(0)
         *whole, rest = self.stream.read().split(b"\n")
@@ -74,10 +71,7 @@ class ChainedFile:
     def append(self, content: Mapping[str, Any], *, after: list[Line]) -> Line:
         """Write one line and wait until it is on disk.
 
-        Raises
-        ------
-        SaveFailed
-            On a disk error; the file is as it was before.
+        Raises SaveFailed on a disk error; the file is as it was before.
         """
         number, previous = len(after), after[-1].sha256 if after else ""
         line = Line(
@@ -105,12 +99,8 @@ class ChainedFile:
 def locked_file(path: Path, *, create: bool, wait: float) -> Iterator[ChainedFile]:
     """Open and lock `path`; other processes wait for up to `wait` seconds.
 
-    Raises
-    ------
-    InvalidInput
-        If the file is missing and is not to be created, or cannot be opened.
-    SaveFailed
-        If another process keeps the lock for longer than `wait`.
+    Raises InvalidInput if the file is missing and is not to be created, or cannot be opened;
+    SaveFailed if another process keeps the lock for longer than `wait`.
     """
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0) | getattr(os, "O_BINARY", 0)
     try:

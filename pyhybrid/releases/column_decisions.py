@@ -29,15 +29,9 @@ _MOST_NAMED = 10
 class Decisions:
     """Columns by what was decided on them.
 
-    Attributes
-    ----------
-    drop : tuple of str
-        Left out.
-    keep : tuple of str
-        Published as they are, although they were named.
-    ids : tuple of str
-        Their values replaced by whole numbers in random order: equal ones stay equal, so that the
-        rows of one person stay together, and nothing else is told.
+    `drop` are left out, `keep` published as they are although they were named; values of `ids` are
+    replaced by whole numbers in random order: equal ones stay equal, so that the rows of one person
+    stay together, and nothing else is told.
     """
 
     drop: tuple[str, ...] = ()
@@ -79,13 +73,8 @@ def check_decided(
 ) -> None:
     """Raise InvalidInput for names that are no columns, or columns that need a decision.
 
-    Parameters
-    ----------
-    exposed : mapping of str to str
-        Reason by column, see `pyhybrid.fitting.disclosive_columns.exposed_columns`.
-    decisions : Decisions
-    columns, own : iterable of str
-        All columns of the table (and names of its index), and the synthesized ones.
+    `exposed` are reasons by column (see `pyhybrid.fitting.disclosive_columns.exposed_columns`),
+    `columns` all of the table with the names of its index, `own` the synthesized ones.
     """
     known, synthesized = set(columns), set(own)
     said: dict[str, str] = {}

@@ -29,12 +29,8 @@ _TRUTH = {"True": 1.0, "False": 0.0}
 class DataMark:
     """A table as a ledger knows it. Confidential: guesses of the data can be checked against it.
 
-    Attributes
-    ----------
-    n_records : int
-    columns : mapping of str to str
-        Digest of each column's values by its name. Columns that tell tables apart no better than
-        their length does (one value only, or running numbers) are left out.
+    `columns` are digests of each column's values by its name. Columns that tell tables apart no
+    better than their length does (one value only, or running numbers) are left out.
     """
 
     n_records: int

@@ -15,8 +15,12 @@ confidential/step_1/ ...             the same of each column of a sequential syn
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,47 +29,258 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Provenance, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
-from pyhybrid.releases.metadata import public_metadata
-from pyhybrid.releases.parts import (
-    read_diagnostics,
-    read_json,
-    read_names,
-    read_records,
-    read_released,
-    table_schema,
-    write_json,
-    write_table,
-)
-from pyhybrid.releases.published import published
 from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.statement import public_metadata
 from pyhybrid.running.files import folder_aside, make_private, whole_only
 
-__all__ = ["FORMATS", "StoredRelease", "load_release", "save_release"]
+__all__ = [
+    "FORMATS",
+    "load_release",
+    "published",
+    "read_diagnostics",
+    "read_json",
+    "read_names",
+    "read_records",
+    "read_released",
+    "read_tables",
+    "save_release",
+    "table_schema",
+    "write_json",
+    "write_private",
+    "write_table",
+    "write_tables",
+]
 
+_NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
+_AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
+# pyarrow's own exceptions of these names are among them.
+_NOT_AS_PARQUET = (TypeError, ValueError, OverflowError, NotImplementedError)
 FORMATS = ("csv", "parquet")
 _VERSION = 1
 
 
+def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
+    """`table` as it may be written: nothing that only records that are not in it would explain.
+
+    Category levels that no row has, notes (`attrs`), fill values of sparse columns and names of the
+    column axis are no values of the rows. `declared` are synthesized columns: all their levels are
+    kept, as they were declared and are not those of certain records.
+    """
+    changed: dict[Any, Any] = {}
+    for name in table.columns:
+        column = table[name]
+        if str(name) not in declared and _says_more(column.dtype):
+            changed[name] = _in_use(column)
+    whole = with_columns(table, changed)
+    whole.attrs = {}
+    whole.columns.names = [None] * whole.columns.nlevels
+    index = whole.index
+    if isinstance(index, pd.MultiIndex):
+        whole.index = index.remove_unused_levels()
+        for place, level in enumerate(whole.index.levels):
+            if _says_more(level.dtype):
+                whole.index = whole.index.set_levels(_in_use(level), level=place)
+    elif _says_more(index.dtype):
+        whole.index = _in_use(index)
+    return whole
+
+
+def _says_more(dtype: Any) -> bool:
+    """True for dtypes that hold more than the values: levels, dictionaries, a fill value."""
+    dictionary = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")
+    return dictionary or isinstance(dtype, (pd.CategoricalDtype, pd.SparseDtype))
+
+
+def _in_use(values: Any) -> Any:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        if isinstance(values, pd.Series):
+            return values.cat.remove_unused_categories()
+        return values.remove_unused_categories()
+    if isinstance(dtype, pd.SparseDtype):
+        return values.sparse.to_dense()
+    kind = dtype.pyarrow_dtype.value_type
+    return values.astype(pd.ArrowDtype(kind))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    with _of_a_release(path, "it is no JSON"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
+    return content
+
+
+def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """A list of names in a saved record."""
+    names = tuple(fields[name])
+    if not all(isinstance(each, str) for each in names):
+        raise TypeError(name)
+    return names
+
+
+def read_diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
+    if fields is None:
+        return None
+    problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
+    numbers = {n: v for n, v in fields.items() if n not in ("problems", "rule", "worst")}
+    for name, value in (numbers | asdict(rule)).items():
+        if not isinstance(value, (int, float)) and (name, value) != ("n_elsewhere", None):
+            raise TypeError(name)
+    return Diagnostics(problems=problems, rule=rule, worst=str(fields["worst"]), **numbers)
+
+
+def read_records(path: Path) -> pd.DataFrame:
+    """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
+    with _of_a_release(path, "it is no table"):
+        return pd.read_csv(path, dtype=str)
+
+
+@contextlib.contextmanager
+def _of_a_release(path: Path, otherwise: str) -> Iterator[None]:
+    """What a file is that cannot be read; its own message can quote values."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or "damaged"
+        raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
+    except ValueError:
+        raise InvalidInput(f"{path} must be a file of a saved release: {otherwise}") from None
+
+
+def table_schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
+    """What CSV cannot say: dtype and levels of the columns, and of the index if it is written."""
+    index = table.index.to_frame(index=False) if _index_is_written(table) else pd.DataFrame()
+    return {
+        "file_format": file_format,
+        "index_names": list(table.index.names) if index.shape[1] else [],
+        "index": [_column_schema(str(name), index[name]) for name in index.columns],
+        "columns": [_column_schema(str(name), table[name]) for name in table.columns],
+    }
+
+
+def _index_is_written(table: pd.DataFrame) -> bool:
+    return not table.index.equals(pd.RangeIndex(len(table))) or table.index.name is not None
+
+
+def _column_schema(name: str, values: pd.Series) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "dtype": str(values.dtype)}
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        entry["levels"] = values.dtype.categories.tolist()
+        entry["ordered"] = bool(values.dtype.ordered)
+    return entry
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    if path.suffix == ".csv":
+        table.to_csv(path, index=_index_is_written(table))
+        return
+    try:
+        table.to_parquet(path)
+    except _NOT_AS_PARQUET:
+        # What pyarrow says quotes the value that it trips over.
+        raise InvalidInput(
+            f"the table cannot be written as Parquet: {_culprit(table)} holds values that Parquet "
+            "has no type for; save as csv, or make them of one type"
+        ) from None
+
+
+def _culprit(table: pd.DataFrame) -> str:
+    """The first column, or the index, that cannot be written as Parquet."""
+    for name in table.columns:
+        try:
+            table[[name]].reset_index(drop=True).to_parquet(io.BytesIO())
+        except _NOT_AS_PARQUET:
+            return f"column {str(name)!r}"
+    return "the index, or a column name,"
+
+
+def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'damaged'}") from None
+    except ValueError:  # its text can quote values
+        raise InvalidInput(f"{path} cannot be read: it is no table as it was saved") from None
+    entries = [*schema["index"], *schema["columns"]]
+    if text.shape[1] != len(entries):
+        raise InvalidInput(f"{path} must have {len(entries)} columns: found {text.shape[1]}")
+    typed = [_typed(text.iloc[:, place], entry) for place, entry in enumerate(entries)]
+    levels = len(schema["index"])
+    table = pd.concat(typed[levels:], axis=1)
+    table.columns = pd.Index([entry["name"] for entry in schema["columns"]])
+    if levels:
+        arrays = [level.array for level in typed[:levels]]
+        names = schema["index_names"]
+        table.index = (
+            pd.Index(arrays[0], name=names[0])
+            if levels == 1
+            else pd.MultiIndex.from_arrays(arrays, names=names)
+        )
+    return table
+
+
+def write_tables(folder: Path, tables: Sequence[pd.DataFrame], file_format: str) -> None:
+    """Synthetic tables with the schema they share."""
+    for place, table in enumerate(tables, start=1):
+        write_table(table, folder / f"synthetic_{place}.{file_format}")
+    write_json(folder / "schema.json", table_schema(tables[0], file_format))
+
+
+def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
+    """Inverse of `write_tables`."""
+    schema = read_json(folder / "schema.json")
+    return [
+        read_released(folder / f"synthetic_{place}.{schema['file_format']}", schema)
+        for place in range(1, n_synthetic + 1)
+    ]
+
+
+def write_private(
+    folder: Path, run: Mapping[str, Any], attachments: Mapping[str, str | bytes]
+) -> None:
+    """The record of a run and what is attached to it, for the owner of the folder only."""
+    write_json(folder / "run.json", run)
+    for name, content in attachments.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    make_private(folder)
+
+
+def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
+    """A column read as text, in the dtype its schema names."""
+    dtype: Any = column["dtype"]
+    if "levels" in column:
+        by_text = {str(level): level for level in column["levels"]}
+        kind = pd.CategoricalDtype(column["levels"], ordered=column["ordered"])
+        return values.map(by_text).astype(kind)
+    if _NUMBERS.fullmatch(dtype):
+        return pd.to_numeric(values).astype(dtype)
+    if dtype in ("bool", "boolean"):
+        return values.map({"True": True, "False": False}).astype(dtype)
+    if dtype.startswith("datetime"):
+        zone = "," in dtype
+        return pd.to_datetime(values, utc=zone, format="ISO8601").astype(dtype)
+    if dtype == "str":  # pandas before 3 has no such dtype, and would write missing values as text
+        return values
+    return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoredRelease:
-    """What a folder holds.
-
-    Attributes
-    ----------
-    record : ReleaseRecord
-    tables : list of DataFrame
-    parts : tuple of ReleaseRecord
-    identifier : str
-    content_sha256 : str or None
-        Digest of what was saved; None in a folder of an earlier version.
-    """
+    """What a folder holds; `content_sha256` is None in one of an earlier version."""
 
     record: ReleaseRecord
     tables: list[pd.DataFrame]
@@ -107,11 +322,7 @@ def _load(root: Path) -> StoredRelease:
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
-    schema = read_json(root / "public" / "schema.json")
-    tables = [
-        read_released(root / "public" / f"synthetic_{place}.{schema['file_format']}", schema)
-        for place in range(1, run["charge"]["n_synthetic"] + 1)
-    ]
+    tables = read_tables(root / "public", run["charge"]["n_synthetic"])
     steps = [confidential / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
     labels = tables[0].index
     return StoredRelease(
@@ -126,6 +337,10 @@ def _load(root: Path) -> StoredRelease:
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
     charge, records = PrivacyCharge.from_dict(run["charge"]), read_records(folder / "records.csv")
     asked = run.get("requested")
+    alpha, lipschitz = (  # of shape (0,) if the mechanism has none
+        records[name].astype(float).to_numpy() if name in records else np.empty(0)
+        for name in ("alpha", "lipschitz")
+    )
     return ReleaseRecord(
         charge=charge.sealed(),
         diagnostics=read_diagnostics(run["diagnostics"]),
@@ -137,8 +352,8 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         seeded=run["seeded"],
         confidential=Confidential(
             labels=labels,
-            alpha=_numbers(records, "alpha"),
-            lipschitz=_numbers(records, "lipschitz"),
+            alpha=alpha,
+            lipschitz=lipschitz,
             lipschitz_bound=charge.bound,
             entropy=int(run["seed"]),
             censored=(records["censored"] == "True").to_numpy() if "censored" in records else None,
@@ -161,11 +376,6 @@ def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
     return Provenance(settings=settings, notes=notes, **fields)
 
 
-def _numbers(records: pd.DataFrame, name: str) -> FloatArray:
-    """A column of the records, shape (n,); of shape (0,) if the mechanism has none."""
-    return records[name].astype(float).to_numpy() if name in records else np.empty(0)
-
-
 def _write_public(
     folder: Path,
     record: ReleaseRecord,
@@ -174,12 +384,10 @@ def _write_public(
     file_format: str,
 ) -> None:
     folder.mkdir(mode=0o755)
-    for place, table in enumerate(tables, start=1):
-        write_table(table, folder / f"synthetic_{place}.{file_format}")
+    write_tables(folder, tables, file_format)
     (folder / "privacy_statement.md").write_text(statement, encoding="utf-8")
     charge = record.charge
     write_json(folder / "charge.json", charge.public())
-    write_json(folder / "schema.json", table_schema(tables[0], file_format))
     told = public_metadata(charge, record.synthesized, record.settings, tables, file_format)
     write_json(folder / "metadata.json", told)
 
@@ -201,17 +409,8 @@ def _write_confidential(
     run = {
         "format": _VERSION,
         "pyhybrid": pyhybrid.__version__,
-        "charge": record.charge.as_dict(),
-        "settings": dict(record.settings),
-        "synthesized": record.synthesized,
-        "predictors": record.predictors,
-        "diagnostics": None if record.diagnostics is None else asdict(record.diagnostics),
-        "provenance": asdict(record.provenance),
-        "requested": None if record.requested is None else asdict(record.requested),
+        **record.as_dict(),
         "reweighting_steps": _steps(record),
-        "seeded": record.seeded,
-        "seed": str(kept.entropy),
-        "data": None if kept.data is None else kept.data.as_dict(),
         "n_parts": len(parts),
         **notes,
     }
@@ -220,16 +419,12 @@ def _write_confidential(
     records.to_csv(folder / "records.csv", index=False)
     if kept.refits is not None:
         pd.DataFrame(kept.refits.rows()).to_csv(folder / "leave_one_out.csv", index=False)
-    write_json(folder / "run.json", run)
-    for name, text in attachments.items():
-        (folder / name).write_text(text, encoding="utf-8")
     for place, part in enumerate(parts, start=1):
         _write_confidential(folder / f"step_{place}", part, (), {}, {})
-    make_private(folder)
+    write_private(folder, run, attachments)
 
 
 def _steps(release: ReleaseRecord) -> list[dict[str, Any]]:
     """Re-weighting steps as JSON: numbers that were not computed are null."""
-    steps = release.reweighted.steps if release.reweighted is not None else ()
-    rows = (asdict(step) for step in steps)
+    rows = [] if release.reweighted is None else map(asdict, release.reweighted.steps)
     return [{k: None if v != v else v for k, v in row.items()} for row in rows]

@@ -14,31 +14,199 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import spent
+from pyhybrid.privacy.concentrated import epsilon_together
 from pyhybrid.privacy.epsilon import (
     KINDS,
     RELATIONS,
     STRICT,
     epsilon_text,
 )
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.gaussian_curve import check_delta, mu_of_release
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
-from pyhybrid.releases.charged import Charged, ChargedTables
-from pyhybrid.releases.data_fingerprint import keyed
-from pyhybrid.releases.ledger_entry import LedgerEntry, data_of, entries_of, entry_of
-from pyhybrid.releases.spending import delta_of_new, is_delta, left_of, spent_on, spent_with
+from pyhybrid.releases.data_fingerprint import DataMark, keyed
 
 __all__ = ["Ledger", "LedgerEntry"]
 
+_DELTA = 1e-6
+_ENTERED = ("time", "made_by", "identifier", "content_sha256")
 _FORMAT = 1
+
+
+@runtime_checkable
+class Charged(Protocol):
+    """What a ledger takes: something released, with the charge that its maker gave it."""
+
+    @property
+    def charge(self) -> PrivacyCharge: ...
+
+    @property
+    def identifier(self) -> str: ...
+
+    def check_seal(self) -> None: ...
+
+    def content_digest(self) -> str: ...
+
+    def is_known_as(self, digest: str) -> bool: ...
+
+
+@runtime_checkable
+class ChargedTables(Charged, Protocol):
+    """Synthetic tables, which say of which data and with which random numbers they were made."""
+
+    @property
+    def data(self) -> DataMark | None: ...
+
+    @property
+    def synthesized(self) -> tuple[str, ...]: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+    @property
+    def entropy(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """One release in a ledger.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order of the releases.
+    time : str
+        When it was entered, UTC, ISO 8601.
+    made_by : str
+        Mechanism or primitive.
+    epsilon : float
+        Nats.
+    kind, relation : str
+        As in `pyhybrid.PrivacyCharge`.
+    delta : float
+        Of a charge counted by the Gaussian limit; 0 otherwise.
+    mu : float or None
+        Of such a charge, all sets together under its relation: what composes by squares.
+    charge : mapping
+        The public part of the charge.
+    identifier, content_sha256 : str
+        Name of the release, and hash of its charge, settings and released values.
+    sha256 : str
+        Hash of this entry and of all before it.
+    other_data : bool
+        True if it was taken although it is of other data than the ledger's first release.
+    """
+
+    number: int
+    time: str
+    made_by: str
+    epsilon: float
+    kind: str
+    relation: str
+    delta: float
+    mu: float | None
+    charge: Mapping[str, Any]
+    identifier: str
+    content_sha256: str
+    sha256: str
+    other_data: bool = False
+
+    @property
+    def epsilon_failing(self) -> float:
+        """Of records whose Gaussian limit does not hold; see `pyhybrid.PrivacyCharge`."""
+        return check_finite(self.charge.get("epsilon_failing", 0.0), "epsilon_failing")
+
+
+def entries_of(lines: list[Line]) -> tuple[LedgerEntry, ...]:
+    return tuple(entry_of(line) for line in lines[1:])
+
+
+def entry_of(line: Line) -> LedgerEntry:
+    content = line.content
+    try:
+        charge = content["charge"]
+        if check_finite(charge["epsilon"], "epsilon") < 0:
+            raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
+        check_choice(charge["kind"], "kind", KINDS)
+        check_choice(charge["relation"], "relation", RELATIONS)
+        return LedgerEntry(
+            number=line.number,
+            mu=_mu_of(charge),
+            charge=charge,
+            sha256=line.sha256,
+            delta=check_finite(charge.get("delta", 0.0), "delta"),
+            other_data=check_flag(content.get("other_data", False), "other_data"),
+            **{name: charge[name] for name in ("epsilon", "kind", "relation")},
+            **{name: content[name] for name in _ENTERED},
+        )
+    except (KeyError, TypeError, InvalidInput) as error:
+        raise InvalidInput(
+            f"entry {line.number} of the ledger must be one that pyhybrid wrote: {error}; was it "
+            "written by another version or program?"
+        ) from None
+
+
+def _mu_of(charge: Mapping[str, Any]) -> float | None:
+    if charge.get("accounting") != "gaussian":
+        return None
+    return mu_of_release(
+        check_finite(charge["safety_factor"], "safety_factor") * check_finite(charge["mu"], "mu"),
+        n_draws_released=charge["n_draws_released"],
+        relation=charge["relation"],
+    )
+
+
+def data_of(lines: list[Line], path: Path) -> tuple[str, DataMark] | None:
+    """Key and mark of the data that the ledger is for, once it has been told."""
+    for line in lines[1:]:
+        fields = line.content.get("data")
+        if fields is not None:
+            try:
+                return str(fields["key"]), DataMark.from_dict(fields)
+            except (KeyError, TypeError, ValueError):
+                raise InvalidInput(
+                    f"entry {line.number} of ledger {path} must be one that pyhybrid wrote: what "
+                    "it says of the data cannot be read"
+                ) from None
+    return None
+
+
+def spent_on(
+    entries: Sequence[LedgerEntry], delta: float | None, more: PrivacyCharge | None = None
+) -> float:
+    """Epsilon of all entries at `delta`, and of one more charge.
+
+    Gaussian charges by squares of mu, others added; strict ones, in a ledger with a delta, by rho
+    of zero-concentrated privacy where that is less.
+    """
+    charges = [entry.charge for entry in entries]
+    gaussian = [(entry.mu, entry.epsilon_failing) for entry in entries if entry.mu is not None]
+    plain = [entry.epsilon for entry in entries if entry.mu is None]
+    kinds = {entry.kind for entry in entries}
+    if more is not None:
+        charges, kinds = [*charges, more.public()], {*kinds, more.kind}
+        if more.accounting == "gaussian":
+            gaussian.append((more.mu_of_release, more.epsilon_failing))
+        else:
+            plain.append(more.epsilon)
+    if delta is not None and kinds <= {STRICT}:
+        return epsilon_together(charges, delta)
+    return spent(gaussian, plain, delta)
+
+
+def left_of(budget: float, spent: float) -> float:
+    """Budget less what is spent, >= 0, exactly as decimals."""
+    return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
 
 
 class Ledger:
@@ -120,8 +288,10 @@ class Ledger:
             lines = file.lines()
             if not lines:
                 self._may_create(given)
-                terms = {**given, **delta_of_new(given["kind"], delta)}
-                lines = [file.append({"format": _FORMAT, **terms}, after=[])]
+                if delta is None and given["kind"] != STRICT:
+                    delta = _DELTA
+                at = {} if delta is None else {"delta": float(delta)}
+                lines = [file.append({"format": _FORMAT, **given, **at}, after=[])]
         terms = _terms(lines[0], self.path)
         self.budget: float = terms["budget"]
         self.kind: str = terms["kind"]
@@ -219,7 +389,13 @@ class Ledger:
             entries = entries_of(lines)
             for entry in entries:
                 if entry.identifier == release.identifier:
-                    return _same(entry, release, self.path)
+                    if not release.is_known_as(entry.content_sha256):
+                        raise InvalidInput(
+                            f"the release must be as it was when entry {entry.number} of ledger "
+                            f"{self.path} was made: its values, settings or charge have changed; "
+                            "release anew"
+                        )
+                    return entry
             self._check(charge, entries)
             line = file.append(
                 {
@@ -305,7 +481,7 @@ class Ledger:
                 f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
                 "accounting='range' where the ledger has none, or start another file"
             )
-        before, cost = spent_on(entries, self.delta), spent_with(charge, entries, self.delta)
+        before, cost = spent_on(entries, self.delta), spent_on(entries, self.delta, charge)
         left = left_of(self.budget, before)
         if Decimal(repr(cost)) > Decimal(repr(self.budget)):
             raise BudgetExceeded(
@@ -348,15 +524,10 @@ def _terms(first: Line, path: Path) -> dict[str, Any]:
         )
     delta = terms.pop("delta", None)
     known = found == _FORMAT and set(terms) == {"budget", "kind", "relation"}
-    if not known or None in _checked_terms(**terms).values() or not is_delta(delta):
+    if (
+        not known
+        or None in _checked_terms(**terms).values()
+        or not (delta is None or (isinstance(delta, float) and 0 < delta < 1))
+    ):
         raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
     return terms if delta is None else {**terms, "delta": delta}
-
-
-def _same(entry: LedgerEntry, release: Charged, path: Path) -> LedgerEntry:
-    if not release.is_known_as(entry.content_sha256):
-        raise InvalidInput(
-            f"the release must be as it was when entry {entry.number} of ledger {path} was made: "
-            "its values, settings or charge have changed; release anew"
-        )
-    return entry

@@ -1,9 +1,16 @@
-"""What a release says of itself, without its tables; and what of it stays with the owner."""
+"""What a release says of itself, without its tables; and what of it stays with the owner.
+
+Its digests tell whether it is as its mechanism made it. They show carelessness: tables edited after
+the charge was worked out, a charge replaced by a cheaper one, a table added. They keep nobody from
+writing a file of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +21,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.models.base import Model
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.case_deletion import Refits
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -23,7 +31,57 @@ from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark
 
-__all__ = ["Confidential", "ReleaseRecord"]
+__all__ = [
+    "Confidential",
+    "Origin",
+    "ReleaseRecord",
+    "Remarks",
+    "content_digest",
+    "record_digests",
+    "tables_digest",
+]
+
+Remarks = Mapping[str, Mapping[str, float]]
+"""Shares of records by what they are of, under a heading."""
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Origin:
+    """Data and models that the owner's report needs beside the release. Confidential; never saved.
+
+    Attributes
+    ----------
+    data : DataFrame
+        The confidential records.
+    model : Model or None
+    session : FitSession or None
+        What the fits of the release shared, the unweighted one among them if it was made on the
+        way. None of a release without a fit, and of a sequence.
+    remarks : callable
+        Returns what the mechanism's `remarks` say of the data.
+    compared : sequence of DataFrame or None
+        Synthetic sets with the rows of the data, for the report, where those released have others.
+    steps : sequence of Origin
+        Of a sequence: that of each step, in their order.
+    """
+
+    data: pd.DataFrame
+    model: Model | None = None
+    session: FitSession | None = None
+    remarks: Callable[[], Remarks] = dict
+    compared: Sequence[pd.DataFrame] | None = None
+    steps: Sequence[Origin] = ()
+
+    def of_step(self, place: int) -> Origin:
+        """Where step `place` of a sequence comes from, counted from 0; of this one's data."""
+        if not self.steps:
+            return self
+        own = self.steps[place]
+        return replace(self, model=own.model, session=own.session, steps=())
+
+    def __repr__(self) -> str:
+        return f"<Origin of a release: {len(self.data)} confidential records>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,6 +181,22 @@ class ReleaseRecord:
     fit: PosteriorFit | None = field(default=None, repr=False)
     reweighted: Reweighted | None = field(default=None, repr=False)
 
+    def as_dict(self) -> dict[str, Any]:
+        """What is saved and sealed, in the types of JSON; arrays and tables aside."""
+        optional = {"diagnostics": self.diagnostics, "requested": self.requested}
+        data = self.confidential.data
+        return {
+            "charge": self.charge.as_dict(),
+            "settings": dict(self.settings),
+            "synthesized": self.synthesized,
+            "predictors": self.predictors,
+            **{name: None if part is None else asdict(part) for name, part in optional.items()},
+            "provenance": asdict(self.provenance),
+            "seeded": self.seeded,
+            "seed": str(self.confidential.entropy),
+            "data": None if data is None else data.as_dict(),
+        }
+
     def __repr__(self) -> str:
         c = self.charge
         return (
@@ -131,15 +205,90 @@ class ReleaseRecord:
         )
 
     def save(self, *_: Any, **__: Any) -> None:
-        """Refused: a step has no tables of its own.
-
-        Raises
-        ------
-        InvalidInput
-            Always.
-        """
+        """Refused, always: a step has no tables of its own."""
         raise InvalidInput(
             f"what is saved must be a whole release: this is the step of "
             f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "
             "of the sequence; save the release that it is a part of"
         )
+
+
+def record_digests(record: ReleaseRecord) -> dict[str, str]:
+    """Digests of a record by what they are of."""
+    saved, kept = record.as_dict(), record.confidential
+    public = ("settings", "synthesized", "predictors", "seeded", "requested", "provenance",
+              "diagnostics")  # fmt: skip
+    arrays = (kept.alpha, kept.lipschitz, kept.censored)
+    hashes = [
+        None if each is None else hashlib.sha256(each.tobytes()).hexdigest() for each in arrays
+    ]
+    return {
+        "charge": _digest(saved["charge"]),
+        "settings": _digest([saved[name] for name in public]),
+        "decisions": _digest([dict(record.exposed), asdict(record.decisions)]),
+        "confidential part": _digest([*hashes, kept.lipschitz_bound, saved["seed"], saved["data"]]),
+    }
+
+
+def tables_digest(tables: Sequence[pd.DataFrame]) -> str:
+    """Of all values, labels, names and dtypes of the tables, in their order."""
+    digest = hashlib.sha256()
+    for table in tables:
+        names = [[str(name), str(dtype)] for name, dtype in table.dtypes.items()]
+        digest.update(json.dumps([len(table), names, list(map(str, table.index.names))]).encode())
+        digest.update(_hashed(table.index))
+        for place in range(table.shape[1]):
+            digest.update(_hashed(table.iloc[:, place]))
+    return digest.hexdigest()
+
+
+def content_digest(
+    charge: PrivacyCharge,
+    settings: Mapping[str, Any],
+    tables: Iterable[pd.DataFrame],
+    columns: Iterable[str],
+    *,
+    earlier: bool = False,
+) -> str:
+    """SHA-256 of charge, settings and synthesized values: the same after a release was saved.
+
+    Of values, and not of dtypes: whole numbers are the same as floats, texts as categories, and
+    whichever pandas reads them. Columns that were not synthesized are left out: their text may come
+    back from a file in another form, and no charge covers them. With `earlier`, that of versions up
+    to 0.2, which named dtypes: stored releases have it.
+    """
+    bytes_of = _pandas_bytes if earlier else _value_bytes
+    digest, names = hashlib.sha256(), list(columns)
+    for content in (charge.as_dict(), dict(settings)):
+        digest.update(json.dumps(content, sort_keys=True, default=str).encode())
+    for table in tables:
+        for column in names:
+            digest.update(column.encode() + bytes_of(table[column]))
+    return digest.hexdigest()
+
+
+def _pandas_bytes(column: pd.Series) -> bytes:
+    return pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes()
+
+
+def _value_bytes(column: pd.Series) -> bytes:
+    """Numbers and logicals as floats, other values by their texts; missing ones alike."""
+    gone = column.isna().to_numpy(dtype=bool)
+    plain = column.astype(object).where(~gone, None)
+    if pd.api.types.infer_dtype(plain, skipna=True) in _NUMBERS or gone.all():
+        values = plain.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
+        return bytes(values.tobytes())
+    texts = ("-" if absent else f"{len(str(v))}:{v}" for v, absent in zip(plain, gone, strict=True))
+    return " ".join(texts).encode()
+
+
+def _hashed(values: pd.Series | pd.Index) -> bytes:
+    """A hash of each value; of objects, which may have none, by their text."""
+    if isinstance(values, pd.Series) and values.dtype == object:
+        values = pd.Series([f"{type(each).__name__} {each}" for each in values], dtype=object)
+    hashed = pd.util.hash_pandas_object(values, index=False, categorize=False)
+    return np.asarray(hashed, dtype=np.uint64).tobytes()
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

@@ -20,16 +20,15 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided, decided
 from pyhybrid.releases.data_fingerprint import DataMark
 from pyhybrid.releases.folder import FORMATS, load_release, save_release
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.postprocess import check_still_published
-from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.report_context import Origin
-from pyhybrid.releases.seal import (
+from pyhybrid.releases.record import (
+    Confidential,
+    Origin,
+    ReleaseRecord,
     content_digest,
-    earlier_content_digest,
     record_digests,
     tables_digest,
 )
-from pyhybrid.releases.statement import privacy_statement
+from pyhybrid.releases.statement import check_still_published, privacy_statement
 
 __all__ = ["Confidential", "Release"]
 
@@ -194,14 +193,14 @@ class Release(ReleaseRecord):
                 "brings back other columns)"
             )
 
-    def content_digest(self) -> str:
-        """SHA-256 of charge, settings and synthesized values, hexadecimal."""
-        return content_digest(self.charge, self.settings, self.synthetic, self.synthesized)
+    def content_digest(self, *, earlier: bool = False) -> str:
+        """SHA-256 of charge, settings and synthesized values, hexadecimal; see `record`."""
+        content = (self.charge, self.settings, self.synthetic, self.synthesized)
+        return content_digest(*content, earlier=earlier)
 
     def is_known_as(self, digest: str) -> bool:
         """True if `digest` is its `content_digest`, or that of an earlier version."""
-        own = (self.charge, self.settings, self.synthetic, self.synthesized)
-        return digest in (content_digest(*own), earlier_content_digest(*own))
+        return digest in (self.content_digest(), self.content_digest(earlier=True))
 
     def _digests(self) -> dict[str, str]:
         of_parts = [sorted(record_digests(part).items()) for part in self.parts]

@@ -1,24 +1,47 @@
-"""The privacy statement: what a release protects and what it does not, in plain words.
+"""Public words on a release: the privacy statement, what was done afterwards, metadata.
 
 Made only of what may be published: no weight, no bound, no seed; of settings those that were asked
-for, as those that ran may depend on the data.
+for, as those that ran may depend on the data. What is done to a release after it was made is
+post-processing of released values and public settings, and costs nothing; the statement, the
+reviewer's checklist and the metadata say it. The columns that it read as they are in the data must
+be published with the release: values that were changed by what the reader does not have would tell
+of it, and no epsilon covers that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
-from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
-__all__ = ["privacy_statement", "shaping_columns"]
+__all__ = [
+    "AFTERWARDS",
+    "afterwards_of",
+    "afterwards_sentences",
+    "check_still_published",
+    "privacy_statement",
+    "public_metadata",
+    "read_afterwards",
+    "shaping_columns",
+]
 
+AFTERWARDS = "afterwards"
+"""Name of the public setting: a list of what was done, in its order."""
+_READ_FOR = {
+    "households": "make rows of a household agree",
+    "totals": "scale values to totals",
+    "rows": "draw whole units",
+}
 _DRAWN_FROM = {
     "histogram": "a histogram with noise on its counts",
     "tables": "a log-linear model fitted to tables with noise on their counts",
@@ -29,20 +52,109 @@ _RELATION = {
 }
 
 
+def afterwards_of(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was done, in its order; empty if nothing was."""
+    return list(settings.get(AFTERWARDS, ()))
+
+
+def read_afterwards(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Columns that were read as they are in the data, and what for."""
+    return {
+        column: _READ_FOR[what]
+        for done in afterwards_of(settings)
+        for what, own in done.items()
+        for column in own.get("reads", ())
+    }
+
+
+def check_still_published(
+    settings: Mapping[str, Any], hidden: Iterable[str], numbered: Iterable[str]
+) -> None:
+    """Raise InvalidInput if a column that was read afterwards is left out, or replaced by numbers.
+
+    Only the unit may have numbers: which rows belong together is all that was read of it.
+    """
+    units = {own.get("unit") for done in afterwards_of(settings) for own in done.values()}
+    gone = {*hidden, *(name for name in numbered if name not in units)}
+    for column, what in read_afterwards(settings).items():
+        if column in gone:
+            raise InvalidInput(
+                f"{column!r} must be published as it is: it was read to {what}, and no epsilon "
+                "covers what the changed values would tell of it; publish it, or do not"
+            )
+
+
+def afterwards_sentences(settings: Mapping[str, Any]) -> list[str]:
+    """What was done, one sentence for each, without line breaks."""
+    return [
+        " ".join(_SAID[what](own).split())
+        for done in afterwards_of(settings)
+        for what, own in done.items()
+    ]
+
+
+def decisions_afterwards(settings: Mapping[str, Any]) -> list[str]:
+    """What the owner declared to be public, for the statement's list of what is not covered."""
+    said = []
+    for done in afterwards_of(settings):
+        if "totals" in done:
+            column = done["totals"]["column"]
+            said.append(f"The totals of {column}, which are taken as public: they were not drawn.")
+        if done.get("rows", {}).get("public"):
+            named = ", ".join(done["rows"]["public"])
+            said.append(f"Columns that stayed as they are in the data, as public: {named}.")
+    return [" ".join(each.split()) for each in said]
+
+
+def _households(own: Mapping[str, Any]) -> str:
+    eligible = own.get("eligible")
+    only = f" (one with {eligible}, where there is any)" if eligible else ""
+    parts = [f"one value of {column}" for column in own.get("same", ())]
+    for key, number in (("one", "exactly one row has"), ("at_most_one", "at most one row has")):
+        parts += [f"{number} {name} = {value}{only}" for name, value in own.get(key, {}).items()]
+    parts += [f"{whole} is the sum of {part}" for whole, part in own.get("sums", {}).items()]
+    return (
+        f"Values were made to agree within each {own['unit']}: {'; '.join(parts)}. Which rows "
+        "belong together is as in the data."
+    )
+
+
+def _totals(own: Mapping[str, Any]) -> str:
+    totals = own["totals"]
+    weighted = f", weighted by {own['weights']}," if "weights" in own else ""
+    if not isinstance(totals, Mapping):
+        return f"{own['column']} was scaled{weighted} to a public total, {totals:.15g}."
+    named = "; ".join(f"{level}: {total:.15g}" for level, total in totals.items())
+    return f"{own['column']} was scaled{weighted} to public totals by {own['by']} ({named})."
+
+
+def _rows(own: Mapping[str, Any]) -> str:
+    again = "with replacement: some repeat" if own["again"] else "without replacement"
+    drawn = f"{own['rows']} of {own['of']} rows were drawn"
+    if "unit" in own:
+        drawn = (
+            f"Rows of whole units ({own['unit']}, numbered anew) were drawn until there were "
+            f"{own['rows']}, of {own['of']}"
+        )
+    return f"{drawn}, {again}, the same from each set."
+
+
+_SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "households": _households, "totals": _totals, "rows": _rows
+}  # fmt: skip
+
+
 def privacy_statement(
     release: ReleaseRecord, *, n_records: int, parts: Sequence[ReleaseRecord] = ()
 ) -> str:
-    """Return the statement as Markdown.
-
-    Parameters
-    ----------
-    release : ReleaseRecord
-    n_records : int
-        Records of each table.
-    parts : sequence of ReleaseRecord
-        Steps of a sequential synthesis.
-    """
-    charge = release.charge
+    """The statement as Markdown, for tables of `n_records`; `parts` are steps of a sequence."""
+    charge, decisions = release.charge, release.decisions
+    shaped = shaping_columns(release, parts)
+    hidden = _names(name for name in (*decisions.drop, *decisions.ids) if name in shaped)
+    told = [
+        f"True values of {hidden}: synthetic values were drawn given them, and may tell of them, "
+        "although they are not in the released table as they are. No epsilon covers that."
+    ]
     blocks = [
         "# Privacy statement",
         _summary(release, n_records),
@@ -54,31 +166,38 @@ def privacy_statement(
         _bullets(
             [
                 *charge.not_covered,
-                *_read_and_hidden(release, parts),
+                *(told if hidden else []),
                 *decisions_afterwards(release.settings),
             ]
         ),
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
-        *([_bullets(release.decisions.sentences)] if release.decisions.sentences else []),
-        *_afterwards(release),
     ]
+    if decisions.sentences:
+        blocks.append(_bullets(decisions.sentences))
+    done = afterwards_sentences(release.settings)
+    if done:
+        free = (
+            "This used released values and public settings alone: it is post-processing, and "
+            "costs nothing."
+        )
+        blocks += ["## Changed afterwards", _bullets([*done, free])]
     return "\n\n".join(blocks) + "\n"
+
+
+def _names(names: Iterable[str]) -> str:
+    """Names in a row: a line break in one could forge a heading."""
+    return " ".join(", ".join(names).split())
 
 
 def _summary(release: ReleaseRecord, n_records: int) -> str:
     charge = release.charge
-    sets = (
-        "1 synthetic data set"
-        if charge.n_synthetic == 1
-        else f"{charge.n_synthetic} synthetic data sets"
-    )
+    sets = f"{charge.n_synthetic} synthetic data set{'s' if charge.n_synthetic > 1 else ''}"
     p = release.provenance
     from_noise = isinstance(p, NoiseProvenance)
     from_tables = isinstance(p, NoiseProvenance) and p.counts == "tables"
     drawn_from = _DRAWN_FROM[p.counts] if isinstance(p, NoiseProvenance) else "a Bayesian model"
-    # A line break in a name could forge a heading.
-    columns = " ".join(", ".join(release.synthesized).split())
+    columns = _names(release.synthesized)
     several = len(release.synthesized) > 1
     replaced = f"column{'s' if several else ''} {columns}", "were" if several else "was"
     together = "" if charge.n_synthetic == 1 else " together"
@@ -93,34 +212,19 @@ def _summary(release: ReleaseRecord, n_records: int) -> str:
     )
 
 
-def _read_and_hidden(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> list[str]:
-    """Columns whose true values shaped the synthetic ones, and that the reader does not have."""
-    shaped = shaping_columns(release, parts)
-    hidden = (*release.decisions.drop, *release.decisions.ids)
-    columns = " ".join(", ".join(name for name in hidden if name in shaped).split())
-    if not columns:
-        return []
-    return [
-        f"True values of {columns}: synthetic values were drawn given them, and may tell of them, "
-        "although they are not in the released table as they are. No epsilon covers that."
-    ]
-
-
 def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> set[str]:
-    """Columns that formulas and rules read as they are in the data; not those of a survey's design,
-    which weigh terms alone."""
-    steps = parts or (release,)
-    of_models = {name for step in steps for name in step.predictors}
-    shaped = {name for step in steps for name in step.predictors if not _of_survey(step, name)}
+    """Columns that formulas and rules read as they are in the data; not those of a survey's design
+    that no formula reads, which weigh terms alone."""
+    shaped, of_models = set(), set()
+    for step in parts or (release,):
+        of_models |= {*step.predictors}
+        design, formula = step.settings.get("design"), str(step.settings.get("formula"))
+        weighing = {*design.values()} if isinstance(design, Mapping) else set()
+        for name in step.predictors:
+            read = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
+            if read or name not in weighing:
+                shaped.add(name)
     return shaped | (set(release.predictors) - of_models)
-
-
-def _of_survey(step: ReleaseRecord, name: str) -> bool:
-    """True for a column of a survey's design that no formula reads: it weights terms alone."""
-    design = step.settings.get("design")
-    if not isinstance(design, Mapping) or name not in design.values():
-        return False
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(step.settings.get("formula"))) is None
 
 
 def _source_of_tables(release: ReleaseRecord) -> str:
@@ -159,6 +263,7 @@ def _source(charge: PrivacyCharge, *, from_noise: bool) -> str:
 
 def _meaning(charge: PrivacyCharge) -> str:
     difference = _RELATION[charge.relation].format(charge.protected)
+    whose = "record" if charge.unit is None else " ".join(charge.unit.split())
     if charge.kind == STRICT:
         scope = "This holds for every pair of such databases, at any size."
     else:
@@ -182,7 +287,7 @@ def _meaning(charge: PrivacyCharge) -> str:
     return (
         f"For two databases that {difference}, the probability {of_what} differs by "
         f"a factor of at most exp(epsilon){exception}. Smaller is safer; 0 would mean "
-        f"that the release tells nothing about any {_whose(charge)}. {scope}{doubled}"
+        f"that the release tells nothing about any {whose}. {scope}{doubled}"
         f"{_accounts(charge)}"
     )
 
@@ -244,27 +349,11 @@ def _accounts(charge: PrivacyCharge) -> str:
     )
 
 
-def _whose(charge: PrivacyCharge) -> str:
-    return "record" if charge.unit is None else " ".join(charge.unit.split())
-
-
-def _afterwards(release: ReleaseRecord) -> list[str]:
-    """What was done to the values after they were drawn."""
-    said = afterwards_sentences(release.settings)
-    if not said:
-        return []
-    free = (
-        "This used released values and public settings alone: it is post-processing, and costs "
-        "nothing."
-    )
-    return ["## Changed afterwards", _bullets([*said, free])]
-
-
 def _how_each(steps: Sequence[ReleaseRecord], *, numbered: bool) -> list[str]:
     """How the release was made; of a sequence, each step with its own epsilon."""
     lines = [_bullets(_how(step)) for step in steps]
     for place, step in enumerate(steps if numbered else ()):
-        column = " ".join(", ".join(step.synthesized).split())
+        column = _names(step.synthesized)
         lines[place] = (
             f"### Step {place + 1}: {column} by {step.charge.mechanism}, "
             f"{step.charge.cost} ({step.charge.kind})\n\n{lines[place]}"
@@ -331,3 +420,57 @@ def _engine(release: ReleaseRecord, ran: Provenance) -> str:
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def public_metadata(
+    charge: PrivacyCharge,
+    synthesized: Collection[str],
+    settings: Mapping[str, Any],
+    tables: Sequence[pd.DataFrame],
+    file_format: str,
+) -> dict[str, Any]:
+    """Variables, files and protection of the synthetic tables as they are published.
+
+    What catalogs and readers' programs need, as plain JSON under the names of the Data
+    Documentation Initiative (DDI-Codebook 2.5); nothing that tables, charge and statement do not
+    say.
+    """
+    first = tables[0]
+    done = (said for each in afterwards_of(settings) for said in each.values())
+    sums = {name for said in done for name in said.get("sums", {})}
+    return {
+        "standard": "DDI-Codebook 2.5 names, as JSON",
+        "stdyDscr": {
+            "dataKind": "partially synthetic microdata",
+            "method": str(settings.get("mechanism", charge.mechanism)),
+            "software": {"name": "pyhybrid", "version": pyhybrid.__version__},
+            "privacy": charge.public(),
+            "cleanOps": afterwards_sentences(settings),
+        },
+        "fileDscr": [
+            {
+                "fileName": f"synthetic_{place}.{file_format}",
+                "caseQnty": len(table),
+                "varQnty": table.shape[1],
+            }
+            for place, table in enumerate(tables, start=1)
+        ],
+        "dataDscr": [
+            _variable(str(name), first[name], synthesized, sums) for name in first.columns
+        ],
+    }
+
+
+def _variable(
+    name: str, values: pd.Series, synthesized: Collection[str], derived: Collection[str]
+) -> dict[str, Any]:
+    numeric = pd.api.types.is_numeric_dtype(values.dtype)
+    continuous = numeric and not pd.api.types.is_bool_dtype(values.dtype)
+    source = "drawn from the model" if name in synthesized else "as in the confidential data"
+    return {
+        "name": name,
+        "intrvl": "contin" if continuous else "discrete",
+        "varFormat": str(values.dtype),
+        "synthesized": name in synthesized,
+        "source": "summed from drawn values" if name in derived else source,
+    }

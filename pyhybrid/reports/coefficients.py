@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.reports.figures.groups import plot_forest
 from pyhybrid.reports.measures import model_table
 from pyhybrid.reports.page import Section, picture_of

@@ -18,8 +18,8 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.measures.arrays.combining import combine_partially_synthetic
 from pyhybrid.measures.arrays.estimates import max_ecdf
-from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
-from pyhybrid.measures.definitions import MEASURES
+from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.numbers import number_text
 
@@ -60,7 +60,7 @@ class Judged:
     Attributes
     ----------
     measure : str
-        Key of `pyhybrid.measures.definitions.MEASURES`.
+        Key of `pyhybrid.measures.summaries.MEASURES`.
     label : str
         What it is called, and of what it is.
     value : float

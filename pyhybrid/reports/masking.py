@@ -8,10 +8,10 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, TunedMask, risk_subgroups
-from pyhybrid.masking.analysis import naming_share, release_risk
-from pyhybrid.masking.statement import unchanged_shares
+from pyhybrid.masking.imputation import naming_share, release_risk
+from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.reports.coefficients import plain_term
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals

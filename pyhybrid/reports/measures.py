@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pyhybrid.measures.definitions import MEASURES
-from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.estimates import DATA
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
+from pyhybrid.measures.tables.distributions import DATA
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.reports.figures.measures import (
     plot_ecdfs,
     plot_matching_risk,

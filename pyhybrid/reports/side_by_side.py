@@ -15,12 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.definitions import MEASURES
-from pyhybrid.measures.tables.contingency import tables_of_tables
-from pyhybrid.measures.tables.estimates import columns_of_tables
-from pyhybrid.measures.tables.intervals import SINGLE, ModelUtility, model_of_tables
+from pyhybrid.measures.summaries import MEASURES
+from pyhybrid.measures.tables.distributions import column_utility, table_utility
 from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
-from pyhybrid.measures.tables.propensity import propensity_of_tables
+from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
+from pyhybrid.measures.tables.propensity import propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
@@ -181,8 +180,8 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
         sets = release.synthetic[:_MOST_SETS]
         tables = reconcile_tables(data, sets, columns=columns.all)
         few = _of_rows(tables, _sample(len(data), _MOST_ROWS))
-        logistic = propensity_of_tables(few)
-        cart = propensity_of_tables(few, classifier="cart", n_permutations=_PERMUTATIONS, rng=1)
+        logistic = propensity_utility(few)
+        cart = propensity_utility(few, classifier="cart", n_permutations=_PERMUTATIONS, rng=1)
         numbers = {
             "pmse_ratio, logistic": logistic.ratio,
             "pmse_ratio, cart": cart.ratio,
@@ -190,10 +189,10 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
         }
         own = _of_columns(tables, [c for c in columns.synthesized if tables.is_number(c)])
         if own is not None:
-            distances = columns_of_tables(own, n_resamples=100, rng=1).distances
+            distances = column_utility(own, n_resamples=100, rng=1).distances
             for column, row in distances.set_index("column").iterrows():
                 numbers |= {f"{name}, {column}": float(row[name]) for name in _DISTANCES}
-        pairs = tables_of_tables(tables).two_way
+        pairs = table_utility(tables).two_way
         if len(pairs):
             worst = pairs.iloc[0]
             label = f"table_ratio, {worst['first']} and {worst['second']}"
@@ -216,7 +215,7 @@ def _fits(
         if outcome is None:
             raise InvalidInput("a linear model needs a synthesized column of numbers")
         rule = SINGLE if len(sets) == 1 else "partially_synthetic"
-        found[name] = model_of_tables(tables, _formula(tables, outcome, columns), rule=rule)
+        found[name] = model_utility(tables, None, _formula(tables, outcome, columns), rule=rule)
     return found
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pyhybrid.masking.analysis import naming_share
-from pyhybrid.measures.arrays.intervals import interval_overlap
+from pyhybrid.masking.imputation import naming_share
 from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.arrays.utility import interval_overlap
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED

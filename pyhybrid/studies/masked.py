@@ -32,7 +32,6 @@ from pyhybrid.masking import (
     ParametricSynthesis,
     risk_subgroups,
 )
-from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.studies.study import (
     Claim,
@@ -44,6 +43,7 @@ from pyhybrid.studies.study import (
     mean_of,
     means_of,
 )
+from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]
 

@@ -32,9 +32,8 @@ from pyhybrid.models.columns.kinds import Kind, Number
 from pyhybrid.models.registry import within
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 from pyhybrid.tables.calibration import calibrate_table, epsilon_of
 from pyhybrid.tables.coded_table import in_form_of_data, working_table
 from pyhybrid.tables.marginals import MarginalsOfPlan, marginals_by_plan, measured

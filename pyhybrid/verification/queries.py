@@ -162,7 +162,7 @@ class Coefficient:
 
     def of(self, table: pd.DataFrame) -> float:
         """NaN where the model cannot be fitted, or has no such term."""
-        from pyhybrid.measures.tables.intervals import fit_model
+        from pyhybrid.measures.tables.models import fit_model
 
         try:
             fit = fit_model(table, self.formula, self.model, {}, "the data")

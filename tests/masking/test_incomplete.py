@@ -13,8 +13,7 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import GibbsSettings
 from pyhybrid.masking.families import SLOPE_PRECISION, LevelModel, Unknown
-from pyhybrid.masking.incomplete import Later, draw_step
-from pyhybrid.masking.sequence import SequentialModel
+from pyhybrid.masking.sequence import Later, SequentialModel, draw_step
 
 KINDS = {"binary": 2, "ordered": 4, "nominal": 3}
 

@@ -11,14 +11,17 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.association import Snapshot
-from pyhybrid.masking.columns import read_column
+from pyhybrid.masking.chains import Snapshot
+from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.draws import Walker, elliptical_slice, metric_at_mode, truncated_normal
-from pyhybrid.masking.evidence import draw_evidence, weakened
-from pyhybrid.masking.families import LevelModel
-from pyhybrid.masking.keys import BoundKeys
-from pyhybrid.masking.masks import Evidence, level_log_density
+from pyhybrid.masking.families import (
+    LevelModel,
+    Walker,
+    elliptical_slice,
+    metric_at_mode,
+    truncated_normal,
+)
+from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density, weakened
 from pyhybrid.masking.sequence import SequentialModel
 
 

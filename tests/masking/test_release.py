@@ -16,7 +16,7 @@ import pyhybrid as ph
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import CartSynthesis, GibbsSettings
 from pyhybrid.masking.masks import level_log_density
-from pyhybrid.masking.statement import rounding_step, stated_shares, unchanged_shares
+from pyhybrid.masking.release import rounding_step, stated_shares, unchanged_shares
 
 CANARY = "largest 7919"
 QUICK = GibbsSettings(

@@ -15,8 +15,12 @@ from sklearn.linear_model import LogisticRegression
 
 import pyhybrid as ph
 from pyhybrid.measures import MEASURES
-from pyhybrid.measures.arrays.contingency import table_distance
-from pyhybrid.measures.arrays.propensity import logistic_propensities, null_pmse, orthonormal_design
+from pyhybrid.measures.arrays.utility import (
+    logistic_propensities,
+    null_pmse,
+    orthonormal_design,
+    table_distance,
+)
 from pyhybrid.measures.tables.reconcile import reconcile_tables
 
 

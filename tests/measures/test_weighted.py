@@ -19,8 +19,8 @@ import pyhybrid as ph
 from pyhybrid.cli.app import app
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.arrays.estimates import avg_ecdf, estimates, max_ecdf, summaries
-from pyhybrid.measures.arrays.propensity import pmse, specks
-from pyhybrid.measures.as_json import utility_as_dict
+from pyhybrid.measures.arrays.utility import pmse, specks
+from pyhybrid.measures.summaries import utility_as_dict
 
 STATISTICS = ["mean", "median", "q15", "q90", "q33.3"]
 PAIRS = st.lists(st.tuples(st.integers(-5, 20), st.integers(1, 6)), min_size=1, max_size=25)

@@ -15,8 +15,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.releases.postprocessed import changed_release
-from pyhybrid.releases.report_context import Origin
+from pyhybrid.releases.postprocess import changed_release
+from pyhybrid.releases.record import Origin
 from tests.releases.test_households import RULES
 from tests.tables.conftest import TYPES, survey_of
 

@@ -17,7 +17,6 @@ from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose
 from pyhybrid.privacy.gaussian_curve import delta_of_mu, epsilon_of_mu
-from pyhybrid.releases import spending
 
 TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
 
@@ -60,7 +59,8 @@ def test_twenty_releases_cost_the_root_of_their_squares(
     with pytest.raises(BudgetExceeded):
         ledger.add(answer(charge(mu=0.8)))
     monkeypatch.setattr(
-        spending, "spent", lambda gaussian, plain, delta: epsilon_of_mu(gaussian[-1][0], delta)
+        "pyhybrid.releases.ledger.spent",
+        lambda gaussian, plain, delta: epsilon_of_mu(gaussian[-1][0], delta),
     )
     assert delta_of_mu(0.2 * 20**0.5, ledger.spent) > 1e-3, "the control: it says too little"
 
@@ -112,7 +112,7 @@ def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
 ) -> None:
     from pyhybrid.releases import ledger as module
 
-    monkeypatch.setattr(module, "delta_of_new", lambda kind, delta: {})
+    monkeypatch.setattr(module, "_DELTA", None)
     ph.Ledger(tmp_path / "old", budget=50, **TERMS)
     monkeypatch.undo()
     old = ph.Ledger(tmp_path / "old")

@@ -15,8 +15,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.releases.parts import read_json, read_records, read_released, write_table
-from pyhybrid.releases.published import published
+from pyhybrid.releases.folder import published, read_json, read_records, read_released, write_table
 
 SECRET = "Quasimodo"
 FAST: dict[str, Any] = {

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.measures.definitions import MEASURES
+from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports.judged import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
 
 

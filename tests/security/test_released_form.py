@@ -16,9 +16,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli import main
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.releases.metadata import public_metadata
-from pyhybrid.releases.parts import table_schema
-from pyhybrid.releases.published import published
+from pyhybrid.releases.folder import published, table_schema
+from pyhybrid.releases.statement import public_metadata
 from tests.fuzzing.engine import RandomDraws
 
 N = 60

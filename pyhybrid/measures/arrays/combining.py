@@ -86,18 +86,10 @@ def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
         For m < 2, text, rows of unlike length, unlike shapes, values that are not finite,
         negative variances.
     """
-    q, v = _checked(estimates, variances, ndim=1, rule="partially synthetic")
-    m = q.shape[0]
-    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
-    return Combined(
-        estimate=q.mean(axis=0),
-        variance=between / m + within,
-        df=(m - 1) * (1 + _ratio(within, between / m)) ** 2,
-        between=between,
-        within=within,
-        adjusted=np.zeros(between.shape, dtype=bool),
-        rule="partially synthetic",
-    )
+    rule = "partially synthetic"
+    m, estimate, between, within = _moments(estimates, variances, rule)
+    df = (m - 1) * (1 + _ratio(within, between / m)) ** 2
+    return _combined(rule, estimate, between, within, variance=between / m + within, df=df)
 
 
 def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float = 1.0) -> Combined:
@@ -113,23 +105,15 @@ def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float
     size_ratio : float, default 1
         Records of a synthetic set over records of the data, above 0; used by the fix only.
     """
-    q, v = _checked(estimates, variances, ndim=1, rule="fully synthetic")
+    rule = "fully synthetic"
+    m, estimate, between, within = _moments(estimates, variances, rule)
     size_ratio = check_positive(size_ratio, "size_ratio")
-    m = q.shape[0]
-    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
     spread = (1 + 1 / m) * between
     total = spread - within
     adjusted = total <= 0
+    variance = np.where(adjusted, size_ratio * within, total)
     df = (m - 1) * np.where(adjusted, 1.0, (1 - _ratio(within, spread)) ** 2)
-    return Combined(
-        estimate=q.mean(axis=0),
-        variance=np.where(adjusted, size_ratio * within, total),
-        df=df,
-        between=between,
-        within=within,
-        adjusted=adjusted,
-        rule="fully synthetic",
-    )
+    return _combined(rule, estimate, between, within, variance, df, adjusted)
 
 
 def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
@@ -147,21 +131,14 @@ def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
     [RRR03]; Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with
     differentially private synthetic data, AISTATS.
     """
-    q, v = _checked(estimates, variances, ndim=1, rule="noise aware")
-    m = q.shape[0]
-    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
+    rule = "noise aware"
+    m, estimate, between, within = _moments(estimates, variances, rule)
     least = 2 * within
     adjusted = between < least
     spread = (1 + 1 / m) * np.maximum(between, least)
-    return Combined(
-        estimate=q.mean(axis=0),
-        variance=np.where(adjusted, (1 + 1 / m) * within, spread - within),
-        df=(m - 1) * np.where(spread > 0, (1 - _ratio(within, spread)) ** 2, 1.0),
-        between=between,
-        within=within,
-        adjusted=adjusted,
-        rule="noise aware",
-    )
+    variance = np.where(adjusted, (1 + 1 / m) * within, spread - within)
+    df = (m - 1) * np.where(spread > 0, (1 - _ratio(within, spread)) ** 2, 1.0)
+    return _combined(rule, estimate, between, within, variance, df, adjusted)
 
 
 def combine_nested(estimates: Any, variances: Any) -> Combined:
@@ -189,15 +166,8 @@ def combine_nested(estimates: Any, variances: Any) -> Combined:
     parts = spread**2 / (m - 1) + (inner / r) ** 2 / (m * (r - 1))
     df_two_stage = _ratio(variance**2, parts)
     df_fixed = (m - 1) * (1 + _ratio(within, spread)) ** 2
-    return Combined(
-        estimate=nest_means.mean(axis=0),
-        variance=variance,
-        df=np.where(adjusted, df_fixed, df_two_stage),
-        between=between,
-        within=within,
-        adjusted=adjusted,
-        rule="nested",
-    )
+    df = np.where(adjusted, df_fixed, df_two_stage)
+    return _combined("nested", nest_means.mean(axis=0), between, within, variance, df, adjusted)
 
 
 def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
@@ -205,19 +175,35 @@ def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
 
     Parameters and errors as in `combine_partially_synthetic`.
     """
-    q, v = _checked(estimates, variances, ndim=1, rule="multiple imputation")
-    m = q.shape[0]
-    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
+    rule = "multiple imputation"
+    m, estimate, between, within = _moments(estimates, variances, rule)
     spread = (1 + 1 / m) * between
+    df = (m - 1) * (1 + _ratio(within, spread)) ** 2
+    return _combined(rule, estimate, between, within, variance=within + spread, df=df)
+
+
+def _moments(
+    estimates: Any, variances: Any, rule: str
+) -> tuple[int, FloatArray, FloatArray, FloatArray]:
+    """Number of sets; mean and variance of their estimates, mean of their variances."""
+    q, v = _checked(estimates, variances, ndim=1, rule=rule)
+    return q.shape[0], q.mean(axis=0), q.var(axis=0, ddof=1), v.mean(axis=0)
+
+
+def _combined(
+    rule: str,
+    estimate: FloatArray,
+    between: FloatArray,
+    within: FloatArray,
+    variance: FloatArray,
+    df: FloatArray,
+    adjusted: npt.NDArray[np.bool_] | None = None,
+) -> Combined:
+    fixed = np.zeros(between.shape, dtype=bool) if adjusted is None else adjusted
     return Combined(
-        estimate=q.mean(axis=0),
-        variance=within + spread,
-        df=(m - 1) * (1 + _ratio(within, spread)) ** 2,
-        between=between,
-        within=within,
-        adjusted=np.zeros(between.shape, dtype=bool),
-        rule="multiple imputation",
-    )
+        estimate=estimate, variance=variance, df=df, between=between, within=within,
+        adjusted=fixed, rule=rule,
+    )  # fmt: skip
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -1,7 +1,9 @@
-r"""Utility of synthetic data: summaries with resampling intervals, distances of distributions.
+r"""Estimates of columns with resampling intervals, under design weights or none; distances of
+distributions.
 
 Arrays in, records out. Everything here also takes synthetic data that were made elsewhere.
-Estimates on the data are confidential; those on synthetic sets are post-processing.
+Estimates on the data are confidential; those on synthetic sets are post-processing. Under weights
+a record of weight w counts as w records.
 
 References
 ----------
@@ -21,15 +23,109 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays import weighted
 
-__all__ = ["STATISTICS", "Estimates", "avg_ecdf", "estimates", "max_ecdf", "summaries"]
+__all__ = [
+    "STATISTICS",
+    "Estimates",
+    "average_one",
+    "avg_ecdf",
+    "check_weights",
+    "effective_size",
+    "estimates",
+    "max_ecdf",
+    "summaries",
+]
 
 STATISTICS = ("mean", "median", "q15", "q90")
 """The papers' estimands: mean, median, 15th and 90th percentile."""
-
 _BLOCK_ELEMENTS = 2_000_000
 _FEWEST_RESAMPLES = 100
+
+
+def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | None:
+    """Design weights (n,), finite and above 0; None if none are given or all are 1."""
+    if weights is None:
+        return None
+    own = check_vector(weights, name, length=n)
+    wrong = np.flatnonzero(~(np.isfinite(own) & (own > 0)))
+    if wrong.size:
+        raise InvalidInput(
+            f"{name} must be finite and above 0: element {wrong[0]} is not; leave such records out"
+        )
+    return None if (own == 1).all() else own
+
+
+def average_one(weights: FloatArray) -> FloatArray:
+    """The weights over their mean, shape (n,)."""
+    return np.asarray(weights / weights.mean())
+
+
+def effective_size(weights: FloatArray) -> float:
+    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`; n for equal weights.
+
+    Kish (1965), Survey sampling, sec. 11.7.
+    """
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def weighted_statistic(ordered: FloatArray, weights: FloatArray, p: float | None) -> float:
+    """Weighted mean (p is None) or quantile of values in rising order.
+
+    Quantiles are R's type 7 of a table that holds each record as often as its weight says: with N
+    the sum of the weights, the mean over [t, t + 1], t = (N - 1) p, of the value at each place of
+    the cumulated weights. Weights that sum to less than n are set to average 1 first.
+
+    References
+    ----------
+    Akinshin (2023), Weighted quantile estimators, arXiv:2304.07265, sec. 2.
+    """
+    return float(_statistics(ordered, weights[None, :], [p])[0, 0])
+
+
+def weighted_resampled(
+    ordered: FloatArray,
+    weights: FloatArray,
+    probabilities: Sequence[float | None],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Statistics of resamples of the records, each with its weight, shape (k, B).
+
+    Records are drawn with replacement; all statistics are of the same resamples.
+    """
+    n = ordered.size
+    rows = max(1, _BLOCK_ELEMENTS // n)
+    blocks = []
+    for start in range(0, n_resamples, rows):
+        here = min(rows, n_resamples - start)
+        drawn = rng.integers(n, size=(here, n)) + n * np.arange(here)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=here * n).reshape(here, n)
+        blocks.append(_statistics(ordered, counts.astype(np.float64) * weights, probabilities))
+    return np.concatenate(blocks, axis=1)
+
+
+def _statistics(
+    ordered: FloatArray, weights: FloatArray, probabilities: Sequence[float | None]
+) -> FloatArray:
+    """Statistics under each row of weights (r, n), some of which may be 0, shape (k, r)."""
+    total = weights.sum(axis=1)
+    found = np.empty((len(probabilities), len(weights)))
+    middle = ordered[ordered.size // 2]  # sums of differences keep more digits
+    start = np.zeros((len(weights), 1))
+    through = np.hstack([start, np.cumsum(weights, axis=1)])
+    sums = np.hstack([start, np.cumsum(weights * (ordered - middle), axis=1)])
+    step = np.minimum(1.0, total / ordered.size)
+    for place, p in enumerate(probabilities):
+        if p is None:
+            found[place] = weights @ ordered / total
+            continue
+        low = (total - step) * p
+        ends = [
+            np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
+            for at in (low, low + step)
+        ]
+        found[place] = middle + (ends[1] - ends[0]) / step
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,9 +230,13 @@ def estimates(
     for ordered, weight in sets:
         for place, p in enumerate(probabilities):
             estimate[place] += _statistic(ordered, p, weight) / len(sets)
-        resampled += np.sort(
-            _resampled(ordered, weight, probabilities, n_resamples, generator), axis=1
-        ) / len(sets)
+        if weight is None:
+            drawn = np.array(
+                [_resampled(ordered, p, n_resamples, generator) for p in probabilities]
+            )
+        else:
+            drawn = weighted_resampled(ordered, weight, probabilities, n_resamples, generator)
+        resampled += np.sort(drawn.reshape(resampled.shape), axis=1) / len(sets)
     lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=1)
     return Estimates(
         statistics=tuple(statistics),
@@ -152,9 +252,7 @@ def estimates(
 def summaries(
     values: Any, *, statistics: Sequence[str] = STATISTICS, weights: Any = None
 ) -> FloatArray:
-    """The statistics of one vector or their averages over m sets, shape (k,).
-
-    The point estimates of `estimates`, without intervals.
+    """Point estimates of `estimates`: of one vector, or their averages over m sets, shape (k,).
 
     Examples
     --------
@@ -239,7 +337,7 @@ def _heights(ordered: FloatArray, weight: FloatArray | None, at: FloatArray) -> 
 def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None = None) -> float:
     """Mean (p is None) or quantile of values in rising order."""
     if weight is not None:
-        return weighted.statistic(ordered, weight, p)
+        return weighted_statistic(ordered, weight, p)
     if p is None:
         return float(ordered.mean())
     place = (ordered.size - 1) * p
@@ -249,20 +347,6 @@ def _statistic(ordered: FloatArray, p: float | None, weight: FloatArray | None =
 
 
 def _resampled(
-    ordered: FloatArray,
-    weight: FloatArray | None,
-    probabilities: Sequence[float | None],
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Statistics of resamples of values in rising order, shape (k, n_resamples)."""
-    if weight is not None:
-        return weighted.resampled(ordered, weight, probabilities, n_resamples, rng)
-    rows = [_resampled_alike(ordered, p, n_resamples, rng) for p in probabilities]
-    return np.array(rows).reshape(len(rows), n_resamples)
-
-
-def _resampled_alike(
     ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
     """Statistic of `n_resamples` resamples of values in rising order, shape (n_resamples,)."""
@@ -321,7 +405,7 @@ def _weighted_sets(values: Any, weights: Any) -> list[tuple[FloatArray, FloatArr
 
 def _ordered(values: FloatArray, weights: Any, name: str) -> tuple[FloatArray, FloatArray | None]:
     """Values in rising order and their weights; None for weights of 1."""
-    weight = weighted.check_weights(weights, values.size, name)
+    weight = check_weights(weights, values.size, name)
     if weight is None:
         return np.sort(values), None
     order = np.argsort(values, kind="stable")

@@ -27,12 +27,7 @@ from pyhybrid.core.checks import FloatArray, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 
-__all__ = [
-    "MatchingRisk",
-    "match_counts",
-    "matches_own_record",
-    "matching_risk_of_counts",
-]
+__all__ = ["MatchingRisk", "match_counts", "matches_own_record", "matching_risk_of_counts"]
 
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
@@ -149,7 +144,7 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
 
 
 def matches_own_record(targets: Any, candidates: Any, radius: Any = 0.0) -> BoolArray:
-    """T_i: whether candidate i matches target i, for rows that correspond; shape (n,).
+    """T_i, shape (n,): True where candidate i matches target i, of rows that correspond.
 
     Parameters and errors as in `match_counts`; n_syn = n.
     """

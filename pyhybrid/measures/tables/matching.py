@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_flag
@@ -158,14 +159,11 @@ def matching_risk(
     """
     tables = reconcile_tables(real, synthetic, columns=_named(keys, "keys"), what="key")
     columns = list(tables.real.columns)
-    targets = tables.numeric_keys(columns, tables.real)
-    reach = _reach(tables, columns, radius, kind, targets.shape[1])
-    sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
-    counts = [match_counts(targets, each, reach) for each in sets]
+    boxes = _Boxes.of(tables, columns, _reach(tables, columns, radius, kind))
     own = None
     if _correspond(real, synthetic, rows_correspond):
-        own = [matches_own_record(targets, each, reach) for each in sets]
-    return matching_risk_of_counts(counts, own)
+        own = [matches_own_record(boxes.targets, each, boxes.radius) for each in boxes.sets]
+    return matching_risk_of_counts(boxes.counts(), own)
 
 
 def attribute_risk(
@@ -232,18 +230,49 @@ def replicated_uniques(
     named = None if keys is None else _named(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=named, what="key")
     columns = list(tables.real.columns)
-    unique = [
-        _unique_rows(tables.numeric_keys(columns, table))
-        for table in (tables.real, *tables.synthetic)
-    ]
-    by_set = np.array([_shared_rows(unique[0], each) for each in unique[1:]], dtype=np.float64)
+    alone = []
+    for table in (tables.real, *tables.synthetic):
+        rows = tables.numeric_keys(columns, table)
+        distinct = distinct_rows(rows)
+        alone.append(rows[distinct.first[distinct.frequency == 1]])
+    by_set = np.array([_n_shared(alone[0], each) for each in alone[1:]], dtype=np.float64)
     return ReplicatedUniques(
-        n_unique_real=len(unique[0]),
-        n_unique_synthetic=float(np.mean([len(each) for each in unique[1:]])),
+        n_unique_real=len(alone[0]),
+        n_unique_synthetic=float(np.mean([len(each) for each in alone[1:]])),
         n_replicated=float(by_set.mean()),
         share=float(by_set.mean()) / len(real),
         by_set=by_set,
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Boxes:
+    """Keys of targets and candidates as numbers, and the radius of each target by key."""
+
+    targets: FloatArray
+    radius: FloatArray
+    sets: list[FloatArray]
+
+    @classmethod
+    def of(cls, tables: Tables, columns: Sequence[str], reach: Mapping[str, FloatArray]) -> _Boxes:
+        targets = tables.numeric_keys(columns, tables.real)
+        radius = np.zeros(targets.shape)
+        for place, column in enumerate(columns):
+            radius[:, place] = reach.get(column, 0.0)
+        sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
+        return cls(targets=targets, radius=radius, sets=sets)
+
+    def beside(self, other: _Boxes) -> _Boxes:
+        """Boxes in the keys of both."""
+        return _Boxes(
+            targets=np.hstack([self.targets, other.targets]),
+            radius=np.hstack([self.radius, other.radius]),
+            sets=[np.hstack(pair) for pair in zip(self.sets, other.sets, strict=True)],
+        )
+
+    def counts(self) -> list[npt.NDArray[np.intp]]:
+        """Matches of each target in each set."""
+        return [match_counts(self.targets, each, self.radius) for each in self.sets]
 
 
 def _attribute_shares(
@@ -254,26 +283,17 @@ def _attribute_shares(
     kind: str | Mapping[str, str],
 ) -> tuple[FloatArray, float, float]:
     """A_i (n,), the share within the radius among all records, targets without a match."""
-    named = [*keys, sensitive]
-    radii, kinds = _radii(tables, named, radius), _kinds(named, kind)
-    x, y = (tables.numeric_keys(columns, tables.real) for columns in (keys, [sensitive]))
-    within_x, within_y = (
-        _balls(tables, columns, radii, kinds, part.shape[1])
-        for columns, part in ((keys, x), ([sensitive], y))
-    )
-    shares, prior, unmatched = np.zeros(len(x)), 0.0, 0.0
-    for table in tables.synthetic:
-        records, values = (tables.numeric_keys(c, table) for c in (keys, [sensitive]))
-        both = match_counts(
-            np.hstack([x, y]), np.hstack([records, values]), np.hstack([within_x, within_y])
-        )
-        matched = match_counts(x, records, within_x)
-        alike = match_counts(y, values, within_y)
-        shares += np.divide(both, matched, out=np.zeros(len(both)), where=matched > 0)
-        prior += float(alike.mean()) / len(table)
-        unmatched += float((matched == 0).sum())
-    m = len(tables.synthetic)
-    return shares / m, prior / m, unmatched / m
+    reach = _reach(tables, [*keys, sensitive], radius, kind)
+    by_keys, by_value = (_Boxes.of(tables, columns, reach) for columns in (keys, [sensitive]))
+    matched, both = by_keys.counts(), by_keys.beside(by_value).counts()
+    shares = [
+        np.divide(b, c, out=np.zeros(len(b)), where=c > 0)
+        for b, c in zip(both, matched, strict=True)
+    ]
+    sizes = map(len, tables.synthetic)
+    prior = [c.mean() / size for c, size in zip(by_value.counts(), sizes, strict=True)]
+    unmatched = [(c == 0).sum() for c in matched]
+    return np.mean(shares, axis=0), float(np.mean(prior)), float(np.mean(unmatched))
 
 
 def _like(
@@ -312,31 +332,16 @@ def _named(names: Any, what: str) -> list[str]:
 
 
 def _reach(
-    tables: Tables,
-    columns: Sequence[str],
-    radius: Radius,
-    kind: str | Mapping[str, str],
-    width: int,
-) -> FloatArray:
-    """Radius of each target and key, shape (n, width), in the layout of `Tables.numeric_keys`."""
-    radii, kinds = _radii(tables, columns, radius), _kinds(columns, kind)
-    return _balls(tables, columns, radii, kinds, width)
-
-
-def _balls(
-    tables: Tables,
-    columns: Sequence[str],
-    radii: Mapping[str, float],
-    kinds: Mapping[str, str],
-    width: int,
-) -> FloatArray:
-    reach = np.zeros((len(tables.real), width))
-    for place, column in enumerate(columns):
-        if column in radii:
-            size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
-            own = radii[column] * (size if kinds[column] == "relative" else np.ones_like(size))
-            # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
-            reach[:, place] = np.where(own > 0, own + _ULPS * (size + own), 0.0)
+    tables: Tables, columns: Sequence[str], radius: Radius, kind: str | Mapping[str, str]
+) -> dict[str, FloatArray]:
+    """Radius of each target, (n,), by the columns that have one."""
+    kinds = _kinds(columns, kind)
+    reach = {}
+    for column, width in _radii(tables, columns, radius).items():
+        size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
+        ball = width * (size if kinds[column] == "relative" else np.ones_like(size))
+        # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
+        reach[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)
     return reach
 
 
@@ -370,14 +375,7 @@ def _kinds(columns: Sequence[str], kind: str | Mapping[str, str]) -> dict[str, s
     return dict.fromkeys(columns, check_choice(kind, "kind", _KINDS))
 
 
-def _unique_rows(rows: FloatArray) -> FloatArray:
-    found = distinct_rows(rows)
-    return np.asarray(rows[found.first[found.frequency == 1]])
-
-
-def _shared_rows(first: FloatArray, second: FloatArray) -> int:
+def _n_shared(first: FloatArray, second: FloatArray) -> int:
     """Rows in both; the rows of each are distinct."""
     pooled = np.vstack([first, second])
-    if not len(pooled):
-        return 0
-    return int((distinct_rows(pooled).frequency == 2).sum())
+    return int((distinct_rows(pooled).frequency == 2).sum()) if len(pooled) else 0

@@ -15,7 +15,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.arrays.propensity import (
+from pyhybrid.measures.arrays.utility import (
     NULLS,
     NullPmse,
     logistic_propensities,
@@ -24,14 +24,15 @@ from pyhybrid.measures.arrays.propensity import (
     pmse,
     specks,
 )
+from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
-from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.running.progress import Progress
 
-__all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
+__all__ = ["PropensityUtility", "propensity_utility"]
 
 CLASSIFIERS = ("logistic", "cart")
 
+_AVERAGED = ("pmse", "ratio", "standardised", "specks")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
@@ -75,8 +76,8 @@ class PropensityUtility:
 
 
 def propensity_utility(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -93,7 +94,8 @@ def propensity_utility(
     Parameters
     ----------
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
-        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`.
+        Data and synthetic sets from anywhere; see `pyhybrid.measures.tables.reconcile`, whose
+        `Tables` may be given as `real` alone, without columns or weights.
     columns : sequence of str, optional
         What the classifier sees; all columns if omitted.
     categorical : sequence of str
@@ -104,7 +106,7 @@ def propensity_utility(
     interactions : bool, default False
         With "logistic": products of all pairs of columns, too.
     null : {"auto", "population", "data", "paired"}
-        What pMSE is set against, see `pyhybrid.measures.arrays.propensity.null_pmse`.
+        What pMSE is set against, see `pyhybrid.measures.arrays.utility.null_pmse`.
         "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
         by row, as partial synthesis leaves it; else "population". CART has no "data".
     n_permutations : int, default 20
@@ -142,28 +144,6 @@ def propensity_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return propensity_of_tables(
-        tables,
-        classifier=classifier,
-        interactions=interactions,
-        null=null,
-        n_permutations=n_permutations,
-        rng=rng,
-        progress=progress,
-    )
-
-
-def propensity_of_tables(
-    tables: Tables,
-    *,
-    classifier: str = "logistic",
-    interactions: bool = False,
-    null: str = "auto",
-    n_permutations: int = 20,
-    rng: np.random.Generator | int | None = None,
-    progress: Progress | None = None,
-) -> PropensityUtility:
-    """`propensity_utility` on tables that are reconciled already."""
     check_choice(classifier, "classifier", CLASSIFIERS)
     check_choice(null, "null", ("auto", *NULLS))
     check_flag(interactions, "interactions")
@@ -179,9 +159,16 @@ def propensity_of_tables(
         own = _null_of(tables.real, table, null, name)
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
-        weight = _stacked_weights(label, given, other)
+        weight = None
+        if given is not None or other is not None:  # of a table without, each row counts once
+            pairs = zip((given, other), (tables.real, table), strict=True)
+            weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
         if classifier == "cart":
-            said = _said(progress, len(rows), len(tables.synthetic))
+
+            def said(done: int, n: int, place: int = len(rows)) -> None:
+                if progress is not None:
+                    progress("CART permutations", place * n + done, len(tables.synthetic) * n)
+
             p, expected = _by_cart(stacked, label, own, n_permutations, generator, weight, said)
         else:
             p, expected = _by_logistic(stacked, label, own, interactions, weight)
@@ -190,29 +177,13 @@ def propensity_of_tables(
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     assert shown is not None
     return PropensityUtility(
-        pmse=float(by_set["pmse"].mean()),
-        ratio=float(by_set["ratio"].mean()),
-        standardised=float(by_set["standardised"].mean()),
-        specks=float(by_set["specks"].mean()),
+        **{name: float(by_set[name].mean()) for name in _AVERAGED},
         by_set=by_set,
         classifier=classifier,
         interactions=interactions,
         columns=tuple(tables.real.columns),
         propensities=shown,
     )
-
-
-def _stacked_weights(
-    label: BoolArray, data: FloatArray | None, synthetic: FloatArray | None
-) -> FloatArray | None:
-    """Weights of data and synthetic rows; 1 for those of a table without, None for two such."""
-    if data is None and synthetic is None:
-        return None
-    weight = np.ones(label.size)
-    for rows, own in ((~label, data), (label, synthetic)):
-        if own is not None:
-            weight[rows] = own
-    return weight
 
 
 def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
@@ -293,8 +264,7 @@ def _by_cart(
     """Propensities and null; `said` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
-    permuted = _within_pairs if null == "paired" else _anywhere
-    shuffled = [permuted(label, rng) for _ in range(n_permutations)]
+    shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
         found = threads.map(
             lambda own: pmse(_cart(inputs, own, seed, weight), own, weights=weight), shuffled
@@ -305,16 +275,6 @@ def _by_cart(
             said(done, n_permutations)
     expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
     return _cart(inputs, label, seed, weight), expected
-
-
-def _said(progress: Progress | None, place: int, m: int) -> Callable[[int, int], None]:
-    """What takes the permutations done for the set at `place` of m."""
-
-    def report(done: int, n: int) -> None:
-        if progress is not None:
-            progress("CART permutations", place * n + done, m * n)
-
-    return report
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
@@ -337,11 +297,9 @@ def _cart(
     return np.asarray(fitted.predict_proba(inputs)[:, 1])
 
 
-def _anywhere(label: BoolArray, rng: np.random.Generator) -> BoolArray:
-    return rng.permutation(label)
-
-
-def _within_pairs(label: BoolArray, rng: np.random.Generator) -> BoolArray:
-    """Row i of the data and row i of the set change places with probability 1/2."""
+def _shuffled(label: BoolArray, rng: np.random.Generator, *, paired: bool) -> BoolArray:
+    """Labels permuted; paired, row i of data and set change places with probability 1/2."""
+    if not paired:
+        return rng.permutation(label)
     swapped = rng.random(label.size // 2) < 0.5
     return np.concatenate([swapped, ~swapped])

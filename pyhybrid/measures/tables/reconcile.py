@@ -7,7 +7,7 @@ and set. Values of the data are never part of a message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,12 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.weighted import average_one
-from pyhybrid.measures.survey import SurveyDesign
-from pyhybrid.measures.tables.sampled import Sampled, Weights, read_sampled
+from pyhybrid.measures.arrays.estimates import average_one
+from pyhybrid.measures.survey import Sampled, SurveyDesign, Weights, read_sampled
 
 __all__ = ["Tables", "is_numeric", "keeps_rows", "reconcile_tables", "synthetic_sets"]
 
+_DATA = "the data"
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
 
@@ -37,7 +37,7 @@ class Tables:
     synthetic : tuple of DataFrame, length m
         The same, with the category levels of `real`.
     names : tuple of str, length m
-        How messages call the sets: "synthetic set 1", ...
+        As messages call the sets: "synthetic set 1", ...
     sampled : tuple of Sampled, length 1 + m, or empty
         Design weights and clusters of the data and of each set, where weights were named.
     """
@@ -76,13 +76,7 @@ class Tables:
 
 
 def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
-    """The sets of one table or a sequence of tables.
-
-    Raises
-    ------
-    InvalidInput
-        For no set, or one that is not a DataFrame.
-    """
+    """The sets of one table or a sequence of at least one; anything else is refused."""
     if isinstance(synthetic, pd.DataFrame):
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
@@ -94,8 +88,8 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
 
 
 def reconcile_tables(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -106,8 +100,8 @@ def reconcile_tables(
 
     Parameters
     ----------
-    real : DataFrame
-        The data, of at least 2 rows. Not modified.
+    real : DataFrame or Tables
+        The data, of at least 2 rows. Not modified. Tables are reconciled already and come back.
     synthetic : DataFrame or sequence of DataFrame
         m sets, each of at least 2 rows.
     columns : sequence of str, optional
@@ -128,33 +122,34 @@ def reconcile_tables(
         surplus, all missing, numeric in one table and text in another, infinite, or with a
         category that the data do not have.
     """
+    if isinstance(real, Tables):
+        return real
     sets = synthetic_sets(synthetic)
     names = tuple(f"synthetic set {place}" for place in range(1, len(sets) + 1))
-    for table, name in zip([real, *sets], ["the data", *names], strict=True):
+    tables = dict(zip((_DATA, *names), (real, *sets), strict=True))
+    for name, table in tables.items():
         _check_table(table, name)
     sampled = read_sampled(real, sets, names, weights)
     wanted = _wanted(real, columns, weights)
-    if columns is None:
-        _check_no_surplus(real, sets, names)
-    _check_present(wanted, real, sets, names, what)
-    codes = set(categorical)
-    unknown = sorted(codes - {str(c) for c in real.columns})
+    _check_columns(tables, wanted, what, whole=columns is None)
+    unknown = sorted({*categorical} - {str(c) for c in real.columns})
     if unknown:
         raise InvalidInput(f"categorical must name columns of the data: {unknown[0]!r} is not one")
-    done: list[dict[str, pd.Series]] = [{} for _ in range(1 + len(sets))]
+    read: dict[str, list[pd.Series]] = {}
     for column in wanted:
-        series = [table[column].reset_index(drop=True) for table in (real, *sets)]
-        read = _read_column(column, series, names, as_codes=column in codes)
-        for part, values in zip(done, read, strict=True):
-            part[column] = values
-    tables = [pd.DataFrame(part) for part in done]
-    return Tables(real=tables[0], synthetic=tuple(tables[1:]), names=names, sampled=sampled)
+        values = {name: table[column].reset_index(drop=True) for name, table in tables.items()}
+        read[column] = _read_column(column, values, as_codes=column in categorical)
+    data, *others = (
+        pd.DataFrame({column: parts[place] for column, parts in read.items()})
+        for place in range(len(tables))
+    )
+    return Tables(real=data, synthetic=tuple(others), names=names, sampled=sampled)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
-    """Whether row i of a set looks like a version of row i of the data.
+    """True if row i of a set looks like a version of row i of the data.
 
-    True if both have as many rows and some column that varies is the same in every row, as partial
+    Both have as many rows then, and some column that varies is the same in every row, as partial
     synthesis leaves those that it keeps.
     """
     if len(real) != len(synthetic):
@@ -188,49 +183,42 @@ def _check_table(table: Any, name: str) -> None:
         raise InvalidInput(f"column names must be unique: {twice[0]!r} is twice in {name}")
 
 
-def _check_no_surplus(
-    real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str]
+def _check_columns(
+    tables: Mapping[str, pd.DataFrame], wanted: Sequence[str], what: str, *, whole: bool
 ) -> None:
-    for table, name in zip(sets, names, strict=True):
-        surplus = [column for column in table.columns if column not in real.columns]
-        if surplus:
+    """Refuse a column that a table has not or, of `whole` tables, that the data have not."""
+    known = tables[_DATA].columns
+    for name, table in tables.items():
+        surplus = [column for column in table.columns if column not in known]
+        if whole and surplus:
             raise InvalidInput(
                 f"{name} must have the columns of the data: {surplus[0]!r} is not among them; "
                 "drop it or name the columns to use"
             )
-
-
-def _check_present(
-    wanted: Sequence[str],
-    real: pd.DataFrame,
-    sets: Sequence[pd.DataFrame],
-    names: Sequence[str],
-    what: str,
-) -> None:
     if not wanted:
         raise InvalidInput(f"at least one {what} must be named: found none")
     for column in wanted:
-        for table, name in zip([real, *sets], ["the data", *names], strict=True):
+        for name, table in tables.items():
             if column not in table.columns:
-                known = ", ".join(map(str, table.columns[:20]))
+                shown = ", ".join(map(str, table.columns[:20]))
                 raise InvalidInput(
-                    f"{what} {column!r} must be in {name}, which has {known}"
+                    f"{what} {column!r} must be in {name}, which has {shown}"
                     f"{did_you_mean(column, table.columns)}"
                 )
 
 
 def _read_column(
-    column: str, series: Sequence[pd.Series], names: Sequence[str], *, as_codes: bool
+    column: str, tables: Mapping[str, pd.Series], *, as_codes: bool
 ) -> list[pd.Series]:
     """The column of the data and of each set, numbers or categories alike in all."""
-    called = ["the data", *names]
-    for values, name in zip(series, called, strict=True):
+    for name, values in tables.items():
         if _blank(values).isna().all():
             raise InvalidInput(f"column {column!r} must have values: all are missing in {name}")
-    if as_codes or not is_numeric(series[0]):
-        return _read_categories(column, series, called)
-    read = _days if pd.api.types.is_datetime64_any_dtype(series[0]) else _numbers
-    return [read(column, values, name) for values, name in zip(series, called, strict=True)]
+    data = tables[_DATA]
+    if as_codes or not is_numeric(data):
+        return _read_categories(column, tables)
+    read = _days if pd.api.types.is_datetime64_any_dtype(data) else _numbers
+    return [read(column, values, name) for name, values in tables.items()]
 
 
 def is_numeric(values: pd.Series) -> bool:
@@ -292,18 +280,16 @@ def _blank(values: pd.Series) -> pd.Series:
     return blank
 
 
-def _read_categories(
-    column: str, series: Sequence[pd.Series], called: Sequence[str]
-) -> list[pd.Series]:
+def _read_categories(column: str, tables: Mapping[str, pd.Series]) -> list[pd.Series]:
     try:
-        levels = _levels(series[0])
+        levels = _levels(tables[_DATA])
     except TypeError:  # lists and the like
         raise InvalidInput(
             f"column {column!r} must hold numbers, text, dates or categories: found other objects"
         ) from None
     kind = pd.CategoricalDtype(levels)
     read = []
-    for values, name in zip(series, called, strict=True):
+    for name, values in tables.items():
         text = _blank(values).map(_label, na_action="ignore")
         unseen = sorted(set(text.dropna()) - set(levels))
         if unseen:

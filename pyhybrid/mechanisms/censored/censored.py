@@ -32,7 +32,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.releases.report_context import Remarks
+from pyhybrid.releases.record import Remarks
 
 __all__ = ["Censored"]
 

@@ -41,8 +41,8 @@ from pyhybrid.privacy.case_deletion import Refits, with_refits
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.releases.record import Origin, Remarks
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin, Remarks
 
 __all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
 

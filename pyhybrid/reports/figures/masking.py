@@ -95,7 +95,7 @@ def plot_tuning(tuned: TunedMask, *, others: Points | None = None) -> Figure:
     tuned : TunedMask
         Of `tune_mask`.
     others : mapping of str to (risk, loss), optional
-        Further points, such as comparators; see `pyhybrid.masking.tuning.coefficient_loss`.
+        Further points, such as comparators; see `pyhybrid.masking.imputation.coefficient_loss`.
     """
     table = tuned.table.sort_values("factor")
     if table.empty:

@@ -1,4 +1,4 @@
-"""One- and two-way tables of data frames: which columns and which pairs a synthesis distorts."""
+"""Distributions of data frames: columns one by one, and one- and two-way tables."""
 
 from __future__ import annotations
 
@@ -12,16 +12,132 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count
-from pyhybrid.measures.arrays.contingency import STATISTICS, TableDistance, table_distance
-from pyhybrid.measures.arrays.weighted import effective_size
+from pyhybrid.core.randomness import generator_of
+from pyhybrid.measures.arrays.estimates import (
+    STATISTICS,
+    avg_ecdf,
+    effective_size,
+    estimates,
+    max_ecdf,
+)
+from pyhybrid.measures.arrays.utility import TABLE_STATISTICS, TableDistance, table_distance
+from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, reconcile_tables
-from pyhybrid.measures.tables.sampled import Weights
 
-__all__ = ["TableUtility", "table_utility", "tables_of_tables"]
+__all__ = [
+    "DATA",
+    "ColumnUtility",
+    "TableUtility",
+    "column_utility",
+    "table_utility",
+]
 
+DATA, SYNTHETIC = "data", "synthetic"
+"""Names of the sources of estimates."""
+
+_FEWER_ABOVE = 20_000_000
 _MOST_LEVELS = 50
-
 IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnUtility:
+    """Distributions of single columns, data against m synthetic sets. Confidential.
+
+    Attributes
+    ----------
+    distances : DataFrame
+        column, max_ecdf, avg_ecdf (averages over the sets), missing_data, missing_synthetic
+        (shares of missing values); one row per column of numbers.
+    estimates : DataFrame
+        Tidy: column, statistic, source ("data", "synthetic"), estimate, lower, upper; of m sets
+        the Wasserstein barycenter, see `pyhybrid.estimates`.
+    """
+
+    distances: pd.DataFrame
+    estimates: pd.DataFrame
+
+
+def column_utility(
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    statistics: Sequence[str] = STATISTICS,
+    n_resamples: int | None = 1000,
+    weights: Weights = None,
+    rng: np.random.Generator | int | None = None,
+) -> ColumnUtility:
+    """Compare the columns of numbers one by one; missing values are left out and counted.
+
+    Parameters
+    ----------
+    real, synthetic, columns, categorical, weights
+        As in `pyhybrid.propensity_utility`.
+    statistics, n_resamples, rng
+        As in `pyhybrid.estimates`; None stands for 1000 resamples, 200 for many records.
+    """
+    tables = reconcile_tables(
+        real, synthetic, columns=columns, categorical=categorical, weights=weights
+    )
+    few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
+    resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
+    generator = generator_of(rng)
+    distances: list[dict[str, Any]] = []
+    found: list[pd.DataFrame] = []
+    for column in filter(tables.is_number, tables.real.columns):
+        truth, *sets = (
+            table[column].dropna().to_numpy(np.float64)
+            for table in (tables.real, *tables.synthetic)
+        )
+        own, *others = _present_weights(tables, column, tables.weights())
+        even, *evens = _present_weights(tables, column, tables.weights(averaged=True))
+        gaps = [
+            (
+                max_ecdf(truth, each, weights=even, synthetic_weights=w),
+                avg_ecdf(truth, each, weights=even, synthetic_weights=w),
+            )
+            for each, w in zip(sets, evens, strict=True)
+        ]
+        missing, *absent = _missing_shares(tables, column)
+        distances.append(
+            {
+                "column": column,
+                "max_ecdf": float(np.mean([gap[0] for gap in gaps])),
+                "avg_ecdf": float(np.mean([gap[1] for gap in gaps])),
+                "missing_data": missing,
+                "missing_synthetic": float(np.mean(absent)),
+            }
+        )
+        sources: list[tuple[str, Any, Any]] = [(DATA, truth, own), (SYNTHETIC, sets, others)]
+        for source, values, weight in sources:
+            summary = estimates(
+                values, statistics=statistics, n_resamples=resamples, weights=weight, rng=generator
+            )
+            rows = {"column": column, "statistic": summary.statistics, "source": source}
+            ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
+            found.append(pd.DataFrame({**rows, **ends}))
+    named = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
+    tidy = ["column", "statistic", "source", "estimate", "lower", "upper"]
+    return ColumnUtility(
+        distances=pd.DataFrame(distances, columns=named),
+        estimates=pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=tidy),
+    )
+
+
+def _present_weights(
+    tables: Tables, column: str, weights: Sequence[FloatArray | None]
+) -> list[FloatArray | None]:
+    """Weights of the records with a value, of the data and of each set."""
+    given = zip(weights, (tables.real, *tables.synthetic), strict=True)
+    return [w if w is None else w[table[column].notna().to_numpy()] for w, table in given]
+
+
+def _missing_shares(tables: Tables, column: str) -> list[float]:
+    """Shares of missing values in the data and in each set."""
+    gone = (table[column].isna() for table in (tables.real, *tables.synthetic))
+    return [float(np.average(g, weights=w)) for w, g in zip(tables.weights(), gone, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,8 +169,8 @@ class TableUtility:
 
 
 def table_utility(
-    real: pd.DataFrame,
-    synthetic: Any,
+    real: pd.DataFrame | Tables,
+    synthetic: Any = None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -69,7 +185,7 @@ def table_utility(
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.propensity_utility`.
     statistic : {"voas_williamson", "freeman_tukey"}
-        See `pyhybrid.measures.arrays.contingency`.
+        See `pyhybrid.measures.arrays.utility`.
     n_bins : int, default 5
         Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
         records share keep a cell of their own. Missing values are a cell, too; of categories the
@@ -83,14 +199,7 @@ def table_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    return tables_of_tables(tables, statistic=statistic, n_bins=n_bins)
-
-
-def tables_of_tables(
-    tables: Tables, *, statistic: str = "voas_williamson", n_bins: int = 5
-) -> TableUtility:
-    """`table_utility` on tables that are reconciled already."""
-    check_choice(statistic, "statistic", STATISTICS)
+    check_choice(statistic, "statistic", TABLE_STATISTICS)
     bins = check_count(n_bins, "n_bins", at_least=2)
     names = list(tables.real.columns)
     cells = {name: _cells(tables, name, bins) for name in names}

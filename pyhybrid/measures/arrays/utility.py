@@ -1,7 +1,7 @@
-r"""Propensity scores: can a classifier tell synthetic records from the data?
+r"""Utility of synthetic data in numbers: propensity scores, tables of counts, confidence intervals.
 
-Both samples are stacked, N = n + n_syn rows; p_i is the fitted probability that row i is synthetic
-and c = n_syn / N. [JC], [SN18]:
+**Propensity scores.** Data and synthetic records are stacked, N = n + n_syn rows; p_i is the fitted
+probability that row i is synthetic and c = n_syn / N. [JC], [SN18]:
 
 .. math:: \text{pMSE} = \frac1N \sum_i (p_i - c)^2,
 
@@ -9,10 +9,18 @@ and c = n_syn / N. [JC], [SN18]:
 chance differences, so pMSE is set against its null expectation: what it would be if both were
 samples of one population.
 
+**Tables of counts.** With a the counts of the data scaled to n_syn and b those of the set, over
+cells not empty in both: Voas-Williamson :math:`\sum (a - b)^2 / ((a + b)/2)`, Freeman-Tukey
+:math:`4 \sum (\sqrt a - \sqrt b)^2`. With d cells, either has an expectation near
+(d - 1)(1 + n_syn/n) if both are samples of one population.
+
 References
 ----------
 [JC] Jiang (2025), short course on data privacy.
 [SN18] Snoke, Raab, Nowok, Dibben, Slavkovic (2018), J. Royal Stat. Soc. A 181:663-688.
+Voas, Williamson (2001), Geographical and Environmental Modeling 5:177-200; Freeman, Tukey (1950),
+Annals of Mathematical Statistics 21:607-611; Raab, Nowok, Dibben (2021), arXiv:2109.12717.
+Karr, Kohnen, Oganian, Reiter, Sanil (2006), The American Statistician 60:224-232.
 """
 
 from __future__ import annotations
@@ -26,23 +34,28 @@ from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_numeric, check_vector
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.arrays.estimates import max_ecdf
-from pyhybrid.measures.arrays.weighted import check_weights
+from pyhybrid.measures.arrays.estimates import check_weights, max_ecdf
 
 __all__ = [
     "NULLS",
+    "TABLE_STATISTICS",
     "NullPmse",
+    "TableDistance",
+    "interval_overlap",
     "logistic_propensities",
     "null_pmse",
     "orthonormal_design",
     "pmse",
     "specks",
+    "standardised_difference",
+    "table_distance",
 ]
 
 NULLS = ("population", "data", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 
 BoolArray = npt.NDArray[np.bool_]
+TABLE_STATISTICS = ("voas_williamson", "freeman_tukey")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,20 +109,13 @@ def logistic_propensities(
 ) -> FloatArray:
     """Fitted probabilities of an unpenalized logistic regression, shape (N,).
 
-    Parameters
-    ----------
-    basis : ndarray, shape (N, k)
-        Orthonormal columns that span the design; see `orthonormal_design`.
-    is_synthetic : ndarray of bool, shape (N,)
-    weights : ndarray, shape (N,), optional
-        By which the terms of the log-likelihood are multiplied.
+    `basis` (N, k) holds orthonormal columns that span the design (`orthonormal_design`); terms of
+    the log-likelihood are multiplied by the weights (N,).
 
-    Notes
-    -----
     Newton's method with halved steps, as this layer is numpy and scipy alone; statsmodels' Logit
     also raises, or stops at large coefficients, where rows are separable, as rows of data and poor
-    synthetic data often are. Where the rows are separable the coefficients have no
-    maximum; linear predictors are then held at 35, and propensities are 0 or 1 to 15 digits.
+    synthetic data often are. There the coefficients have no maximum; linear predictors are then
+    held at 35, and propensities are 0 or 1 to 15 digits.
     """
     y = is_synthetic.astype(np.float64)
     own = np.ones(y.size) if weights is None else weights
@@ -163,26 +169,18 @@ def null_pmse(
     r"""Mean and sd of the pMSE of a logistic regression if the synthesis is right.
 
     pMSE is close to S'(B'B)^{-1}S / N with S the score at equal propensities, a quadratic form
-    whose mean and variance follow from the covariance of S.
+    whose mean and variance follow from the covariance of S. Under design weights S has terms
+    w_i (y_i - c) b_i, whose spread is estimated from the rows, and pMSE is near S'(B'WB)^{-1}S over
+    the sum of weights. `basis` (N, k) is that of `logistic_propensities`, with the intercept.
 
     Parameters
     ----------
-    basis : ndarray, shape (N, k)
-        As in `logistic_propensities`; k counts the intercept.
-    is_synthetic : ndarray of bool, shape (N,)
     null : {"population", "data", "paired"}
         What is right. "population": both are samples of one population, also synthetic data from
         one draw of a posterior: mean c (1-c) (k-1) / N. "data": the synthetic rows are a sample of
         a model fitted to the data, or of the data themselves, c (1-c)^2 (k-1) / N, the published
         form [SN18 sec. 3]. "paired": synthetic row i replaces row i and keeps some of its columns
         (rows n + i and i); the two may be exchanged.
-    weights : ndarray, shape (N,), optional
-        Design weights of rows that are sampled with them: S has terms w_i (y_i - c) b_i, whose
-        spread is estimated from the rows, pMSE near S'(B'WB)^{-1}S over the sum of weights.
-
-    Returns
-    -------
-    NullPmse
     """
     check_choice(null, "null", NULLS)
     total, k = basis.shape
@@ -230,3 +228,141 @@ def _checked(propensities: Any, is_synthetic: Any) -> tuple[FloatArray, BoolArra
     if not 0 < label.mean() < 1:
         raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
     return p, label.astype(bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDistance:
+    """Distance of two tables of counts.
+
+    Attributes
+    ----------
+    statistic : float
+        Voas-Williamson or Freeman-Tukey, from 0; 0 for equal shares.
+    ratio : float
+        Over its expectation for two samples of one population; near 1 there, 0 for equal shares.
+    total_variation : float
+        Half the sum of absolute differences of shares, in [0, 1].
+    n_cells : int
+        Cells that are not empty in both.
+    """
+
+    statistic: float
+    ratio: float
+    total_variation: float
+    n_cells: int
+
+
+def table_distance(
+    data: Any, synthetic: Any, *, statistic: str = "voas_williamson"
+) -> TableDistance:
+    """Compare two tables of counts of the same cells.
+
+    Parameters
+    ----------
+    data, synthetic : array_like, of one shape
+        Counts >= 0, in any number of dimensions, each of sum above 0.
+    statistic : {"voas_williamson", "freeman_tukey"}
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, negative or infinite counts, or an empty table.
+
+    Examples
+    --------
+    >>> round(table_distance([10, 10], [5, 15]).statistic, 3)
+    5.333
+    """
+    check_choice(statistic, "statistic", TABLE_STATISTICS)
+    a, b = check_numeric(data, "data"), check_numeric(synthetic, "synthetic")
+    for name, counts in (("data", a), ("synthetic", b)):
+        if not np.isfinite(counts).all() or (counts < 0).any() or counts.sum() == 0:
+            raise InvalidInput(f"counts of {name} must be finite and >= 0, some above 0")
+    if a.shape != b.shape:
+        raise InvalidInput(f"tables must have the same cells: found {a.shape} and {b.shape}")
+    n, n_syn = a.sum(), b.sum()
+    filled = (a > 0) | (b > 0)
+    a, b = a[filled] * (n_syn / n), b[filled]
+    if statistic == "voas_williamson":
+        found = float(np.sum((a - b) ** 2 / ((a + b) / 2)))
+    else:
+        found = float(4 * np.sum((np.sqrt(a) - np.sqrt(b)) ** 2))
+    expected = (a.size - 1) * (1 + n_syn / n)
+    return TableDistance(
+        statistic=found,
+        ratio=found / expected if a.size > 1 else 0.0,
+        total_variation=float(np.abs(a - b).sum() / (2 * n_syn)),
+        n_cells=int(a.size),
+    )
+
+
+def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
+    """Half of [overlap / original length + overlap / synthetic length].
+
+    overlap = min(upper ends) - max(lower ends), negative for disjoint intervals, by how far they
+    are apart. 1 for equal intervals, at most 0 for disjoint ones, without a lower end.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape (2,) or (2, p)
+        Lower and upper ends, finite; lower < upper. Two equal intervals may have no length.
+
+    Returns
+    -------
+    ndarray, shape () or (p,)
+
+    Raises
+    ------
+    InvalidInput
+        For unlike shapes, ends that are not finite, or an interval without length.
+
+    References
+    ----------
+    [JC], utility of inference.
+
+    Examples
+    --------
+    >>> float(interval_overlap([0, 2], [1, 3]))
+    0.5
+    """
+    first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
+    if first.shape != second.shape or first.shape[:1] != (2,) or first.ndim > 2:
+        raise InvalidInput(
+            "original and synthetic must share a shape (2,) or (2, p): found "
+            f"{first.shape} and {second.shape}"
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InvalidInput("ends of intervals must be finite")
+    equal = (first == second).all(axis=0)
+    lengths = [each[1] - each[0] for each in (first, second)]
+    if ((np.minimum(*lengths) <= 0) & ~equal).any():
+        raise InvalidInput("intervals must have a length above 0: lower < upper")
+    shared = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
+    with np.errstate(invalid="ignore"):
+        found = 0.5 * (shared / lengths[0] + shared / lengths[1])
+    return np.asarray(np.where(equal, 1.0, found))
+
+
+def standardised_difference(original: Any, synthetic: Any, standard_error: Any) -> FloatArray:
+    """abs(original - synthetic) / standard error of the original estimate, from 0.
+
+    Parameters
+    ----------
+    original, synthetic : array_like, shape () or (p,)
+        Point estimates, finite.
+    standard_error : array_like, shape () or (p,)
+        Of the original ones, above 0.
+    """
+    parts = [
+        check_numeric(values, name)
+        for values, name in (
+            (original, "original"),
+            (synthetic, "synthetic"),
+            (standard_error, "standard_error"),
+        )
+    ]
+    if len({part.shape for part in parts}) > 1 or not all(np.isfinite(p).all() for p in parts):
+        raise InvalidInput("original, synthetic and standard_error must be finite, of one shape")
+    if not (parts[2] > 0).all():
+        raise InvalidInput("standard_error must be above 0")
+    return np.asarray(np.abs(parts[0] - parts[1]) / parts[2])
