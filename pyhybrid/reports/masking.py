@@ -12,12 +12,11 @@ from pyhybrid.masking.analysis import naming_share, release_risk
 from pyhybrid.masking.statement import unchanged_shares
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.intervals import ModelUtility
-from pyhybrid.reports.coefficients import plain_term
 from pyhybrid.reports.figures.masking import plot_match_risk, plot_subgroups, plot_tuning
 from pyhybrid.reports.figures.mechanisms import plot_distributions, plot_intervals
-from pyhybrid.reports.level_parts import level_picture, level_table
-from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
+from pyhybrid.reports.levels import level_picture, level_table
+from pyhybrid.reports.page import Picture, Section, Table, number_text, picture_of, render_page
+from pyhybrid.reports.side_by_side import plain_term
 from pyhybrid.reports.verdicts import mask_verdict
 
 __all__ = ["mask_report", "masked_pages"]

@@ -15,20 +15,20 @@ from pyhybrid.reports.figures.measures import (
     plot_propensities,
 )
 from pyhybrid.reports.figures.mechanisms import plot_intervals
-from pyhybrid.reports.judged import measure_label, word_of
-from pyhybrid.reports.numbers import interval_text, number_text
-from pyhybrid.reports.page import Cell, Marked, Section, Table, picture_of, render_page
-from pyhybrid.reports.verdicts import risk_verdict, utility_verdict
+from pyhybrid.reports.page import (
+    Cell,
+    Marked,
+    Section,
+    Table,
+    interval_text,
+    number_text,
+    picture_of,
+    render_page,
+)
+from pyhybrid.reports.verdicts import measure_label, risk_verdict, utility_verdict, word_of
 
-__all__ = [
-    "CONFIDENTIAL",
-    "judged_cell",
-    "measure_label",
-    "measure_rows",
-    "measure_table",
-    "risk_report",
-    "utility_report",
-]
+__all__ = ["CONFIDENTIAL", "judged_cell", "measure_label", "measure_rows", "risk_report",
+           "utility_report"]  # fmt: skip
 
 CONFIDENTIAL = (
     "Every number here was computed from the confidential data. None of it is covered by an "

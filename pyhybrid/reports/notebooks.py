@@ -15,7 +15,7 @@ from pyhybrid.running.progress import Progress
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["SIZES", "NotebookFailed", "find_notebook", "notebook_names", "render_notebook"]
+__all__ = ["NotebookFailed", "find_notebook", "notebook_names", "render_notebook"]
 
 SIZES = ("quick", "paper")
 _PACKAGE = Path(__file__).resolve().parent.parent

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import in_words
 from pyhybrid.reports.figures.mechanisms import figure_data_uri
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Marked", "Picture", "Section", "Table", "picture_of", "render_page"]
+__all__ = ["Cell", "Marked", "Picture", "Section", "Table", "interval_text", "number_text",
+           "picture_of", "render_page", "setting_text", "statement_sections",
+           "without_steps"]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,3 +105,74 @@ def render_page(
     template = environment.from_string(text)
     page = template.render(title=title, sections=sections, confidential=confidential, advice=advice)
     return page + "\n"
+
+
+def number_text(value: Any) -> str:
+    """A value as people write it: 54,508, 0.0123, 1.2e-07, yes, none.
+
+    Not for an epsilon, which was rounded up and is shown in full: `privacy.epsilon.epsilon_text`.
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    if np.isnan(value):
+        return "–"
+    if value == 0 or abs(value) >= 1e-4:
+        return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
+    return f"{value:.1e}".replace(".0e", "e")
+
+
+def setting_text(value: object) -> str:
+    """A setting as people write it: a number, or what a mapping or a list holds, in words."""
+    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
+
+
+def interval_text(row: pd.Series, prefix: str = "", *, gap: str = " ") -> str:
+    """Estimate and interval of a row with `estimate`, `lower` and `upper`, after `prefix`."""
+    ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
+    estimate, lower, upper = map(number_text, ends)
+    return f"{estimate}{gap}[{lower}, {upper}]"
+
+
+def statement_sections(statement: str, *, level: int) -> list[Section]:
+    """Sections of the statement's Markdown: headings of two levels, paragraphs, bullets."""
+    found: list[Section] = []
+    heading, own = "", level
+    paragraphs: list[list[str]] = []
+    bullets: list[str] = []
+    for block in [*statement.strip().split("\n\n"), "## "]:
+        if block.startswith("# "):
+            continue
+        marks, _, rest = block.partition(" ")
+        if marks in ("##", "###"):
+            found.append(
+                Section(heading=heading, level=own, paragraphs=paragraphs, bullets=bullets)
+            )
+            heading, paragraphs, bullets = rest, [], []
+            own = level + len(marks) - 2
+        elif block.startswith("- "):
+            if bullets:  # a second list says something else, as of all steps after the last one
+                found.append(
+                    Section(heading=heading, level=own, paragraphs=paragraphs, bullets=bullets)
+                )
+                heading, paragraphs = "", []
+            bullets = block[2:].split("\n- ")
+        else:
+            # Column names may hold asterisks: only the summary, which opens with them, has bold.
+            bold = block.startswith("**")
+            paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
+    return found
+
+
+def without_steps(release: Release, sections: list[Section]) -> list[Section]:
+    """The statement's sections less those of the steps of a sequence, which have a table here."""
+    if not release.parts:
+        return sections
+    kept = [each for each in sections if not each.heading.startswith("Step ")]
+    note = "How each step was made is in a table below; the statement has it in full."
+    return [*kept, Section(paragraphs=[[note]])]

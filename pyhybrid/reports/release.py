@@ -6,51 +6,51 @@ their arguments. What the public one says comes from the privacy statement alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.by_predictor import by_predictor
-from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.convergence import convergence_section
-from pyhybrid.reports.exact import exact_section
+from pyhybrid.reports.columns import (
+    by_predictor,
+    column_section,
+    lost_relations,
+    predictive_section,
+)
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
-    plot_distributions,
     plot_weights,
 )
-from pyhybrid.reports.level_parts import level_picture, level_table
-from pyhybrid.reports.numbers import number_text, setting_text
-from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
-from pyhybrid.reports.predictive import predictive_section
-from pyhybrid.reports.record_loss import told_section
-from pyhybrid.reports.refit_loss import loss_section
-from pyhybrid.reports.reweighting import reweighting_section
+from pyhybrid.reports.fits import convergence_section, exact_section, reweighting_section
+from pyhybrid.reports.page import (
+    Cell,
+    Marked,
+    Section,
+    Table,
+    number_text,
+    picture_of,
+    render_page,
+    setting_text,
+    statement_sections,
+    without_steps,
+)
+from pyhybrid.reports.record_loss import loss_section, told_section
 from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.statement import statement_sections, without_steps
-from pyhybrid.reports.steps import steps_section
-from pyhybrid.reports.verdict import verdict_section
+from pyhybrid.reports.verdicts import verdict_section
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["numeric_values", "public_report", "release_pages", "release_report"]
-
-_RARE = "Rare levels carry the most risk and tend to weigh least."
-_STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
+__all__ = ["public_report", "release_pages", "release_report"]
 
 
 def release_pages(release: Release) -> dict[str, str]:
@@ -123,7 +123,7 @@ def release_report(
     release = _beside(release, data)
     releases = _by_name(release, baseline)
     sections = [
-        verdict_section(release, data),
+        verdict_section(release, data, lost_relations(release, data)),
         Section(heading="Privacy statement", paragraphs=note),
         *without_steps(release, statement_sections(statement, level=3)),
         *side_by_side(dict(reversed(releases.items())), data),
@@ -133,7 +133,7 @@ def release_report(
         *loss_section(release),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
         *_reweighting(release),
-        *(_outcome(column, data, releases) for column in release.synthesized),
+        *(column_section(column, data, releases) for column in release.synthesized),
         *by_predictor(release, data),
         *predictive_section(release),
         *_convergence(release),
@@ -256,85 +256,6 @@ def _reweighting(release: Release) -> list[Section]:
     return [] if path is None else [reweighting_section("Re-weighting", path)]
 
 
-def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
-    """Figure and table of one synthesized column, data against synthetic sets."""
-    heading = f"Data against synthetic data: {column}"
-    truth = numeric_values(data[column])
-    sets = {
-        name: [numeric_values(table[column]) for table in each.synthetic]
-        for name, each in releases.items()
-    }
-    everything = [truth, *(values for each in sets.values() for values in each)]
-    if not all(values.size for values in everything):
-        synthetic = {
-            name: [table[column] for table in each.synthetic] for name, each in releases.items()
-        }
-        picture = level_picture(column, data[column], synthetic, advice=_RARE)
-        table = level_table(column, data[column], synthetic)
-        return Section(heading=heading, pictures=[picture], tables=[table])
-    whole = all((values == np.floor(values)).all() for values in everything)
-    pictures = []
-    if whole or all(np.ptp(values) > 0 for values in everything):
-        scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-        figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
-        pictures = [_distribution_picture(figure, column, whole)]
-    return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
-
-
-def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
-    kind = "Relative frequencies" if whole else "Density and distribution function"
-    return picture_of(
-        figure,
-        alt=f"{kind} of {column} in the data and in the synthetic sets.",
-        caption="Where a line leaves the data, the synthetic sets distort the distribution; "
-        "the shaded range shows how far the sets differ from each other. Look at the tails first: "
-        "rare values carry the most risk and tend to weigh least.",
-    )
-
-
-def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    *others, own = sets
-    target = _summary(truth)
-    rows = [["data", *_compared(target, None)]]
-    found = [_summary(values) for values in sets[own]]
-    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
-    for name in [own, *others]:
-        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
-        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
-    header = [""]
-    for name in _STATISTICS:
-        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
-    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
-    caption += "in the unit of the outcome; from 0, smaller is better."
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
-
-
-def _summary(values: FloatArray) -> FloatArray:
-    """Mean, median, 15th and 90th percentile, shape (4,)."""
-    return np.array(
-        [values.mean() if q is None else np.quantile(values, q) for q in _STATISTICS.values()]
-    )
-
-
-def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
-    """Cells of a row: each statistic and how far it is off."""
-    off = (
-        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
-    )
-    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
-
-
-def numeric_values(column: pd.Series) -> FloatArray:
-    """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        return np.empty(0)
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    if numbers.notna().sum() < column.notna().sum():
-        return np.empty(0)
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(values[np.isfinite(values)])
-
-
 def _convergence(release: Release) -> list[Section]:
     found = release.diagnostics
     if release.fit is not None and release.fit.exact is not None:
@@ -372,3 +293,202 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
         "seconds": f"{made.seconds:.2f}",
         "notes": "; ".join(made.notes) or "none",
     }
+
+
+_CHARGE = {
+    "mechanism": "How the record weights come from the data.",
+    "epsilon": "Privacy loss of all released data sets together, nats, rounded up. From 0; smaller "
+    "is safer.",
+    "accounting": "How epsilon was counted. Gaussian: by how much a record's log-likelihood varies "
+    "over the posterior, an epsilon at delta. Range: by how far it moves at most. Lipschitz: by "
+    "how large it is, as in the papers. The two other numbers stand below.",
+    "delta": "Probability by which the factor exp(epsilon) may be exceeded, a public number in "
+    "[0, 1 / n); 0 but for Gaussian accounting and Gaussian noise. Smaller is safer.",
+    "rho": "Zero-concentrated privacy of the noise, nats: rho of several releases adds. From 0; "
+    "smaller is safer.",
+    "epsilon_range": "Epsilon of the same release by range accounting, without a delta.",
+    "epsilon_lipschitz": "Epsilon of the same release by the papers' accounting, 2 Δ for a draw.",
+    "mu": "What one draw tells of the record it tells most of, in the way that a normal value with "
+    "deviation 1 tells whether its mean is 0 or mu: the upper end. From 0; below 0.5 little, "
+    "above 3 nearly all. Draws add by squares.",
+    "mu_standard_error": "Monte Carlo standard error of mu. More draws make it smaller.",
+    "loss_range": "Confidential. Largest range R of any record's weighted log-likelihood over the "
+    "draws, nats. From 0; smaller is safer.",
+    "support": "Declared records that could have been; epsilon, bound, range and mu are then the "
+    "largest over them and over the records present.",
+    "epsilon_present": "Epsilon of the records present alone, where a support is declared.",
+    "mu_present": "Mu of the records present alone, where a support is declared.",
+    "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
+    "number of records grows. Strict: holds for every database.",
+    "relation": "Neighboring databases of the guarantee: one record removed, or one replaced.",
+    "n_synthetic": "Synthetic data sets released, m. From 1.",
+    "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
+    "proportion to it, by Gaussian accounting about as its square root.",
+    "bound": "Confidential. Overall Lipschitz bound Δ of one draw, nats: the largest absolute "
+    "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
+    "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
+    "largest possible bound, from below.",
+    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with the "
+    "probability that the statement gives.",
+    "cap": "Largest log-likelihood of a record, M, nats, if it was censored or truncated. Smaller "
+    "is safer.",
+    "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
+    "Larger is safer.",
+    "density_above_one": "Whether a record's term can be above 0, as densities and terms less a "
+    "center can; the replace relation then costs twice as much by the Lipschitz bound.",
+    "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
+}
+_WITHOUT_FIT = {
+    "mechanism": "What made the sets: no model, and no record weights.",
+    "n_draws_released": "Noisy histograms the sets were drawn from. Epsilon grows in proportion to "
+    "it.",
+    "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
+}
+_OF_STEPS = {
+    "mechanism": "What made the sets: the steps of a sequence, each with a mechanism of its own.",
+    "n_draws_released": "Posterior draws of each step that the sets were simulated from: 1 or m.",
+    "bound": "Confidential. Overall Lipschitz bound Δ of one draw of all steps, nats: the sum over "
+    "the steps. From 0; smaller is safer.",
+}
+_OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
+_OF_RHO = {"delta", "rho"}
+_OF_FITS = {
+    "accounting",
+    "delta",
+    "epsilon_range",
+    "epsilon_lipschitz",
+    "mu",
+    "mu_standard_error",
+    "loss_range",
+    "support",
+    "epsilon_present",
+    "mu_present",
+    "n_draws",
+    "draw_quantile",
+    "cap",
+    "safety_factor",
+    "density_above_one",
+    "converged",
+}
+
+
+def charge_section(releases: Mapping[str, Release]) -> Section:
+    """The table of the charges, the last release first."""
+    charges = [release.charge for release in releases.values()][::-1]
+    fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
+    stepped = any(release.parts for release in releases.values())
+    meanings = _CHARGE if fitted else {**_CHARGE, **(_OF_STEPS if stepped else _WITHOUT_FIT)}
+    declared = any(charge.support is not None for charge in charges)
+    show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
+    by_rho = any(charge.rho is not None for charge in charges)
+    shown = {
+        field
+        for field in meanings
+        if (fitted or stepped or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
+    }
+    shown = shown | _OF_RHO if by_rho else shown - {"rho"}
+    rows = [
+        [
+            field,
+            *(show.get(field, number_text)(getattr(charge, field)) for charge in charges),
+            meaning,
+        ]
+        for field, meaning in meanings.items()
+        if field in shown
+    ]
+    table = Table(
+        caption="The privacy charge. Every number, its range and its direction.",
+        header=["Quantity", *list(releases)[::-1], "What it is"],
+        rows=rows,
+    )
+    return Section(heading="Privacy charge", tables=[table])
+
+
+def _cost_text(epsilon: float | None) -> str:
+    return "–" if epsilon is None else str(epsilon)
+
+
+_HEADER = ("Column", "Mechanism", "Model", "Epsilon", "Bound, nats", "Mean weight", "R-hat",
+           "Effective sample", "Divergent", "Seconds")  # fmt: skip
+
+
+def steps_section(release: Release) -> list[Section]:
+    """The table of the steps, in their order; none of a release of one step."""
+    if not release.parts:
+        return []
+    rows = [_row(columns, step) for columns, step in release.steps.items()]
+    table = Table(
+        caption="Steps, in their order. Confidential: bounds and weights. Effective sample: the "
+        "smallest, for means.",
+        header=_HEADER,
+        rows=rows,
+        numbers=True,
+    )
+    made = Table(
+        caption=f"How each step was made. The same in all: {_shared(release) or 'nothing'}.",
+        header=["Column", "Formula", "Program", "Weights", "Draws", "Other settings"],
+        rows=[_made(columns, step, _common(release)) for columns, step in release.steps.items()],
+    )
+    text = "Each step has a page of its own beside this one, report_step_1.html and so on."
+    return [Section(heading="Steps of the sequence", paragraphs=[[text]], tables=[table, made])]
+
+
+_OWN_COLUMNS = ("formula", "model", "mechanism")
+Settings = dict[str, str]
+
+
+def _settings(step: ReleaseRecord) -> Settings:
+    """Settings as people write them, without those that were not given."""
+    shown = {name: setting_text(value) for name, value in step.settings.items()}
+    return {name: text for name, text in shown.items() if text != number_text(None)}
+
+
+def _common(release: Release) -> Settings:
+    """Settings that all steps have alike."""
+    first, *others = (_settings(step) for step in release.steps.values())
+    alike = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+    return {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
+
+
+def _shared(release: Release) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in _common(release).items())
+
+
+def _made(columns: str, step: ReleaseRecord, common: Settings) -> list[Cell]:
+    made, alpha, own = step.provenance, step.confidential.alpha, _settings(step)
+    program, chains = "–", "–"
+    if isinstance(made, Provenance):
+        program = f"{made.program}.stan" if made.program else "–"
+        chains = f"{made.settings.chains} chains of {made.settings.draws:,}"
+    other = {k: v for k, v in own.items() if k not in common and k not in _OWN_COLUMNS}
+    return [
+        columns,
+        own.get("formula", "–"),
+        program,
+        f"{alpha.min():.3f} to {alpha.max():.3f}" if alpha.size else "–",
+        chains,
+        ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in other.items()) or "–",
+    ]
+
+
+def _row(columns: str, step: ReleaseRecord) -> list[Cell]:
+    kept, made, found = step.confidential, step.provenance, step.diagnostics
+    fit: list[Cell] = ["–", "–", "–"]
+    if found is not None:
+        rhat = number_text(found.max_rhat)
+        fit = [
+            rhat if found.converged else Marked(text=rhat, word="POOR"),
+            f"{found.min_ess_bulk:,.0f}",
+            number_text(found.n_divergent),
+        ]
+    seconds = isinstance(made, Provenance) and made.seconds > 0
+    return [
+        columns,
+        step.charge.mechanism,
+        str(step.settings.get("model", "–")),
+        epsilon_text(step.charge.epsilon),
+        number_text(kept.lipschitz_bound),
+        f"{kept.alpha.mean():.3f}" if kept.alpha.size else "–",
+        *fit,
+        f"{made.seconds:.2f}" if seconds and isinstance(made, Provenance) else "–",
+    ]

@@ -7,6 +7,7 @@ so where it applies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,11 @@ from pyhybrid.measures.tables.propensity import propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.coefficients import coefficients_section, plain_formula
-from pyhybrid.reports.measures import judged_cell, measure_rows
-from pyhybrid.reports.page import Cell, Section, Table
+from pyhybrid.reports.figures.measures import plot_forest
+from pyhybrid.reports.measures import judged_cell, measure_rows, model_table
+from pyhybrid.reports.page import Cell, Section, Table, picture_of
 
-__all__ = ["side_by_side"]
+__all__ = ["coefficients_section", "side_by_side"]
 
 IntArray = npt.NDArray[np.intp]
 
@@ -316,3 +317,56 @@ def _of_columns(tables: Tables, columns: Sequence[str]) -> Tables | None:
         return None
     real, *sets = (table[list(columns)] for table in (tables.real, *tables.synthetic))
     return Tables(real=real, synthetic=tuple(sets), names=tables.names)
+
+
+_MOST_DRAWN = 30
+
+
+def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
+    """Forest plot of all releases, and the table of the first one, that of the report.
+
+    Parameters
+    ----------
+    fits : mapping of str to ModelUtility
+        The same model by the name of a release.
+    """
+    name, first = next(iter(fits.items()))
+    formula = plain_formula(first.formula)
+    varied = first.table["upper"] > first.table["lower"]
+    terms = list(first.table.index[varied])[:_MOST_DRAWN]
+    text = (
+        f"The linear model {formula}, fitted to the data and to the synthetic sets of each release."
+    )
+    more = int(varied.sum()) - len(terms)
+    if more:
+        text += f" The first {len(terms)} terms are drawn, {more} are not."
+    pictures = []
+    if terms:
+        tables = {key: fit.table.loc[terms].rename(index=plain_term) for key, fit in fits.items()}
+        pictures = [
+            picture_of(
+                plot_forest(tables),
+                alt=f"Forest plot of {len(terms)} coefficients with 95 % intervals, data and "
+                "synthetic sets.",
+                caption="In standard errors of the data, whose coefficients are at 0 with the "
+                "shaded interval. A point outside of it would mislead an analyst; an interval much "
+                "shorter or longer than the band promises too much or too little.",
+            )
+        ]
+    return Section(
+        heading="Regression coefficients",
+        paragraphs=[[text]],
+        pictures=pictures,
+        tables=[model_table(first, name, plain_term)],
+    )
+
+
+def plain_formula(formula: str) -> str:
+    """The formula as people write it, names that need no quotes without them."""
+    return re.sub(r"Q\('([A-Za-z_]\w*)'\)", r"\1", formula)
+
+
+def plain_term(term: str) -> str:
+    """A term as people write it: "region = west" for "Q('region')[T.west]" or C(region)[T.west]."""
+    plain = re.sub(r"\bC\((\w+)\)(?=\[T\.)", r"\1", plain_formula(str(term)))
+    return re.sub(r"\[T\.(.*?)\]", r" = \1", plain)

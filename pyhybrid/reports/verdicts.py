@@ -1,44 +1,297 @@
-"""The top of the pages on a curve, a comparison, utility, risk and masks: what they say, in words.
+"""How good synthetic data are, in words, and the top of each page. CONFIDENTIAL.
 
-That of a release is in `pyhybrid.reports.verdict`. CONFIDENTIAL, like the pages.
+Every measure has two limits. Up to the first a value is good: about as far from the data as a
+second sample of the same population. Beyond the second it is poor: chance alone does not explain
+it, or an analyst would notice. Sources: standardized difference and interval overlap, intervals of
+two samples of equal size (they differ by 3 standard errors of one of them in 3 % of cases);
+ratios, Raab, Nowok, Dibben (2021), arXiv:2109.12717, who call up to 3 good and above 10 poor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.masking.analysis import naming_share
-from pyhybrid.measures.arrays.intervals import interval_overlap
+from pyhybrid.measures.arrays.combining import combine_partially_synthetic
+from pyhybrid.measures.arrays.estimates import max_ecdf
+from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
 from pyhybrid.measures.arrays.matching import MatchingRisk
+from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.intervals import ModelUtility
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
-from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
-from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Marked, Section, Table
-from pyhybrid.reports.verdict import in_short
+from pyhybrid.reports.levels import shares_of
+from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text
 from pyhybrid.studies.comparing.comparison import DATA, Comparison
 from pyhybrid.studies.comparing.curve import RiskUtilityCurve
 from pyhybrid.studies.comparing.curve_points import NEAR
 from pyhybrid.studies.comparing.means import moved_away_text
 from pyhybrid.studies.comparing.outcome import outcome_of
 
-__all__ = [
-    "comparison_verdict",
-    "curve_verdict",
-    "mask_verdict",
-    "risk_verdict",
-    "utility_verdict",
-]
+__all__ = ["FAIR", "GOOD", "LIMITS", "POOR", "comparison_verdict", "curve_verdict", "is_number",
+           "judge_outcome", "mask_verdict", "measure_label", "risk_verdict", "utility_verdict",
+           "verdict_section", "word_of"]  # fmt: skip
+
+GOOD, FAIR, POOR = "good", "fair", "POOR"
+
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "interval_overlap": (0.7, 0.2),
+    "standardised_difference": (1.0, 3.0),
+    "mean_error": (0.02, 0.1),
+    "max_ecdf": (0.05, 0.1),
+    "total_variation": (0.05, 0.1),
+    "pmse_ratio": (3.0, 10.0),
+    "table_ratio": (3.0, 10.0),
+}
+"""The last good and the first poor value by measure."""
+
+_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
+_MOST_SETS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A value of a measure of utility, and how good it is. Confidential.
+
+    Attributes
+    ----------
+    measure : str
+        Key of `pyhybrid.measures.definitions.MEASURES`.
+    label : str
+        What it is called, and of what it is.
+    value : float
+    word : {"good", "fair", "POOR"}
+    """
+
+    measure: str
+    label: str
+    value: float
+    word: str
+
+    @property
+    def text(self) -> str:
+        """The value as people write it: an error in percent, the others with two digits."""
+        if self.measure == "mean_error":
+            return f"{self.value:.1%}"
+        return number_text(self.value) if abs(self.value) >= 100 else f"{self.value:.2f}"
+
+
+def word_of(measure: str, value: float) -> str:
+    """Good, fair or POOR; empty for a measure without limits or a value that is none.
+
+    Parameters
+    ----------
+    measure : str
+        Key of `LIMITS`; what follows a comma says what it is of, as in reports.
+    """
+    limits = LIMITS.get(measure.split(",")[0])
+    if limits is None or np.isnan(value):
+        return ""
+    good, poor = limits
+    sign = 1 if good < poor else -1
+    if sign * value <= sign * good:
+        return GOOD
+    return POOR if sign * value > sign * poor else FAIR
+
+
+def measure_label(name: str) -> str:
+    """Title of a measure with what it is of: "pMSE, logistic" for "pmse, logistic"."""
+    measure, _, rest = name.partition(",")
+    return MEASURES[measure].title + (f",{rest}" if rest else "")
+
+
+def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:
+    """Measures of one synthesized column: of its mean and distribution, or of its shares.
+
+    Parameters
+    ----------
+    data : Series
+        The column in the confidential data.
+    sets : sequence of Series
+        The same column of each synthetic set.
+    """
+    if not is_number(data):
+        shares = shares_of(data, {"": sets})
+        distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
+        return (_judged("total_variation", "total variation of shares", float(distance)),)
+    return judge_sets(_values(data), [_values(each) for each in sets])
+
+
+def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
+    """`judge_outcome` of finite numbers: of their mean, and of the first sets' distribution."""
+    if min(data.size, *(each.size for each in sets)) < 2:
+        return ()
+    found: list[Judged] = []
+    error = float(data.std(ddof=1) / np.sqrt(data.size))
+    mean, ends = _mean_of_sets(sets)
+    if data.mean() != 0:
+        off = abs(mean - data.mean()) / abs(data.mean())
+        found.append(_judged("mean_error", "error of the mean", float(off)))
+    if error > 0:
+        gap = float(standardised_difference(data.mean(), mean, error))
+        found.append(_judged("standardised_difference", "standardized difference", gap))
+        own = data.mean() + _NORMAL * error * np.array([-1.0, 1.0])
+        if ends[0] < ends[1]:
+            overlap = float(interval_overlap(own, ends))
+            found.append(_judged("interval_overlap", "interval overlap", overlap))
+    distance = float(np.mean([max_ecdf(data, each) for each in sets[:_MOST_SETS]]))
+    return (*found, _judged("max_ecdf", "max-ECDF", distance))
+
+
+def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
+    """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set at its word."""
+    means = [float(each.mean()) for each in sets]
+    variances = [float(each.var(ddof=1)) / each.size for each in sets]
+    if len(sets) == 1:
+        half = _NORMAL * np.sqrt(variances[0])
+        return means[0], means[0] + half * np.array([-1.0, 1.0])
+    if max(variances) == 0:
+        return float(np.mean(means)), np.array([np.mean(means), np.mean(means)])
+    combined = combine_partially_synthetic(means, variances)
+    return float(combined.estimate), combined.interval()
+
+
+def _judged(measure: str, label: str, value: float) -> Judged:
+    assert measure in MEASURES
+    return Judged(measure=measure, label=label, value=value, word=word_of(measure, value))
+
+
+def is_number(column: pd.Series) -> bool:
+    """True for a column of numbers, of which means can be taken: no dates, no truth values."""
+    kind = column.dtype
+    return (
+        pd.api.types.is_numeric_dtype(kind)
+        and not pd.api.types.is_bool_dtype(kind)
+        and not pd.api.types.is_complex_dtype(kind)
+    )
+
+
+def _values(column: pd.Series) -> FloatArray:
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(numbers[np.isfinite(numbers)])
+
+
+_EPSILON_OF_LITTLE_USE = 10.0  # nats: a factor of 22,000
+
+
+def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = ()) -> Section:
+    """Plain words and one row for each synthesized column. Confidential."""
+    judged = judged_columns(release, data)
+    wrong = [*_wrong(release, judged), *lost]
+    said = {"Promised. ": _promise(release), "How good. ": _how_good(judged)}
+    return in_short(said, wrong, [_table(judged)] if judged else [])
+
+
+def in_short(
+    said: Mapping[str, str], wrong: Sequence[str], tables: Sequence[Table] = ()
+) -> Section:
+    """The section that a page opens with: sentences after a bold word, what looks wrong, tables."""
+    return Section(
+        heading="In short",
+        paragraphs=[["", opening, text] for opening, text in said.items()],
+        bullets=list(wrong) or ["Nothing that this page checks looks wrong."],
+        tables=tables,
+    )
+
+
+def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
+    """Judged measures of each synthesized column that has some, in their order."""
+    found = {
+        column: judge_outcome(data[column], [table[column] for table in release.synthetic])
+        for column in release.synthesized
+    }
+    return {column: judged for column, judged in found.items() if judged}
+
+
+def _promise(release: Release) -> str:
+    charge = release.charge
+    which = "Whether any" if charge.relation == "remove" else "What any"
+    does = "was in the data" if charge.relation == "remove" else "holds"
+    factor = (
+        f"{which} {charge.protected} {does} changes the probability of what is released by a "
+        f"factor of at most exp(epsilon): {charge.cost}"
+    )
+    if charge.kind == STRICT:
+        return f"{factor}. It is strict: it holds for every database."
+    return (
+        f"{factor}. It is local: estimated for this database from posterior draws, and no promise "
+        "for another one."
+    )
+
+
+def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
+    worst = {column: _worst(each) for column, each in judged.items()}
+    if not worst:
+        return "No synthesized column could be compared with the data."
+    parts = []
+    for word, text in (
+        (GOOD, "about as near to the data as a second sample would be"),
+        (FAIR, "further from the data than a second sample, and still usable for much"),
+        (POOR, "further from the data than chance explains"),
+    ):
+        columns = [column for column, own in worst.items() if own == word]
+        if columns:
+            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {_listed(columns)}.")
+    return " ".join(parts)
+
+
+def _worst(judged: Sequence[Judged]) -> str:
+    words = {each.word for each in judged}
+    return next(word for word in (POOR, FAIR, GOOD) if word in words)
+
+
+def _wrong(release: Release, judged: Mapping[str, Sequence[Judged]]) -> list[str]:
+    found = [
+        f"{column}: {', '.join(f'{e.label} {e.text}' for e in each if e.word == POOR)} (POOR). Do "
+        "not use it for inference as it is; look at the figures below for what is lost."
+        for column, each in judged.items()
+        if any(e.word == POOR for e in each)
+    ]
+    charge, diagnostics = release.charge, release.diagnostics
+    if not charge.converged or (diagnostics is not None and not diagnostics.converged):
+        found.append("The sampler has NOT CONVERGED: epsilon may be too small.")
+    if charge.epsilon > _EPSILON_OF_LITTLE_USE:
+        found.append(
+            f"Epsilon is above {_EPSILON_OF_LITTLE_USE:g}: by itself it promises next to nothing."
+        )
+    if release.confidential.censored is not None and release.confidential.censored.mean() > 0.5:
+        found.append("More than half of the records met the cap: the model hears little of them.")
+    return found
+
+
+def _table(judged: Mapping[str, Sequence[Judged]]) -> Table:
+    labels = list(dict.fromkeys(each.label for own in judged.values() for each in own))
+    rows = []
+    for column, own in judged.items():
+        cells: dict[str, Cell] = {
+            each.label: Marked(text=each.text, word=each.word) for each in own
+        }
+        rows.append([column, *(cells.get(label, "–") for label in labels)])
+    return Table(
+        caption="Synthetic data against the data, a row for each synthesized column. Error, "
+        "standardized difference and interval overlap are of the mean. Good: like a second sample; "
+        "POOR: more than chance explains.",
+        header=["Column", *labels],
+        rows=rows,
+        numbers=True,
+    )
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
 
 _LITTLE_SAFER = 0.5  # of the risk of the data as they are: above it a mask protects little
 _MOST_NAMED = 4  # if all have one word
-_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
+_NORMAL_2 = 1.959963984540054  # half a 95 % interval, in standard errors
 _ROUNDED = 0.99  # epsilons are rounded up
 _TELLS = 0.1  # of an attribute risk above that without the keys
 
@@ -84,7 +337,7 @@ def _mean_lost(table: pd.DataFrame) -> list[str]:
     found = []
     for name, own in table[table["mechanism"] != "Unweighted"].groupby("mechanism"):
         further = own["error_mean"] - plain["error_mean"]
-        chance = _NORMAL * np.hypot(own["error_mean_se"], plain["error_mean_se"])
+        chance = _NORMAL_2 * np.hypot(own["error_mean_se"], plain["error_mean_se"])
         lost = int((further > chance).sum())
         if lost:
             found.append(
@@ -131,7 +384,7 @@ def comparison_verdict(comparison: Comparison) -> Section:
         for name in comparison.releases
     }
     measures = _OF_MEAN if of_numbers else _OF_SHARES
-    words = {name: _worst(*(cell.word for cell in cells)) for name, cells in found.items()}
+    words = {name: _worst_of(*(cell.word for cell in cells)) for name, cells in found.items()}
     table = Table(
         caption="Epsilon of all sets, and how far estimates are from those of the data. Good: like "
         "a second sample; POOR: more than chance explains.",
@@ -357,5 +610,5 @@ def _of_shares(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
     return [Marked(text=f"{off:.3f}", word=word_of("total_variation", off))]
 
 
-def _worst(*words: str) -> str:
+def _worst_of(*words: str) -> str:
     return next((word for word in (POOR, FAIR, GOOD) if word in words), "")
