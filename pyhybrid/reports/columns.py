@@ -16,11 +16,11 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.measures import plot_grouped_means, plot_levels, plot_predictive
+from pyhybrid.reports.figures.measures import plot_grouped_means, plot_predictive
 from pyhybrid.reports.figures.mechanisms import plot_distributions
-from pyhybrid.reports.levels import level_picture, level_table, shares_of
-from pyhybrid.reports.page import Cell, Marked, Picture, Section, Table, number_text, picture_of
-from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, word_of
+from pyhybrid.reports.levels import level_figure, level_table
+from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
+from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,41 +168,23 @@ def _predictors(release: Release, outcome: str) -> list[str]:
 
 
 def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) -> Section:
-    picture = picture_of(
-        plot_grouped_means(
-            {name: (each.groups, each.mean, each.error, each.synthetic)
-             for name, each in found.items()},
-            label=label,
-        ),
-        alt=f"{_opening(label)} by group of {', '.join(found)}, in data and synthetic sets.",
-        caption="Bars: the data with 95 % intervals. Points: the synthetic sets, their mean and "
-        "range. Where a point leaves its bar the relation to the predictor is not kept.",
-    )  # fmt: skip
-    heading = f"By predictor: {outcome}"
-    return Section(heading=heading, pictures=[picture], tables=[_group_table(label, found)])
-
-
-def _opening(label: str) -> str:
-    return f"{label[0].upper()}{label[1:]}"
-
-
-def _group_table(label: str, found: Mapping[str, GroupedMeans]) -> Table:
-    rows = []
+    panels = {
+        name: (each.groups, each.mean, each.error, each.synthetic) for name, each in found.items()
+    }
+    rows: list[list[Cell]] = []
     for name, each in found.items():
         for k, group in enumerate(each.groups):
             off = float(each.difference[k])
-            word = word_of("standardised_difference", off)
-            text = number_text(round(off, 2))
-            cell = Marked(text=text, word=word) if word else text
+            cell = judged_cell("standardised_difference", off, number_text(round(off, 2)))
             shown = (int(each.count[k]), float(each.mean[k]), float(each.made[k]))
             rows.append([f"{name} = {group}", *map(number_text, shown), cell])
-    return Table(
-        caption=f"{_opening(label)} by group. Standardized difference: in standard errors of the "
-        "data; among many groups a few differ by chance.",
-        header=["Group", "records", "data", "synthetic", "standardized difference"],
-        rows=rows,
-        numbers=True,
-    )
+    header = ["Group", "records", "data", "synthetic", "standardized difference"]
+    return section(
+        "by predictor",
+        figures=[plot_grouped_means(panels, label=label)],
+        tables=[Table(header=header, rows=rows, numbers=True)],
+        outcome=outcome, opening=f"{label[0].upper()}{label[1:]}", names=list(found),
+    )  # fmt: skip
 
 
 def _grouping(
@@ -292,26 +274,21 @@ def predictive_section(release: Release) -> list[Section]:
         for name, of in STATISTICS.items()
         if name != "share of zeros" or (data == 0).any()
     }
-    picture = picture_of(
-        plot_predictive(found),
-        alt=f"Histograms of {len(found)} statistics of {column} over {len(sets)} replicates, with "
-        "that of the data as a line.",
-        caption="Where the line is outside of the histogram the fit does not make data like these: "
-        "the model cannot, or weights have left out too much of the data.",
-    )
-    text = (
-        f"{len(sets)} replicates of {column}, each from another draw of the weighted posterior, "
-        "made for this page. A model that fits makes data whose statistics surround those of the "
-        "data. Weights that leave out the tail show here, too."
-    )
+    rows: list[list[Cell]] = []
+    for name, (truth, replicates) in found.items():
+        above, word = tail_word(truth, replicates)
+        low, middle, high = map(number_text, np.quantile(replicates, [0.025, 0.5, 0.975]))
+        shown = f"{middle} [{low}, {high}]"
+        rows.append([name, number_text(truth), shown, Marked(text=f"{above:.0%}", word=word)])
+    header = ["Statistic", "Data", "Replicates", "Above the data"]
     return [
-        Section(
-            heading=f"Posterior predictive checks: {column}",
-            paragraphs=[[text]],
-            pictures=[picture],
-            tables=[_replicate_table(found)],
+        section(
+            "predictive",
+            figures=[plot_predictive(found)],
+            tables=[Table(header=header, rows=rows, numbers=True)],
+            column=column, sets=len(sets), statistics=len(found),
         )
-    ]
+    ]  # fmt: skip
 
 
 def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
@@ -323,22 +300,6 @@ def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
     if above in (0.0, 1.0):
         return above, POOR
     return above, GOOD if 2 * min(above, 1 - above) >= _USUAL else FAIR
-
-
-def _replicate_table(found: Mapping[str, tuple[float, FloatArray]]) -> Table:
-    rows: list[list[Cell]] = []
-    for name, (data, replicates) in found.items():
-        above, word = tail_word(data, replicates)
-        low, middle, high = np.quantile(replicates, [0.025, 0.5, 0.975])
-        shown = f"{number_text(middle)} [{number_text(low)}, {number_text(high)}]"
-        rows.append([name, number_text(data), shown, Marked(text=f"{above:.0%}", word=word)])
-    return Table(
-        caption="Median and 95 % interval over the replicates, and how many of them are above the "
-        "data. Good: at least 5 % on either side; POOR: the data are beyond all of them.",
-        header=["Statistic", "Data", "Replicates", "Above the data"],
-        rows=rows,
-        numbers=True,
-    )
 
 
 def _known(values: FloatArray) -> FloatArray:
@@ -377,74 +338,58 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
         )
     data, name = release.origin.data[chosen], release.charge.mechanism
     columns = [table[chosen] for table in release.synthetic]
-    truth, sets = numeric_values(data), [numeric_values(each) for each in columns]
-    everything = [truth, *sets]
-    whole = all((values == np.floor(values)).all() for values in everything)
-    varied = all(values.size and (whole or np.ptp(values) > 0) for values in everything)
-    if not varied:
-        shares = shares_of(data, {name: columns})
-        return plot_levels(shares.levels, shares.data, shares.synthetic)
-    scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-    return plot_distributions(truth, {name: sets}, discrete=whole, scale=scale, label=chosen)
+    sets = {name: [numeric_values(each) for each in columns]}
+    figure, _ = _distribution(chosen, numeric_values(data), sets)
+    return level_figure(data, {name: columns}) if figure is None else figure
 
 
 _STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
 
 
-_RARE = "Rare levels carry the most risk and tend to weigh least."
-
-
 def column_section(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
     """Figure and table of one synthesized column, data against synthetic sets."""
-    heading = f"Data against synthetic data: {column}"
+    columns = {name: [table[column] for table in r.synthetic] for name, r in releases.items()}
     truth = numeric_values(data[column])
-    sets = {
-        name: [numeric_values(table[column]) for table in each.synthetic]
-        for name, each in releases.items()
-    }
+    sets = {name: [numeric_values(values) for values in each] for name, each in columns.items()}
+    if not all(values.size for values in (truth, *(v for each in sets.values() for v in each))):
+        return section(
+            "column of levels",
+            figures=[level_figure(data[column], columns)],
+            tables=[level_table(column, data[column], columns)],
+            column=column,
+        )
+    figure, whole = _distribution(column, truth, sets)
+    return section(
+        "column of numbers", figures=[figure], tables=[_statistics(truth, sets)], column=column,
+        whole=whole,
+    )  # fmt: skip
+
+
+def _distribution(
+    column: str, truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]
+) -> tuple[Figure | None, bool]:
+    """The figure, if the values vary, and whether they are whole."""
     everything = [truth, *(values for each in sets.values() for values in each)]
-    if not all(values.size for values in everything):
-        synthetic = {
-            name: [table[column] for table in each.synthetic] for name, each in releases.items()
-        }
-        picture = level_picture(column, data[column], synthetic, advice=_RARE)
-        table = level_table(column, data[column], synthetic)
-        return Section(heading=heading, pictures=[picture], tables=[table])
-    whole = all((values == np.floor(values)).all() for values in everything)
-    pictures = []
-    if whole or all(np.ptp(values) > 0 for values in everything):
-        scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-        figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
-        pictures = [_distribution_picture(figure, column, whole)]
-    return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
-
-
-def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
-    kind = "Relative frequencies" if whole else "Density and distribution function"
-    return picture_of(
-        figure,
-        alt=f"{kind} of {column} in the data and in the synthetic sets.",
-        caption="Where a line leaves the data, the synthetic sets distort the distribution; "
-        "the shaded range shows how far the sets differ from each other. Look at the tails first: "
-        "rare values carry the most risk and tend to weigh least.",
-    )
+    whole = all(values.size and (values == np.floor(values)).all() for values in everything)
+    if not all(values.size and (whole or np.ptp(values) > 0) for values in everything):
+        return None, whole
+    scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
+    return plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
 
 
 def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    *others, own = sets
+    *others, last = sets
     target = _summary(truth)
     rows = [["data", *_compared(target, None)]]
-    found = [_summary(values) for values in sets[own]]
+    found = [_summary(values) for values in sets[last]]
     rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
-    for name in [own, *others]:
+    for name in [last, *others]:
         mean = np.mean([_summary(values) for values in sets[name]], axis=0)
         rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
     header = [""]
     for name in _STATISTICS:
         header += [name, f"{name.removesuffix(' percentile')} absolute error"]
-    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
-    caption += "in the unit of the outcome; from 0, smaller is better."
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
+    return Table(header=header, rows=rows, numbers=True)
 
 
 def _summary(values: FloatArray) -> FloatArray:

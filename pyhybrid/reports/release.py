@@ -18,6 +18,7 @@ from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -39,12 +40,12 @@ from pyhybrid.reports.page import (
     Marked,
     Section,
     Table,
+    meanings,
     number_text,
-    picture_of,
     render_page,
+    section,
     setting_text,
     statement_sections,
-    without_steps,
 )
 from pyhybrid.reports.record_loss import loss_section, told_section
 from pyhybrid.reports.side_by_side import side_by_side
@@ -115,24 +116,28 @@ def release_report(
     InvalidInput
         If `data` or `baseline` have other records or lack a synthesized column.
     """
-    statement, note = release.statement, [[_STATEMENT_NOTE]]
+    statement, other_rows = release.statement, False
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
-        note.append([_ROWS_NOTE])
+        other_rows = True
     _check_records(release, data, baseline)
     release = _beside(release, data)
     releases = _by_name(release, baseline)
     sections = [
         verdict_section(release, data, lost_relations(release, data)),
-        Section(heading="Privacy statement", paragraphs=note),
-        *without_steps(release, statement_sections(statement, level=3)),
+        section("statement", other_rows=other_rows),
+        *_without_steps(release, statement_sections(statement, level=3)),
         *side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
         *told_section(releases),
         *loss_section(release),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
-        *_reweighting(release),
+        *(
+            [reweighting_section("Re-weighting", release.reweighted)]
+            if release.reweighted is not None
+            else []
+        ),
         *(column_section(column, data, releases) for column in release.synthesized),
         *by_predictor(release, data),
         *predictive_section(release),
@@ -152,13 +157,12 @@ def public_report(release: Release) -> str:
     )
 
 
-_STATEMENT_NOTE = (
-    "This part, and only this part, is also in public/privacy_statement.md and may be published."
-)
-_ROWS_NOTE = (
-    "Other rows were drawn for the files that are released. This page compares the data with the "
-    "synthetic sets as they were before, row by row."
-)
+def _without_steps(release: Release, sections: list[Section]) -> list[Section]:
+    """The statement's sections less those of the steps of a sequence, which have a table here."""
+    if not release.parts:
+        return sections
+    kept = [each for each in sections if not each.heading.startswith("Step ")]
+    return [*kept, section("steps elsewhere")]
 
 
 def _beside(release: Release, data: pd.DataFrame) -> Release:
@@ -201,59 +205,26 @@ def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = {name: each.confidential for name, each in releases.items()}
     bound = release.confidential.lipschitz_bound
     finite = release.confidential.lipschitz[np.isfinite(release.confidential.lipschitz)]
-    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     overall = {name: each.lipschitz_bound for name, each in kept.items()}
+    figure = plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall)
+    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     marked = ", ".join(f"{name} {value:.2f}" for name, value in overall.items())
-    picture = picture_of(
-        plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall),
-        alt=f"Violin plot of by-record Lipschitz bounds. Overall bounds in nats: {marked}.",
-        caption="Width shows how many records have a bound of that size. The overall bound, and "
-        "with it epsilon, is set by the few records at the tip.",
-    )
-    text = (
-        f"The overall bound of one released draw is {number_text(bound)} nats. The mean by-record "
-        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves "
-        "room to give records of weight below 1 more of it at the same epsilon, as re-weighting "
-        "does."
-    )
-    return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
+    return section("bounds", figures=[figure], bound=bound, efficiency=efficiency, marked=marked)
 
 
 def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = release.confidential
-    zero, one = int((kept.alpha == 0).sum()), int((kept.alpha == 1).sum())
-    masses = f"{zero:,} of weight exactly 0, {one:,} of weight exactly 1"
-    pictures = [
-        picture_of(
-            plot_weights({name: each.confidential.alpha for name, each in releases.items()}),
-            alt=f"Histogram of record weights of {release.charge.mechanism}: {masses}.",
-            caption=f"{kept.alpha.size:,} records, {masses}; the mean weight is "
-            f"{kept.alpha.mean():.3f}. A record of weight 0 does not inform the model at all, one "
-            "of weight 1 as fully as in an unweighted fit.",
-        )
-    ]
+    scatter = None
     if np.ptp(kept.alpha) > 0:
-        pictures.append(
-            picture_of(
-                plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound),
-                alt="Scatter plot of by-record bound against record weight with the overall bound.",
-                caption="Records on the dashed line set epsilon. Those far below it, to the left "
-                "of weight 1, could carry more weight at the same epsilon.",
-            )
+        scatter = plot_bound_against_weight(
+            kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
         )
-    below = float((kept.alpha < 1).mean())
-    share = (
-        f"{below:.1%} of the weights are below 1. That the local guarantee becomes one for all "
-        "databases, and that what is estimated stays right, rests on this share vanishing as the "
-        "number of records grows [Savitsky, Williams, Hu (2022), assumption 4]: compare it with "
-        "that of an earlier or smaller database."
-    )
-    return Section(heading="Record weights", paragraphs=[[share]], pictures=pictures)
-
-
-def _reweighting(release: Release) -> list[Section]:
-    path = release.reweighted
-    return [] if path is None else [reweighting_section("Re-weighting", path)]
+    figure = plot_weights({name: each.confidential.alpha for name, each in releases.items()})
+    return section(
+        "weights", figures=[figure, scatter], alpha=kept.alpha,
+        mechanism=release.charge.mechanism, zero=int((kept.alpha == 0).sum()),
+        one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
+    )  # fmt: skip
 
 
 def _convergence(release: Release) -> list[Section]:
@@ -271,10 +242,7 @@ def _provenance(release: Release) -> Section:
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     said = [(name, value) for name, value in rows.items() if value != _NOTHING]
-    table = Table(caption="What made the draws.", header=["What", "Value"], rows=said)
-    text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
-    text += "it can recompute the release from guesses of the data."
-    return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
+    return section("provenance", tables=[Table(header=["What", "Value"], rows=said)])
 
 
 _NOTHING = number_text(None)  # of a setting that was not given: no row
@@ -295,81 +263,14 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
     }
 
 
-_CHARGE = {
-    "mechanism": "How the record weights come from the data.",
-    "epsilon": "Privacy loss of all released data sets together, nats, rounded up. From 0; smaller "
-    "is safer.",
-    "accounting": "How epsilon was counted. Gaussian: by how much a record's log-likelihood varies "
-    "over the posterior, an epsilon at delta. Range: by how far it moves at most. Lipschitz: by "
-    "how large it is, as in the papers. The two other numbers stand below.",
-    "delta": "Probability by which the factor exp(epsilon) may be exceeded, a public number in "
-    "[0, 1 / n); 0 but for Gaussian accounting and Gaussian noise. Smaller is safer.",
-    "rho": "Zero-concentrated privacy of the noise, nats: rho of several releases adds. From 0; "
-    "smaller is safer.",
-    "epsilon_range": "Epsilon of the same release by range accounting, without a delta.",
-    "epsilon_lipschitz": "Epsilon of the same release by the papers' accounting, 2 Δ for a draw.",
-    "mu": "What one draw tells of the record it tells most of, in the way that a normal value with "
-    "deviation 1 tells whether its mean is 0 or mu: the upper end. From 0; below 0.5 little, "
-    "above 3 nearly all. Draws add by squares.",
-    "mu_standard_error": "Monte Carlo standard error of mu. More draws make it smaller.",
-    "loss_range": "Confidential. Largest range R of any record's weighted log-likelihood over the "
-    "draws, nats. From 0; smaller is safer.",
-    "support": "Declared records that could have been; epsilon, bound, range and mu are then the "
-    "largest over them and over the records present.",
-    "epsilon_present": "Epsilon of the records present alone, where a support is declared.",
-    "mu_present": "Mu of the records present alone, where a support is declared.",
-    "kind": "Asymptotic local: holds for this database and contracts to a global guarantee as the "
-    "number of records grows. Strict: holds for every database.",
-    "relation": "Neighboring databases of the guarantee: one record removed, or one replaced.",
-    "n_synthetic": "Synthetic data sets released, m. From 1.",
-    "n_draws_released": "Posterior draws the sets were simulated from: 1 or m. Epsilon grows in "
-    "proportion to it, by Gaussian accounting about as its square root.",
-    "bound": "Confidential. Overall Lipschitz bound Δ of one draw, nats: the largest absolute "
-    "weighted log-likelihood of any record in any draw. From 0; smaller is safer.",
-    "n_draws": "Posterior draws S from which the bound was computed. More draws come nearer to the "
-    "largest possible bound, from below.",
-    "draw_quantile": "Share of draws kept, in (0, 1]. Below 1 the bound may fail, with the "
-    "probability that the statement gives.",
-    "cap": "Largest log-likelihood of a record, M, nats, if it was censored or truncated. Smaller "
-    "is safer.",
-    "safety_factor": "Factor s in epsilon, from 1, that turns a local bound into a global one. "
-    "Larger is safer.",
-    "density_above_one": "Whether a record's term can be above 0, as densities and terms less a "
-    "center can; the replace relation then costs twice as much by the Lipschitz bound.",
-    "converged": "Whether the sampler met the convergence rule. If not, epsilon may be too small.",
-}
-_WITHOUT_FIT = {
-    "mechanism": "What made the sets: no model, and no record weights.",
-    "n_draws_released": "Noisy histograms the sets were drawn from. Epsilon grows in proportion to "
-    "it.",
-    "bound": "Half the epsilon of one noisy histogram, nats. From 0; smaller is safer.",
-}
-_OF_STEPS = {
-    "mechanism": "What made the sets: the steps of a sequence, each with a mechanism of its own.",
-    "n_draws_released": "Posterior draws of each step that the sets were simulated from: 1 or m.",
-    "bound": "Confidential. Overall Lipschitz bound Δ of one draw of all steps, nats: the sum over "
-    "the steps. From 0; smaller is safer.",
-}
 _OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
 _OF_RHO = {"delta", "rho"}
-_OF_FITS = {
-    "accounting",
-    "delta",
-    "epsilon_range",
-    "epsilon_lipschitz",
-    "mu",
-    "mu_standard_error",
-    "loss_range",
-    "support",
-    "epsilon_present",
-    "mu_present",
-    "n_draws",
-    "draw_quantile",
-    "cap",
-    "safety_factor",
-    "density_above_one",
-    "converged",
-}
+_CHARGE_FIELDS = (
+    "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_range", "epsilon_lipschitz",
+    "mu", "mu_standard_error", "loss_range", "support", "epsilon_present", "mu_present", "kind",
+    "relation", "n_synthetic", "n_draws_released", "bound", "n_draws", "draw_quantile", "cap",
+    "safety_factor", "density_above_one", "converged",
+)  # fmt: skip
 
 
 def charge_section(releases: Mapping[str, Release]) -> Section:
@@ -377,35 +278,29 @@ def charge_section(releases: Mapping[str, Release]) -> Section:
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
     stepped = any(release.parts for release in releases.values())
-    meanings = _CHARGE if fitted else {**_CHARGE, **(_OF_STEPS if stepped else _WITHOUT_FIT)}
-    declared = any(charge.support is not None for charge in charges)
-    show = dict.fromkeys(("epsilon", "epsilon_range", "epsilon_lipschitz"), _cost_text)
-    by_rho = any(charge.rho is not None for charge in charges)
-    shown = {
-        field
-        for field in meanings
-        if (fitted or stepped or field not in _OF_FITS) and (declared or field not in _OF_SUPPORTS)
-    }
-    shown = shown | _OF_RHO if by_rho else shown - {"rho"}
+    of_fits, about = meanings("charge of fits"), meanings("charge")
+    if not fitted:
+        about |= meanings("charge of steps" if stepped else "charge without a fit")
+    hidden = set()
+    if not (fitted or stepped):
+        hidden |= set(of_fits)
+    if all(charge.support is None for charge in charges):
+        hidden |= _OF_SUPPORTS
+    hidden = hidden - _OF_RHO if any(c.rho is not None for c in charges) else hidden | {"rho"}
     rows = [
-        [
-            field,
-            *(show.get(field, number_text)(getattr(charge, field)) for charge in charges),
-            meaning,
-        ]
-        for field, meaning in meanings.items()
-        if field in shown
+        [field, *(_charge_text(field, charge) for charge in charges), {**about, **of_fits}[field]]
+        for field in _CHARGE_FIELDS
+        if field not in hidden
     ]
-    table = Table(
-        caption="The privacy charge. Every number, its range and its direction.",
-        header=["Quantity", *list(releases)[::-1], "What it is"],
-        rows=rows,
-    )
-    return Section(heading="Privacy charge", tables=[table])
+    header = ["Quantity", *list(releases)[::-1], "What it is"]
+    return section("charges", tables=[Table(header=header, rows=rows)])
 
 
-def _cost_text(epsilon: float | None) -> str:
-    return "–" if epsilon is None else str(epsilon)
+def _charge_text(field: str, charge: PrivacyCharge) -> str:
+    value = getattr(charge, field)
+    if not field.startswith("epsilon") or field == "epsilon_present":
+        return number_text(value)
+    return "–" if value is None else str(value)
 
 
 _HEADER = ("Column", "Mechanism", "Model", "Epsilon", "Bound, nats", "Mean weight", "R-hat",
@@ -416,21 +311,17 @@ def steps_section(release: Release) -> list[Section]:
     """The table of the steps, in their order; none of a release of one step."""
     if not release.parts:
         return []
-    rows = [_row(columns, step) for columns, step in release.steps.items()]
-    table = Table(
-        caption="Steps, in their order. Confidential: bounds and weights. Effective sample: the "
-        "smallest, for means.",
-        header=_HEADER,
-        rows=rows,
-        numbers=True,
-    )
-    made = Table(
-        caption=f"How each step was made. The same in all: {_shared(release) or 'nothing'}.",
-        header=["Column", "Formula", "Program", "Weights", "Draws", "Other settings"],
-        rows=[_made(columns, step, _common(release)) for columns, step in release.steps.items()],
-    )
-    text = "Each step has a page of its own beside this one, report_step_1.html and so on."
-    return [Section(heading="Steps of the sequence", paragraphs=[[text]], tables=[table, made])]
+    common = _common(release)
+    charges = [_step_charge(columns, step) for columns, step in release.steps.items()]
+    settings = [_step_settings(columns, step, common) for columns, step in release.steps.items()]
+    tables = [
+        Table(header=_HEADER, rows=charges, numbers=True),
+        Table(
+            header=["Column", "Formula", "Program", "Weights", "Draws", "Other settings"],
+            rows=settings,
+        ),
+    ]
+    return [section("steps", tables=tables, shared=_in_words(common))]
 
 
 _OWN_COLUMNS = ("formula", "model", "mechanism")
@@ -450,28 +341,23 @@ def _common(release: Release) -> Settings:
     return {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
 
 
-def _shared(release: Release) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in _common(release).items())
+def _in_words(settings: Settings) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in settings.items())
 
 
-def _made(columns: str, step: ReleaseRecord, common: Settings) -> list[Cell]:
-    made, alpha, own = step.provenance, step.confidential.alpha, _settings(step)
+def _step_settings(columns: str, step: ReleaseRecord, common: Settings) -> list[Cell]:
+    made_by, alpha, settings = step.provenance, step.confidential.alpha, _settings(step)
     program, chains = "–", "–"
-    if isinstance(made, Provenance):
-        program = f"{made.program}.stan" if made.program else "–"
-        chains = f"{made.settings.chains} chains of {made.settings.draws:,}"
-    other = {k: v for k, v in own.items() if k not in common and k not in _OWN_COLUMNS}
-    return [
-        columns,
-        own.get("formula", "–"),
-        program,
-        f"{alpha.min():.3f} to {alpha.max():.3f}" if alpha.size else "–",
-        chains,
-        ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in other.items()) or "–",
-    ]
+    if isinstance(made_by, Provenance):
+        program = f"{made_by.program}.stan" if made_by.program else "–"
+        chains = f"{made_by.settings.chains} chains of {made_by.settings.draws:,}"
+    other = {k: v for k, v in settings.items() if k not in common and k not in _OWN_COLUMNS}
+    weights = f"{alpha.min():.3f} to {alpha.max():.3f}" if alpha.size else "–"
+    formula = settings.get("formula", "–")
+    return [columns, formula, program, weights, chains, _in_words(other) or "–"]
 
 
-def _row(columns: str, step: ReleaseRecord) -> list[Cell]:
+def _step_charge(columns: str, step: ReleaseRecord) -> list[Cell]:
     kept, made, found = step.confidential, step.provenance, step.diagnostics
     fit: list[Cell] = ["–", "–", "–"]
     if found is not None:

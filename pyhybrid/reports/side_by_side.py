@@ -26,8 +26,9 @@ from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tab
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.measures import plot_forest
-from pyhybrid.reports.measures import judged_cell, measure_rows, model_table
-from pyhybrid.reports.page import Cell, Section, Table, picture_of
+from pyhybrid.reports.measures import measure_rows, model_table
+from pyhybrid.reports.page import Cell, Section, Table, section
+from pyhybrid.reports.verdicts import judged_cell
 
 __all__ = ["coefficients_section", "side_by_side"]
 
@@ -331,34 +332,18 @@ def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
         The same model by the name of a release.
     """
     name, first = next(iter(fits.items()))
-    formula = plain_formula(first.formula)
     varied = first.table["upper"] > first.table["lower"]
     terms = list(first.table.index[varied])[:_MOST_DRAWN]
-    text = (
-        f"The linear model {formula}, fitted to the data and to the synthetic sets of each release."
-    )
-    more = int(varied.sum()) - len(terms)
-    if more:
-        text += f" The first {len(terms)} terms are drawn, {more} are not."
-    pictures = []
+    figures = []
     if terms:
         tables = {key: fit.table.loc[terms].rename(index=plain_term) for key, fit in fits.items()}
-        pictures = [
-            picture_of(
-                plot_forest(tables),
-                alt=f"Forest plot of {len(terms)} coefficients with 95 % intervals, data and "
-                "synthetic sets.",
-                caption="In standard errors of the data, whose coefficients are at 0 with the "
-                "shaded interval. A point outside of it would mislead an analyst; an interval much "
-                "shorter or longer than the band promises too much or too little.",
-            )
-        ]
-    return Section(
-        heading="Regression coefficients",
-        paragraphs=[[text]],
-        pictures=pictures,
+        figures = [plot_forest(tables)]
+    return section(
+        "coefficients",
+        figures=figures,
         tables=[model_table(first, name, plain_term)],
-    )
+        formula=plain_formula(first.formula), terms=len(terms), more=int(varied.sum()) - len(terms),
+    )  # fmt: skip
 
 
 def plain_formula(formula: str) -> str:
