@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from pyhybrid.core.checks import check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
@@ -497,46 +499,32 @@ def _plan_text(plan: Plan) -> str:
         lines += _wrapped(_why(column), _IN, _IN)
         if column.tables and column.tables != column.predictors:
             lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
-    if table.kept:
-        lines += _wrapped(f"Kept: {', '.join(table.kept)}.", "  ")
-    if table.drop:
-        lines += _wrapped(f"Not released: {', '.join(table.drop)}.", "  ")
-    if table.id is not None:
-        lines += _wrapped(f"Replaced by running numbers: {table.id}.", "  ")
-    for rule in table.rules:
-        lines += _wrapped(f"Rule: {rule}", "  ")
-    for note in _notes(plan):
-        lines += _wrapped(f"Note: {note}.", "  ")
-    return "\n".join(lines)
+    roles = {"Kept": table.kept, "Not released": table.drop,
+             "Replaced by running numbers": [] if table.id is None else [table.id]}  # fmt: skip
+    below = [f"{role}: {', '.join(names)}." for role, names in roles.items() if names]
+    below += [f"Rule: {rule}" for rule in table.rules]
+    below += [f"Note: {note}." for note in _notes(plan)]
+    return "\n".join([*lines, *(line for text in below for line in _wrapped(text, "  "))])
 
 
 def _plan_html(plan: Plan) -> str:
     """The plan as a table of HTML."""
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(cell)}</td>"
-            for cell in (
-                str(place),
-                column.name,
-                column.model,
-                ", ".join(column.predictors) or "none",
-                f"{column.share:.1%}",
-                _why(column, share=False),
-            )
-        )
-        + "</tr>"
+    rows = [
+        {
+            "": place,
+            "column": column.name,
+            "model": column.model,
+            "given": ", ".join(column.predictors) or "none",
+            "of epsilon": f"{column.share:.1%}",
+            "why": _why(column, share=False),
+        }
         for place, column in enumerate(plan.columns, start=1)
-    )
-    head = "".join(
-        f"<th>{name}</th>" for name in ("", "column", "model", "given", "of epsilon", "why")
-    )
+    ]
+    with pd.option_context("display.max_colwidth", None):
+        table: str = pd.DataFrame(rows).to_html(index=False, border=0)
     notes = [*(f"Rule: {rule}" for rule in plan.table.rules), *_notes(plan)]
     below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"{f'<ul>{below}</ul>' if below else ''}"
-    )
+    return f"{table}<ul>{below}</ul>" if below else table
 
 
 def _why(column: Any, *, share: bool = True) -> str:
@@ -546,16 +534,13 @@ def _why(column: Any, *, share: bool = True) -> str:
 
 
 def _notes(plan: Plan) -> list[str]:
-    read = plan.not_declared
-    said = (
-        [
-            f"types of {', '.join(read)} were read from confidential columns: a strict charge "
-            "needs types= or reference="
-        ]
-        if read
-        else []
+    if not plan.not_declared:
+        return list(plan.notes)
+    read = (
+        f"types of {', '.join(plan.not_declared)} were read from confidential columns: a strict "
+        "charge needs types= or reference="
     )
-    return [*plan.notes, *said]
+    return [*plan.notes, read]
 
 
 def _wrapped(text: str, rest: str = "", first: str = "") -> list[str]:

@@ -389,37 +389,21 @@ _STEP = 1e-6  # shares of epsilon are rounded down to it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Shared:
-    """What the calibrations of all columns share."""
-
-    reference: pd.DataFrame
-    relation: str
-    public: bool
-    holds_no_released_record: bool
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Task:
+    """The calibration of one column, with what all columns share in `options`."""
+
     name: str
     model: Model
     epsilon: float
-    shared: _Shared
     seed: int | None
+    reference: pd.DataFrame
+    options: Mapping[str, Any]
 
 
 def _calibrated(task: _Task) -> Calibration:
     """Runs in any process."""
-    own = task.shared
     return calibrate(
-        task.model,
-        own.reference,
-        epsilon=task.epsilon,
-        relation=own.relation,
-        public=own.public,
-        holds_no_released_record=own.holds_no_released_record,
-        seed=task.seed,
-        **own.options,
+        task.model, task.reference, epsilon=task.epsilon, seed=task.seed, **task.options
     )
 
 
@@ -477,33 +461,32 @@ def calibrate_table(
     whole = whole.reset_index(drop=True)
     if len(whole) < 2:
         raise InvalidInput("reference must have two rows or more without missing values")
-    options = {"engine": engine, "settings": settings, "on_not_converged": on_not_converged}
-    shared = _Shared(
-        reference=whole,
-        relation=relation,
-        public=public,
-        holds_no_released_record=holds_no_released_record,
-        options=options,
-    )
-    random = streams(seed)
-    tasks = []
+    options = {
+        "relation": relation, "public": public,
+        "holds_no_released_record": holds_no_released_record, "engine": engine,
+        "settings": settings, "on_not_converged": on_not_converged,
+    }  # fmt: skip
+    random, tasks = streams(seed), []
     for column in plan.columns:
         model = column.model_of(kinds)
         if model is not None:
-            own = random.child(f"calibration of {column.name}").entropy if random.seeded else None
-            share = epsilon_of(column, epsilon, n_draws_released)
+            child = random.child(f"calibration of {column.name}")
             tasks.append(
-                _Task(name=column.name, model=model, epsilon=share, shared=shared, seed=own)
+                _Task(
+                    name=column.name,
+                    model=model,
+                    epsilon=epsilon_of(column, epsilon, n_draws_released),
+                    seed=child.entropy if random.seeded else None,
+                    reference=whole,
+                    options=options,
+                )
             )
-    found, failures = {}, []
-    for ended in run_tasks(_calibrated, tasks, workers=workers, executor=executor):
-        if ended.result is None:
-            failures.append(ended)
-        else:
-            found[ended.task.name] = ended.result
+    ended = list(run_tasks(_calibrated, tasks, workers=workers, executor=executor))
+    failures = [each for each in ended if each.result is None]
     if failures:
         raise first_failure(failures, "columns")
-    return {task.name: found[task.name] for task in tasks}
+    made = {each.task.name: each.result for each in ended if each.result is not None}
+    return {task.name: made[task.name] for task in tasks}
 
 
 def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
@@ -612,10 +595,9 @@ def working_table(
     df: pd.DataFrame, kinds: Mapping[str, Kind], columns: Sequence[str]
 ) -> pd.DataFrame:
     """`columns` of `df`: those of levels as categories, declared, so that coding is public."""
-    made: pd.DataFrame = pd.DataFrame(
+    return pd.DataFrame(
         {name: _as_levels(df[name], kinds[name]) if name in kinds else df[name] for name in columns}
     )
-    return made
 
 
 def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
@@ -623,9 +605,8 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
         return column
     levels = pd.Index(list(kind.levels), dtype=object)
     places = levels.get_indexer(column.astype(object))
-    own = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
-    made: pd.Series = pd.Series(own, index=column.index, name=column.name)
-    return made
+    coded = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
+    return pd.Series(coded, index=column.index, name=column.name)
 
 
 def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
@@ -642,9 +623,8 @@ def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
             levels = made.dtype.categories
             if not levels.isin(dtype.categories).all():
                 dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
-        own = pd.Categorical(made.astype(object), dtype=dtype)
-        column: pd.Series = pd.Series(own, index=like.index, name=like.name)
-        return column
+        values = pd.Categorical(made.astype(object), dtype=dtype)
+        return pd.Series(values, index=like.index, name=like.name)
     plain = made.astype(object)
     if pd.api.types.is_integer_dtype(like.dtype):
         return in_dtype_of(plain.to_numpy(dtype=np.float64), like)
