@@ -459,14 +459,9 @@ def sampler_settings(
     chains: int | None, warmup: int | None, draws: int | None, adapt_delta: float | None
 ) -> SamplerSettings | None:
     """Sampler settings, None for the default; None if nothing is given."""
-    given: dict[str, Any] = {
-        "chains": chains,
-        "warmup": warmup,
-        "draws": draws,
-        "adapt_delta": adapt_delta,
-    }
-    own = {k: v for k, v in given.items() if v is not None}
-    return SamplerSettings(**own) if own else None
+    given = {"chains": chains, "warmup": warmup, "draws": draws, "adapt_delta": adapt_delta}
+    settings: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    return SamplerSettings(**settings) if settings else None
 
 
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}

@@ -111,14 +111,14 @@ def _whole_steps_table(release: Release) -> Table:
 def _worst(release: Release) -> list[str]:
     """Over the steps: the largest R-hat, the smallest sample, the sums of the others."""
     fits = [step.diagnostics for step in release.steps.values() if step.diagnostics is not None]
-    if not fits:
-        return ["–", "–", "–", _seconds_of(release)]
-    return [
-        f"{max(fit.max_rhat for fit in fits):.3f}",
-        f"{min(fit.min_ess_bulk for fit in fits):.0f}",
-        str(sum(fit.n_divergent for fit in fits)),
-        _seconds_of(release),
-    ]
+    worst = ["–", "–", "–"]
+    if fits:
+        worst = [
+            f"{max(fit.max_rhat for fit in fits):.3f}",
+            f"{min(fit.min_ess_bulk for fit in fits):.0f}",
+            str(sum(fit.n_divergent for fit in fits)),
+        ]
+    return [*worst, _seconds_of(release)]
 
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:

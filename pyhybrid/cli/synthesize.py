@@ -369,27 +369,8 @@ def _open_ledger(
     *,
     allow_unlike: bool,
 ) -> Ledger:
-    """The ledger at `path`, checked before any work for a release that it would refuse.
-
-    Parameters
-    ----------
-    path : path
-    name, relation : str
-        Of its mechanism.
-    delta : float, optional
-        At which its charge will be counted; None for one without.
-    epsilon : float, optional
-        What it will cost, nats, if that is known beforehand.
-    allow_unlike : bool
-        See `pyhybrid.Ledger`.
-
-    Raises
-    ------
-    BudgetExceeded
-        If all is spent, or less than `epsilon` is left.
-    InvalidInput
-        For another relation or delta than the ledger's.
-    """
+    """The ledger at `path`, checked before any work for a release that it would refuse: by a
+    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
     ledger = Ledger(path, allow_unlike=allow_unlike)
     if ledger.left == 0:
         raise BudgetExceeded(

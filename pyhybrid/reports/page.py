@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Marked", "Section", "Table", "interval_text", "meanings", "number_text",
-           "render_page", "rendered", "section", "sentence", "setting_text",
+__all__ = ["Cell", "Marked", "Section", "Table", "filled", "interval_text", "meanings",
+           "number_text", "render_page", "rendered", "section", "sentence", "setting_text",
            "statement_sections"]  # fmt: skip
 
 
@@ -199,10 +199,16 @@ def render_page(
     advice: str = "publish only the folder public/",
 ) -> str:
     """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
-    text = files("pyhybrid").joinpath("report_template.html").read_text(encoding="utf-8")
-    template = _environment(autoescape=True).from_string(text)
-    page = template.render(title=title, sections=sections, confidential=confidential, advice=advice)
-    return page + "\n"
+    return filled(
+        "report_template.html", title=title, sections=sections, confidential=confidential,
+        advice=advice,
+    )  # fmt: skip
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template of this room with its values, which are escaped."""
+    text = files("pyhybrid.reports").joinpath(template).read_text(encoding="utf-8")
+    return _environment(autoescape=True).from_string(text).render(values) + "\n"
 
 
 def number_text(value: Any) -> str:

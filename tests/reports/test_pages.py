@@ -22,7 +22,7 @@ from pyhybrid.studies.comparing.curve import RiskUtilityCurve
 from pyhybrid.validation.agreement import Row, Validation
 from tests.reports.accessible import check_page, contrast
 
-TEMPLATE = Path(ph.__file__).with_name("report_template.html").read_text()
+TEMPLATE = Path(ph.__file__).with_name("reports").joinpath("report_template.html").read_text()
 
 
 def _colors(style: str) -> dict[str, str]:
