@@ -595,9 +595,10 @@ def working_table(
     df: pd.DataFrame, kinds: Mapping[str, Kind], columns: Sequence[str]
 ) -> pd.DataFrame:
     """`columns` of `df`: those of levels as categories, declared, so that coding is public."""
-    return pd.DataFrame(
+    coded: pd.DataFrame = pd.DataFrame(
         {name: _as_levels(df[name], kinds[name]) if name in kinds else df[name] for name in columns}
     )
+    return coded
 
 
 def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
@@ -605,8 +606,9 @@ def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
         return column
     levels = pd.Index(list(kind.levels), dtype=object)
     places = levels.get_indexer(column.astype(object))
-    coded = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
-    return pd.Series(coded, index=column.index, name=column.name)
+    values = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
+    coded: pd.Series = pd.Series(values, index=column.index, name=column.name)
+    return coded
 
 
 def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
@@ -624,7 +626,8 @@ def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
             if not levels.isin(dtype.categories).all():
                 dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
         values = pd.Categorical(made.astype(object), dtype=dtype)
-        return pd.Series(values, index=like.index, name=like.name)
+        column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+        return column
     plain = made.astype(object)
     if pd.api.types.is_integer_dtype(like.dtype):
         return in_dtype_of(plain.to_numpy(dtype=np.float64), like)

@@ -40,6 +40,7 @@ __all__ = ["MEASURES", "plot_curve", "plot_ecdfs", "plot_forest", "plot_grouped_
 
 _MOST_STEPS = 400
 _CAP = 10.0
+_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 
 
 def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
@@ -206,9 +207,6 @@ def _heights(values: npt.NDArray[np.float64], grid: npt.NDArray[np.float64]) -> 
     return np.searchsorted(np.sort(values), grid, side="right") / values.size
 
 
-_WIDTH = 9.6
-
-
 def plot_grouped_means(
     panels: Mapping[str, tuple[Sequence[str], FloatArray, FloatArray, FloatArray]], *, label: str
 ) -> Figure:
@@ -225,7 +223,7 @@ def plot_grouped_means(
     columns = min(2, len(named(panels)))
     rows = -(-len(panels) // columns)
     most = max(len(groups) for groups, *_ in panels.values())
-    axes = new_panels(_WIDTH, 0.6 + rows * (1.0 + 0.3 * most), rows, columns)
+    axes = new_panels(9.6, 0.6 + rows * (1.0 + 0.3 * most), rows, columns)
     for ax in axes[len(panels) :]:
         ax.remove()
     for ax, (name, (groups, mean, error, sets)) in zip(axes, panels.items(), strict=False):
@@ -279,9 +277,6 @@ def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return finish(ax)
 
 
-_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
-
-
 def plot_predictive(found: Mapping[str, tuple[float, FloatArray]]) -> Figure:
     """One panel for each statistic, three in a row.
 
@@ -316,7 +311,6 @@ MEASURES = {
 }
 """Measures that are drawn unless others are asked for; 0 is best for all."""
 
-_NORMAL_2 = 1.959963984540054  # half a 95 % interval, in standard errors
 _NAMES = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
 
 
@@ -361,7 +355,7 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
         style = {**STYLES[place], "marker": MARKERS[place], "markersize": 5}
         ax.plot(points["epsilon"], points[measure], label=name, **style)
         if f"{measure}_se" in points:
-            half = _NORMAL_2 * points[f"{measure}_se"]
+            half = _NORMAL * points[f"{measure}_se"]
             low = (points[measure] - half).clip(lower=0)  # no measure is below 0
             ax.vlines(points["epsilon"], low, points[measure] + half, color=style["color"])
         if mechanism == "LW":
