@@ -33,7 +33,7 @@ with warnings.catch_warnings():
     import arviz  # noqa: F401
 
 from pyhybrid import cli, rbridge
-from pyhybrid.cli.progress_lines import progress_lines
+from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.rbridge import session
 from tests.normal_draws import normal_draws

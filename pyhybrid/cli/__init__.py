@@ -9,7 +9,7 @@ import warnings
 from types import FrameType
 from typing import Any, TextIO
 
-__all__ = ["main"]
+__all__ = []
 
 
 def main() -> None:

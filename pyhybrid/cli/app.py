@@ -37,8 +37,15 @@ COMMANDS = {
     "demo": "--out pyhybrid-demo",
     "doctor": "--all",
 }
-"""Modules of this room, each with a call that is right: a module has a function of its own name,
-the command, or `commands`."""
+"""The commands, each with a call that is right: a function of that name, or `commands`, of the
+module of that name or of `_MODULES`."""
+
+_MODULES = {
+    **dict.fromkeys(("compare", "curve"), "comparing"),
+    **dict.fromkeys(("utility", "risk", "verify"), "measures"),
+    **dict.fromkeys(("validate", "audit", "doctor"), "validation"),
+    **dict.fromkeys(("study", "report"), "studies"),
+}
 
 
 class _Commands(TyperGroup):
@@ -64,10 +71,11 @@ class _Commands(TyperGroup):
 
 def _listed(name: str) -> TyperCommand:
     """A command as the list of all shows it, by the text of its module."""
-    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    path = Path(__file__).with_name(f"{_MODULES.get(name, name)}.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for part in tree.body:
         if isinstance(part, ast.FunctionDef) and part.name == name:
-            return TyperCommand(name, help=ast.get_docstring(part))
+            return TyperCommand(name, help=(ast.get_docstring(part) or "").split("\n\n")[0])
     calls = (part.value for part in tree.body if isinstance(part, ast.Assign))
     group = next(call for call in calls if isinstance(call, ast.Call))
     text = next(given.value for given in group.keywords if given.arg == "help")
@@ -76,11 +84,11 @@ def _listed(name: str) -> TyperCommand:
 
 @functools.cache
 def _command(name: str) -> Any:
-    module = importlib.import_module(f"pyhybrid.cli.{name}")
-    group = getattr(module, "commands", None)
-    if group is None:
-        group = typer.Typer(add_completion=False)
-        group.command(name)(getattr(module, name))
+    module = importlib.import_module(f"pyhybrid.cli.{_MODULES.get(name, name)}")
+    function = getattr(module, name, None)
+    group = typer.Typer(add_completion=False) if function else module.commands
+    if function:
+        group.command(name)(function)
     command = typer.main.get_command(group)
     command.name = name
     command.epilog = f"Example: pyhybrid {name} {COMMANDS[name]}"
@@ -100,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code. Usage errors are one line and exit code 2."""
     command = typer.main.get_command(app)
     if "--help" in arguments:
-        from pyhybrid.cli.layout import names_in_full  # imports rich, which commands need later
+        from pyhybrid.cli.console import names_in_full  # imports rich, which commands need later
 
         names_in_full()
     try:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from rich.markup import escape
 
 from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.cli.parameters import Engine, Overwrite, Seed
+from pyhybrid.cli.options import options
 from pyhybrid.cli.released import first_paragraph, show_release
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.fitting.session import open_session
@@ -27,15 +26,18 @@ _EPSILON = 1.0
 _N_REFERENCE = 2_000
 
 
+@options
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the strict release; OUT-local gets the other.")
-    ] = Path("pyhybrid-demo"),
-    engine: Engine = "auto",
-    seed: Seed = None,
-    overwrite: Overwrite = False,
+    out: Path = Path("pyhybrid-demo"),
+    engine: str = "auto",
+    seed: int | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Real data, released twice: strictly at epsilon 1, and locally; outpatient visits (RAND)."""
+    """Real data, released twice: strictly at epsilon 1, and locally; outpatient visits (RAND).
+
+    Options:
+    out: Folder for the strict release; OUT-local gets the other.
+    """
     beside = out.with_name(f"{out.name}-local")
     for folder in (out, beside):
         check_output_folder(folder, overwrite=overwrite)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
+from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.options import options
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.epsilon import epsilon_text
-
-if TYPE_CHECKING:
-    from pyhybrid.releases.ledger import Ledger, LedgerEntry
+from pyhybrid.releases.ledger import Ledger, LedgerEntry
 
 __all__ = ["commands"]
 
@@ -23,27 +21,21 @@ commands = typer.Typer(
     no_args_is_help=True,
     help="The privacy budget of a data set, and the releases that drew on it.",
 )
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 
 
 @commands.command()
-def create(
-    path: File,
-    budget: Annotated[float, typer.Option(help="Largest sum of epsilons.")],
-    kind: Annotated[str, typer.Option(help="'strict' or 'asymptotic local'.")],
-    relation: Annotated[str, typer.Option(help="Neighbors: remove or replace a record.")],
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Delta of a local ledger \\[default: 1e-6], or of a strict one whose charges are "
-            "to add by rho where that is less."
-        ),
-    ] = None,
-) -> None:
-    """Start a ledger in a new file."""
-    from pyhybrid.cli.console import show
-    from pyhybrid.releases.ledger import Ledger
+@options
+def create(path: Path, budget: float, kind: str, relation: str, delta: float | None = None) -> None:
+    """Start a ledger in a new file.
 
+    Options:
+    path (FILE): The ledger.
+    budget: Largest sum of epsilons.
+    kind: 'strict' or 'asymptotic local'.
+    relation: Neighbors: remove or replace a record.
+    delta: Delta of a local ledger [default: 1e-6], or of a strict one whose charges are to add by
+        rho where that is less.
+    """
     if path.exists():
         raise InvalidInput(f"ledger {path} must be a new file: it exists")
     ledger = Ledger(path, budget=budget, kind=kind, relation=relation, delta=delta)
@@ -54,45 +46,25 @@ def create(
 
 
 @commands.command("show")
-def show_ledger(
-    path: File,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the charges in full.")
-    ] = False,
-) -> None:
-    """The entries of a ledger, what is spent and what is left; its chain is checked."""
-    from pyhybrid.cli.console import show
-    from pyhybrid.releases.ledger import Ledger
+@options
+def show_ledger(path: Path, as_json: bool = False) -> None:
+    """The entries of a ledger, what is spent and what is left; its chain is checked.
 
+    Options:
+    path (FILE): The ledger.
+    as_json (--json): Print JSON, with the charges in full.
+    """
     ledger = Ledger(path)
-    summary = {
-        "budget": ledger.budget,
-        "kind": ledger.kind,
-        "relation": ledger.relation,
-        "delta": ledger.delta,
-        "spent": ledger.spent,
-        "left": ledger.left,
-        "label": ledger.label,
-        "head": ledger.head,
-    }
     if as_json:
+        names = ("budget", "kind", "relation", "delta", "spent", "left", "label", "head")
+        summary = {name: getattr(ledger, name) for name in names}
         entries = [asdict(entry) for entry in ledger.entries]
         print(json.dumps({**summary, "entries": entries}, indent=2))
         return
-    show(
-        _table(ledger),
-        f"spent {epsilon_text(ledger.spent)} of {epsilon_text(ledger.budget)}, "
-        f"left {epsilon_text(ledger.left)} ({ledger.label})",
-        f"last line: sha256 {ledger.head}",
-    )
-
-
-def _table(ledger: Ledger) -> Table:
-    table = Table(title=f"Ledger {ledger.path}", title_justify="left")
-    for name in ("", "entered, UTC", "mechanism", "epsilon", "kind", "relation", "sets", "note"):
-        table.add_column(name, justify="right" if name in ("", "epsilon", "sets") else "left")
-    for entry in ledger.entries:
-        table.add_row(
+    words = ("entered, UTC", "mechanism", "kind", "relation", "note")
+    header = ("", *words[:2], "epsilon", *words[2:4], "sets", "note")
+    rows = (
+        [
             str(entry.number),
             entry.time.removesuffix("+00:00").replace("T", " "),
             entry.made_by,
@@ -101,8 +73,15 @@ def _table(ledger: Ledger) -> Table:
             entry.relation,
             str(entry.charge["n_synthetic"] or "–"),
             _note(entry),
-        )
-    return table
+        ]
+        for entry in ledger.entries
+    )
+    show(
+        table_of(f"Ledger {ledger.path}", header, rows, left=words),
+        f"spent {epsilon_text(ledger.spent)} of {epsilon_text(ledger.budget)}, "
+        f"left {epsilon_text(ledger.left)} ({ledger.label})",
+        f"last line: sha256 {ledger.head}",
+    )
 
 
 def _note(entry: LedgerEntry) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.markup import escape
-from rich.table import Table
 
-from pyhybrid.cli.console import progress_bars, show
-from pyhybrid.cli.parameters import Data, FileFormat, OnNotConverged, Overwrite, Seed
+from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.options import listed, options
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -34,70 +31,49 @@ __all__ = ["mask"]
 FAMILIES = {"linear": "ols", "probit": "probit", "logit": "logit"}
 
 
+@options
 def mask(
-    data: Data,
-    keys: Annotated[str, typer.Option(help="Quasi-identifiers to replace: age,sex,...")],
-    out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
-    copies: Annotated[
-        int, typer.Option(help="K, the number of masked copies of a continuous key.")
-    ] = 20,
-    variance: Annotated[
-        float, typer.Option(help="s2, their variance relative to that of the key.")
-    ] = 1.0,
-    separation: Annotated[
-        float, typer.Option(help="a, separation of the masks of all other keys; smaller is safer.")
-    ] = 2.0,
-    association: Annotated[
-        str, typer.Option(help="sequential (any keys) or copula (none of them nominal).")
-    ] = "sequential",
-    predictors: Annotated[
-        str | None,
-        typer.Option(help="Columns of the association model. \\[default: all that it covers]"),
-    ] = None,
-    types: Annotated[
-        str | None,
-        typer.Option(
-            help="NAME=continuous, binary, ordered or nominal, ... where codes do not show it."
-        ),
-    ] = None,
-    n_synthetic: Annotated[
-        int,
-        typer.Option(help="m, the number of sets; per imputation where keys have missing values."),
-    ] = 5,
-    n_imputations: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of imputations of missing keys. \\[default: 5 if any is missing]"
-        ),
-    ] = None,
-    formula: Annotated[
-        str | None, typer.Option(help="Analysis to compare, e.g. 'income ~ age + C(region)'.")
-    ] = None,
-    family: Annotated[
-        str, typer.Option(help="Model of --formula: linear, probit or logit.")
-    ] = "linear",
-    radius: Annotated[
-        str | None,
-        typer.Option(
-            help="Radius within which continuous keys match: age=2,... \\[default: equal]"
-        ),
-    ] = None,
-    k0: Annotated[
-        int, typer.Option("--k0", help="Number of matches that makes a record low risk.")
-    ] = 5,
-    target_risk: Annotated[
-        float | None,
-        typer.Option(
-            help="Choose the mask strength: largest share of records identified correctly, with "
-            "the least change of --formula's coefficients."
-        ),
-    ] = None,
-    seed: Seed = None,
-    on_not_converged: OnNotConverged = "raise",
-    file_format: FileFormat = None,
-    overwrite: Overwrite = False,
+    data: Path,
+    keys: str,
+    out: Path,
+    copies: int = 20,
+    variance: float = 1.0,
+    separation: float = 2.0,
+    association: str = "sequential",
+    predictors: str | None = None,
+    types: str | None = None,
+    n_synthetic: int = 5,
+    n_imputations: int | None = None,
+    formula: str | None = None,
+    family: str = "linear",
+    radius: str | None = None,
+    k0: int = 5,
+    target_risk: float | None = None,
+    seed: int | None = None,
+    on_not_converged: str = "raise",
+    file_format: str | None = None,
+    overwrite: bool = False,
 ) -> None:
-    """Mask quasi-identifiers by multiple imputation. NOT differentially private."""
+    """Mask quasi-identifiers by multiple imputation. NOT differentially private.
+
+    Options:
+    keys: Quasi-identifiers to replace: age,sex,...
+    out: Folder for the release, new or empty.
+    copies: K, the number of masked copies of a continuous key.
+    variance: s2, their variance relative to that of the key.
+    separation: a, separation of the masks of all other keys; smaller is safer.
+    association: sequential (any keys) or copula (none of them nominal).
+    predictors: Columns of the association model. [default: all that it covers]
+    types: NAME=continuous, binary, ordered or nominal, ... where codes do not show it.
+    n_synthetic: m, the number of sets; per imputation where keys have missing values.
+    n_imputations: Number of imputations of missing keys. [default: 5 if any is missing]
+    formula: Analysis to compare, e.g. 'income ~ age + C(region)'.
+    family: Model of --formula: linear, probit or logit.
+    radius: Radius within which continuous keys match: age=2,... [default: equal]
+    k0 (--k0): Number of matches that makes a record low risk.
+    target_risk: Choose the mask strength: largest share of records identified correctly, with the
+        least change of --formula's coefficients.
+    """
     check_output_folder(out, overwrite=overwrite)
     check_choice(family, "--family", FAMILIES)
     check_count(n_synthetic, "--n-synthetic")
@@ -106,7 +82,7 @@ def mask(
     if target_risk is not None and formula is None:
         raise InvalidInput("--target-risk needs --formula, whose coefficients are the loss")
     source, analysis = read_table(data), FAMILIES[family]
-    frame, names, said = source.frame, _names(keys), _pairs(types, "--types")
+    frame, names, said = source.frame, _columns(keys), _pairs(types, "--types")
     imputation = MaskedImputation(
         keys=names,
         masks=masks_by_type(
@@ -115,7 +91,7 @@ def mask(
         association=association,
         n_synthetic=n_synthetic,
         n_imputations=n_imputations,
-        predictors=None if predictors is None else _names(predictors),
+        predictors=None if predictors is None else _columns(predictors),
         types=said,
         on_not_converged=on_not_converged,
     )
@@ -154,19 +130,26 @@ def _show(
     release: MaskedRelease, out: Path, before: MatchingRisk, after: MatchingRisk,
     utility: ModelUtility | None, tuned: TunedMask | None,
 ) -> None:  # fmt: skip
-    table = Table(title="Masked release: NOT differentially private", title_justify="left")
-    for name in ("", "data (confidential)", "synthetic"):
-        table.add_column(name, justify="right" if name else "left")
-    table.add_row(
-        "share of records identified correctly",
-        *(f"{naming_share(r):.4f}" for r in (before, after)),
-    )
-    table.add_row("match probability, mean", *(f"{r.mean_risk:.4f}" for r in (before, after)))
-    table.add_row("unique matches", *(f"{r.n_unique_matches:.1f}" for r in (before, after)))
-    table.add_row("false match rate", *(f"{r.false_match_rate:.4f}" for r in (before, after)))
-    show(table)
+    numbers = {
+        "share of records identified correctly": [
+            f"{naming_share(r):.4f}" for r in (before, after)
+        ],
+        "match probability, mean": [f"{r.mean_risk:.4f}" for r in (before, after)],
+        "unique matches": [f"{r.n_unique_matches:.1f}" for r in (before, after)],
+        "false match rate": [f"{r.false_match_rate:.4f}" for r in (before, after)],
+    }
+    header = ("", "data (confidential)", "synthetic")
+    rows = ([label, *cells] for label, cells in numbers.items())
+    show(table_of("Masked release: NOT differentially private", header, rows))
     if utility is not None:
-        show(_coefficients(utility))
+        title = f"{escape(utility.formula)} ({utility.model}): confidential"
+        columns = {"estimate": ".4g", "synthetic_estimate": ".4g", "interval_overlap": ".3f",
+                   "standardised_difference": ".3f"}  # fmt: skip
+        terms = (
+            [escape(str(term)), *(format(row[name], form) for name, form in columns.items())]
+            for term, row in utility.table.iterrows()
+        )
+        show(table_of(title, ("", "data", "synthetic", "overlap of 95 %", "std. diff."), terms))
     kinds = ", ".join(f"{k} {kind}" for k, kind in release.settings["keys"].items())
     unused = ", ".join(release.settings["not_predictors"])
     statement = release.statement
@@ -188,24 +171,8 @@ def _show(
     )
 
 
-def _coefficients(found: ModelUtility) -> Table:
-    title = f"{escape(found.formula)} ({found.model}): confidential"
-    table = Table(title=title, title_justify="left")
-    for name in ("", "data", "synthetic", "overlap of 95 %", "std. diff."):
-        table.add_column(name, justify="right" if name else "left")
-    for term, row in found.table.iterrows():
-        table.add_row(
-            escape(str(term)),
-            f"{row['estimate']:.4g}",
-            f"{row['synthetic_estimate']:.4g}",
-            f"{row['interval_overlap']:.3f}",
-            f"{row['standardised_difference']:.3f}",
-        )
-    return table
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+def _columns(text: str) -> list[str]:
+    names = listed(text)
     if not names:
         raise InvalidInput(f"column names must be given with commas between: found {text!r}")
     return names
@@ -213,13 +180,13 @@ def _names(text: str) -> list[str]:
 
 def _pairs(text: str | None, option: str) -> dict[str, str]:
     """NAME=value with commas between."""
-    found = {}
-    for part in _names(text) if text is not None else []:
+    pairs = {}
+    for part in _columns(text) if text is not None else []:
         name, mark, value = part.partition("=")
         if not mark or not value:
             raise InvalidInput(f"{option} must be NAME=value,...: found {part!r}")
-        found[name.strip()] = value.strip()
-    return found
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def _radius(text: str | None) -> dict[str, float] | None:

@@ -1,4 +1,4 @@
-"""What `pyhybrid utility` and `pyhybrid risk` share: options, the sets read, what is shown."""
+"""`pyhybrid utility`, `risk` and `verify`: synthetic data from anywhere against the data."""
 
 from __future__ import annotations
 
@@ -7,83 +7,280 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
-import typer
-from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import show
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.options import listed, options, survey_design
+from pyhybrid.cli.tables import read_table, read_types
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures import MEASURES, RiskSummary, UtilitySummary
+from pyhybrid.measures import (
+    MEASURES,
+    RiskSummary,
+    UtilitySummary,
+    risk_summary,
+    utility_summary,
+)
+from pyhybrid.measures.as_json import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import check_new_file, write_files
+from pyhybrid.running.progress import Progress
 
-__all__ = [
-    "Html",
-    "Json",
-    "Overwrite",
-    "Real",
-    "Synthetic",
-    "Versus",
-    "check_outputs",
-    "finish",
-    "read_versions",
-]
+__all__ = ["parse_key", "risk", "utility", "verify"]
 
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
     "epsilon; publish none of it."
 )
-_VERSIONS = ("synthetic", "versus")
-
-Real = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
-Synthetic = Annotated[
-    list[Path],
-    typer.Argument(help="Synthetic sets from anywhere, or the folder of a release."),
-]
-Versus = Annotated[
-    list[Path] | None,
-    typer.Option(help="Sets of another synthetic version, to show beside; once for each set."),
-]
-Json = Annotated[
-    str | None,
-    typer.Option("--json", help="Write the numbers as JSON to this file; - for standard output."),
-]
-Html = Annotated[Path | None, typer.Option(help="Write a report with figures to this HTML file.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
 
-def read_versions(
+@options
+def utility(
+    real: Path,
+    synthetic: list[Path],
+    versus: list[Path] | None = None,
+    columns: str | None = None,
+    categorical: list[str] | None = None,
+    formula: list[str] | None = None,
+    model: str = "ols",
+    rule: str | None = None,
+    interactions: bool = False,
+    permutations: int = 20,
+    weights: str | None = None,
+    seed: int = 1,
+    json_out: str | None = None,
+    html: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Utility of synthetic data from anywhere: pMSE, ECDFs, tables, models. Confidential.
+
+    Options:
+    columns: Columns to compare, separated by commas. [default: all]
+    categorical: A column of numbers that are codes; repeatable.
+    formula: An analyst's model, e.g. 'income ~ age + C(region)'; repeatable.
+    model: Model of statsmodels: ols, logit, poisson, negativebinomial, ...
+    rule: partially_synthetic, fully_synthetic, multiple_imputation or single.
+        [default: partially_synthetic; single for one set]
+    interactions: Include products of columns in the logistic pMSE.
+    permutations: Permutations for the null expectation of CART.
+    weights: Column of design weights, or a survey as in synthesize --survey:
+        weights=COLUMN,clusters=COLUMN,...
+    seed: Seed of resamples and permutations.
+    overwrite: Replace files that exist.
+    """
+    _check_outputs(json_out, html, overwrite)
+    design = survey_design(weights) if weights and "=" in weights else None
+    data, versions = _read_versions(real, synthetic, versus or ())
+    with progress_bars() as progress:
+        found = {
+            name: utility_summary(
+                data,
+                sets,
+                columns=None if columns is None else listed(columns),
+                categorical=categorical or (),
+                formulas=formula or (),
+                model=model,
+                rule=rule,
+                interactions=interactions,
+                n_permutations=permutations,
+                weights=design if weights and "=" in weights else weights,
+                rng=seed,
+                progress=_of_version(progress, name if len(versions) > 1 else ""),
+            )
+            for name, sets in versions.items()
+        }
+    page = None
+    if html is not None:
+        from pyhybrid.reports.measures import utility_report
+
+        page = utility_report(found)
+    _finish("Utility", found, utility_as_dict(found), page, json_out, html, overwrite)
+
+
+def _of_version(progress: Progress, name: str) -> Progress:
+    """Says which version the work is on, where there are several."""
+    if not name:
+        return progress
+    return lambda label, done, total: progress(f"{name}: {label}", done, total)
+
+
+@options
+def risk(
+    real: Path,
+    synthetic: list[Path],
+    key: list[str] | None = None,
+    sensitive: list[str] | None = None,
+    holdout: Path | None = None,
+    rows_correspond: bool | None = None,
+    versus: list[Path] | None = None,
+    json_out: str | None = None,
+    html: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Disclosure risk of synthetic data from anywhere: matching on keys. Confidential.
+
+    Options:
+    key: A column that the intruder knows: sex or age:radius=2; a radius that is a share of the
+        value is followed by ,kind=relative; repeatable.
+    sensitive: A column that the intruder wants to learn, e.g. income:radius=1000; repeatable.
+    holdout: Records that were not used for the synthesis, to compare.
+    rows_correspond: Row i of a set is the synthetic version of row i of REAL.
+        [default: if a column is the same in every row]
+    overwrite: Replace files that exist.
+    """
+    _check_outputs(json_out, html, overwrite)
+    if not key:
+        raise InvalidInput("--key must be given, e.g. --key age:radius=2 --key sex")
+    named = [parse_key(text, "--key") for text in key]
+    hidden = [parse_key(text, "--sensitive") for text in sensitive or ()]
+    twice = [name for name, _ in named if [other for other, _ in named].count(name) > 1]
+    if twice:
+        raise InvalidInput(f"each --key must be given once: {twice[0]!r} is there twice")
+    data, versions = _read_versions(real, synthetic, versus or ())
+    outside = None if holdout is None else read_table(holdout).frame
+    found = {
+        name: risk_summary(
+            data,
+            sets,
+            keys=[name for name, _ in named],
+            radius={name: settings["radius"] for name, settings in named if "radius" in settings},
+            kind={name: own["kind"] for name, own in [*named, *hidden] if "kind" in own},
+            sensitive={column: settings.get("radius") for column, settings in hidden},
+            holdout=outside,
+            rows_correspond=rows_correspond,
+        )
+        for name, sets in versions.items()
+    }
+    page = None
+    if html is not None:
+        from pyhybrid.reports.measures import risk_report
+
+        page = risk_report(found)
+    _finish("Disclosure risk", found, risk_as_dict(found), page, json_out, html, overwrite)
+
+
+def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
+    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``.
+
+    Raises
+    ------
+    InvalidInput
+        For another setting or a radius that is no number.
+    """
+    name, _, rest = text.rpartition(":")
+    if "=" not in rest:  # a column may have a colon in its name
+        name, rest = text, ""
+    settings: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in ("radius", "kind"):
+            raise InvalidInput(f"{option} {text!r} takes radius and kind: found {key!r}")
+        try:
+            settings[key] = float(value) if key == "radius" else value
+        except ValueError:
+            raise InvalidInput(
+                f"radius of {option} {name!r} must be a number: found {value!r}"
+            ) from None
+    return name, settings
+
+
+@options
+def verify(
+    real: Path,
+    synthetic: list[Path],
+    query: str,
+    tolerance: float,
+    epsilon: float,
+    relation: str = "remove",
+    unit: str | None = None,
+    blocks: int | None = None,
+    reach: float | None = None,
+    types: Path | None = None,
+    ledger: Path | None = None,
+    json_out: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """A differentially private answer to whether an estimate from synthetic data holds.
+
+    Options:
+    query: mean:COLUMN, share:COLUMN:LEVEL, quantile:COLUMN:P or coefficient:FORMULA:TERM[:MODEL],
+        e.g. 'coefficient:income ~ age:age'.
+    tolerance: In the unit of the estimate; about two standard errors.
+    epsilon: Of the answer, nats; strict.
+    relation: remove or replace.
+    unit: Column that says whose row it is; one row if left out.
+    blocks: Blocks of records. [default: n / 100, from 10 to 100]
+    reach: Largest difference of a block. [default: (1 + sqrt(blocks)) tolerances]
+    types: JSON file of types by column, where they are not those of the synthetic sets, e.g.
+        {"region": {"kind": "Nominal", "levels": ["n", "s", "w"]}}.
+    ledger: Enter the charge here first.
+    overwrite: Replace files that exist.
+    """
+    from pyhybrid import verification
+    from pyhybrid.releases.ledger import Ledger
+
+    _check_outputs(json_out, None, overwrite)
+    versions = _read_versions(real, synthetic, ())[1]
+    answer = verification.verify(
+        versions["synthetic"],
+        read_table(real).by_cell,
+        query,
+        tolerance=tolerance,
+        epsilon=epsilon,
+        relation=relation,
+        unit=unit,
+        blocks=blocks,
+        reach=reach,
+        types=None if types is None else read_types(types),
+        ledger=None if ledger is None else Ledger(ledger),
+    )
+    text = json.dumps(answer.as_dict(), indent=2, allow_nan=False) + "\n"
+    if json_out == "-":
+        print(text, end="")
+        return
+    if json_out is not None:
+        write_files({Path(json_out): text}, private=False, overwrite=overwrite)
+    show(answer.summary())
+
+
+def _read_versions(
     real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
 ) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
     """The data, and the sets of each version; a folder stands for the sets of a release."""
     data = read_table(real).frame
     versions = {
         name: [read_table(path).frame for path in _files(paths)]
-        for name, paths in zip(_VERSIONS, (synthetic, versus), strict=True)
+        for name, paths in {"synthetic": synthetic, "versus": versus}.items()
         if paths
     }
     return data, versions
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            files.append(path)
             continue
         inside = path / "public" if (path / "public").is_dir() else path
         sets = [*inside.glob("synthetic_*.csv"), *inside.glob("synthetic_*.parquet")]
         if not sets:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
-        found += sorted(sets, key=lambda each: (len(each.name), each.name))
-    return found
+        files += sorted(sets, key=lambda each: (len(each.name), each.name))
+    return files
 
 
-def finish(
+def _check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
+    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
+    if len({os.path.abspath(path) for path in files}) < len(files):
+        raise InvalidInput("--json and --html must name two files: found one")
+    for path in files:
+        check_new_file(path, overwrite=overwrite)
+
+
+def _finish(
     title: str,
     found: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary],
     plain: dict[str, Any],
@@ -92,6 +289,7 @@ def finish(
     html: Path | None,
     overwrite: bool,
 ) -> None:
+    """Write the files that are asked for, and show the numbers with their definitions."""
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
     contents = {html: page} if html is not None and page is not None else {}
     if json_out is not None and json_out != "-":
@@ -102,51 +300,30 @@ def finish(
         print(_NOTE, file=sys.stderr)
         return
     overall = {name: each.overall() for name, each in found.items()}
-    show(_table(title, overall), _definitions(overall))
-    for path in filter(None, (html, None if json_out is None else Path(json_out))):
-        show(f"written: {escape(str(path))} (confidential)")
-    show(_NOTE)
+    show(*_tables(title, overall))
+    show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
 
 
-def _table(title: str, overall: Mapping[str, Mapping[str, float]]) -> Table:
-    from pyhybrid.reports.measures import measure_label
-    from pyhybrid.reports.numbers import number_text
+def _tables(title: str, overall: Mapping[str, Mapping[str, float]]) -> list[Table]:
+    """The measures by version with both ends of their scales, and their definitions."""
+    from pyhybrid.reports.page import number_text
+    from pyhybrid.reports.verdicts import measure_label
 
-    table = Table(
-        title=f"{title} (confidential)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
-    )
-    table.add_column("measure", overflow="fold", min_width=16)
-    for name in overall:
-        table.add_column(name, justify="right", no_wrap=True)
-    ends = ("as the data", "useless") if title == "Utility" else ("no risk", "data as they are")
-    for end in (*ends, "range"):
-        table.add_column(end, overflow="fold")
-    for name in _named(overall):
+    names = list(dict.fromkeys(name for each in overall.values() for name in each))
+    best = ("as the data", "useless") if title == "Utility" else ("no risk", "data as they are")
+    ends = (*best, "range")
+    rows = []
+    for name in names:
         measure = MEASURES[name.split(",")[0]]
         values = [number_text(each[name]) if name in each else "–" for each in overall.values()]
         texts = (measure.at_best, measure.at_worst, measure.range)
-        table.add_row(escape(measure_label(name)), *values, *map(escape, texts))
-    return table
-
-
-def _definitions(overall: Mapping[str, Mapping[str, float]]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for key in dict.fromkeys(name.split(",")[0] for name in _named(overall)):
-        measure = MEASURES[key]
-        text = f"{measure.definition} {measure.direction.capitalize()}."
-        table.add_row(escape(measure.title), escape(text))
-    return table
-
-
-def _named(overall: Mapping[str, Mapping[str, float]]) -> list[str]:
-    return list(dict.fromkeys(name for each in overall.values() for name in each))
-
-
-def check_outputs(json_out: str | None, html: Path | None, overwrite: bool) -> None:
-    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
-    if len({os.path.abspath(path) for path in files}) < len(files):
-        raise InvalidInput("--json and --html must name two files: found one")
-    for path in files:
-        check_new_file(path, overwrite=overwrite)
+        rows.append([escape(measure_label(name)), *values, *map(escape, texts)])
+    header = ("measure", *overall, *ends)
+    table = table_of(f"{title} (confidential)", header, rows, left=ends, simple=True)
+    definitions = Table(box=None, show_header=False, pad_edge=False)
+    definitions.add_column("", no_wrap=True)
+    definitions.add_column("", overflow="fold")
+    for key in dict.fromkeys(name.split(",")[0] for name in names):
+        text = f"{MEASURES[key].definition} {MEASURES[key].direction.capitalize()}."
+        definitions.add_row(escape(MEASURES[key].title), escape(text))
+    return [table, definitions]

@@ -1,18 +1,21 @@
-"""From names and options of the command line to models and mechanisms."""
+"""Options of commands, from their docstrings, and what they name: models, mechanisms, designs."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
+import typer
 
-from pyhybrid.cli.named import converted, named, values_of
-from pyhybrid.cli.parameters import COMPOSED, MODEL_NAMES, OWN_PROGRAM, TWO_PART, ZERO_INFLATED
-from pyhybrid.core.checks import check_choice
+from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
@@ -41,17 +44,80 @@ from pyhybrid.models import (
     default_name,
 )
 
-__all__ = [
-    "build_mechanism",
-    "build_model",
-    "chosen_mechanism",
-    "default_models",
-    "reweighting_of",
-    "sampler_settings",
-    "support_of",
-    "survey_design",
-    "with_target",
-]
+__all__ = ["build_mechanism", "build_model", "chosen_mechanism", "converted", "default_models",
+           "listed", "named", "options", "reweighting_of", "sampler_settings", "support_of",
+           "survey_design", "with_target"]  # fmt: skip
+
+TWO_PART, ZERO_INFLATED, OWN_PROGRAM, COMPOSED = "two_part", "zero_inflated", "stan", "composed"
+MODEL_NAMES = (*MODELS, TWO_PART, ZERO_INFLATED, COMPOSED, OWN_PROGRAM)
+"""What --model can name."""
+
+_SHARED = f"""
+data (argument): Confidential records, .csv or .parquet.
+real (argument): Confidential records, .csv or .parquet.
+synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
+formula: As in R, e.g. 'visits ~ age + region'.
+model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,...,
+    e.g. beta:lower=0,upper=100, bernoulli:levels=no+yes, two_part:positive=gamma, any with
+    missing=model, or a Stan program of your own: composed:program=my.stan, or
+    stan:program=my.stan,predict=y, which has local charges alone; once, or once per formula
+    [default: negative_binomial for a column of counts, bernoulli, categorical or ordinal for
+    levels; others must name one]
+accounting: Accounting of epsilon: gaussian, range, lipschitz. [default: gaussian]
+delta: Below 1 / n: of Gaussian accounting [default: 1e-6], or of Gaussian noise in noisy marginals
+    [default: none].
+one_draw: Simulate all sets from one draw, at the cost of one.
+engine: auto, cmdstan, embedded or rstan.
+seed: For tests and papers; a release seed must stay secret.
+chains: Number of chains. [default: 4]
+warmup: Iterations per chain. [default: 1000]
+draws: Iterations per chain. [default: 1000]
+adapt_delta: Target acceptance rate. [default: 0.9]
+on_not_converged: What to do with chains that do not converge: raise or warn.
+workers: Processes; the results do not depend on it.
+file_format (--format): csv or parquet. [default: that of DATA]
+overwrite: Replace what --out holds.
+holds_no_released_record: Your word that the reference holds none of the records to be released;
+    without it nothing is strict.
+versus: Sets of another synthetic version, to show beside; once for each set.
+json_out (--json): Write the numbers as JSON to this file; - for standard output.
+html: Write a report with figures to this HTML file.
+"""
+"""Arguments and options that several commands share, in the form of their docstrings."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_ROW = re.compile(r"^(\w+)(?: \((.+?)\))?: (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
+
+
+def options(command: Command) -> Command:
+    """A command whose docstring describes its options, after the line ``Options:``.
+
+    A row is ``name: help``; ``name (--other): help`` names the option otherwise; ``name
+    (argument):`` or ``name (METAVAR):`` is an argument. Parameters without a row are shared ones.
+    """
+    said, _, own = inspect.getdoc(command).partition("\n\nOptions:\n")  # type: ignore[union-attr]
+    rows = {name: (how, help_) for name, how, help_ in _ROW.findall(f"{_SHARED}{own}")}
+    hints = typing.get_type_hints(command)
+    for name, parameter in inspect.signature(command).parameters.items():
+        if hints[name] is not typer.Context:
+            described = _described(name, *rows[name], flag=parameter.default is False)
+            command.__annotations__[name] = Annotated[hints[name], described]
+    command.__doc__ = said
+    return command
+
+
+def _described(name: str, how: str, help_: str, *, flag: bool) -> Any:
+    """What typer is told of a parameter; a truth value that is False is a flag without a "no"."""
+    text = " ".join(help_.split()).replace("[default", "\\[default")
+    if how and not how.startswith("--"):
+        return typer.Argument(help=text, metavar=None if how == "argument" else how)
+    plain = f"--{name.replace('_', '-')}"
+    return typer.Option(*([how or plain] if how or flag or len(name) == 1 else []), help=text)
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 _MISSING = ("refuse", "model", "predictors")
@@ -393,11 +459,85 @@ def sampler_settings(
     chains: int | None, warmup: int | None, draws: int | None, adapt_delta: float | None
 ) -> SamplerSettings | None:
     """Sampler settings, None for the default; None if nothing is given."""
-    given: dict[str, Any] = {
-        "chains": chains,
-        "warmup": warmup,
-        "draws": draws,
-        "adapt_delta": adapt_delta,
-    }
-    own = {k: v for k, v in given.items() if v is not None}
-    return SamplerSettings(**own) if own else None
+    given = {"chains": chains, "warmup": warmup, "draws": draws, "adapt_delta": adapt_delta}
+    settings: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    return SamplerSettings(**settings) if settings else None
+
+
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def named(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of ``NAME:key=value,key=value``."""
+    name, _, rest = text.partition(":")
+    parts = (part.partition("=") for part in filter(None, rest.split(",")))
+    return name.strip(), {key.strip(): value.strip() for key, _, value in parts}
+
+
+def values_of(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
+    """Options converted to the types of the fields of `cls`."""
+    taken = {f.name: f for f in fields(cls) if f.name not in positional}
+    types_of = {name: _type_of(cls, name) for name in taken}
+    values = {}
+    for key, value in given.items():
+        if key not in types_of:
+            known = ", ".join(sorted(types_of)) or "none"
+            option = key.replace("_", "-")
+            raise InvalidInput(
+                f"{what} takes no --{option}{did_you_mean(key, types_of)}; its options are {known}"
+            )
+        if taken[key].metadata.get("confidential") and isinstance(value, str):
+            values[key] = _from_file(value, key)
+        else:
+            values[key] = converted(value, types_of[key], key)
+    return values
+
+
+def _from_file(value: str, key: str) -> float:
+    """The number in FILE, given as ``@FILE``: no confidential one must be on a command line."""
+    if not value.startswith("@"):
+        raise InvalidInput(
+            f"{key} is confidential, and the list of processes shows a command line: write it to a "
+            f"file that only you can read, and give {key}=@FILE"
+        )
+    try:
+        return float(Path(value[1:]).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidInput(f"{key} must be in a readable file: {value[1:]} is none") from None
+    except ValueError:  # UnicodeDecodeError, too
+        raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
+
+
+def _type_of(cls: type, name: str) -> Any:
+    """The type that the text of a field is read as."""
+    hint = typing.get_type_hints(cls)[name]
+    if isinstance(hint, types.UnionType):
+        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
+    return typing.get_origin(hint) or hint
+
+
+def _levels(texts: list[str]) -> tuple[Any, ...]:
+    """Numbers if all of them are, as they would be written; "01" is a text."""
+    for kind in (int, float):
+        try:
+            if [str(kind(text)) for text in texts] == texts:
+                return tuple(map(kind, texts))
+        except ValueError:
+            pass
+    return tuple(texts)
+
+
+def converted(value: Any, kind: Any, key: str) -> Any:
+    if not isinstance(value, str) or kind is str:
+        return value
+    if kind is bool:
+        return _TRUTH.get(value.lower(), value)
+    if kind is tuple:
+        return _levels(value.split("+")) if key == "levels" else tuple(value.split("+"))
+    if kind not in (float, int):
+        raise InvalidInput(f"{key} cannot be given on the command line")
+    try:
+        return kind(value)
+    except ValueError:
+        what = "a number" if kind is float else "a whole number"
+        raise InvalidInput(f"{key} must be {what}: found {value!r}") from None

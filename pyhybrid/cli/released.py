@@ -1,8 +1,9 @@
-"""What a command shows of a release, for the data owner's eyes."""
+"""A release as a command finishes it: what is asked afterwards, saved, and shown to its owner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,29 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import show
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.options import converted, named
+from pyhybrid.cli.tables import SourceTable
+from pyhybrid.core.checks import FloatArray, check_count, did_you_mean
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.mechanisms.mechanism import Mechanism
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted
+from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.households import with_households
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.postprocess import AFTERWARDS, check_still_published
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome
+from pyhybrid.releases.rows import with_rows
+from pyhybrid.releases.totals import with_totals
 from pyhybrid.reports.levels import level_shares
-from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import number_text
 
-__all__ = ["first_paragraph", "show_release"]
+__all__ = ["Afterwards", "check_afterwards", "first_paragraph", "predictors_of",
+           "read_afterwards", "save_with_these", "show_release"]  # fmt: skip
 
 STATISTICS: Mapping[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
@@ -64,12 +77,6 @@ def first_paragraph(release: Release) -> str:
 
 def _release_table(releases: Mapping[str, Release]) -> Table:
     """Charge and diagnostics of releases, one column each. Shows bounds: for the data owner."""
-    table = Table(
-        title="Privacy and convergence (* confidential)", title_justify="left", pad_edge=False
-    )
-    table.add_column("")
-    for name in releases:
-        table.add_column(name, justify="right")
     rows: Mapping[str, Callable[[Release], str]] = {
         "epsilon, all sets": lambda r: epsilon_text(r.charge.epsilon),
         **_accounting_rows(releases),
@@ -84,20 +91,18 @@ def _release_table(releases: Mapping[str, Release]) -> Table:
     if any(release.confidential.censored is not None for release in releases.values()):
         rows = {**rows, "censored records *": _censored}
     rows = {**rows, "engine": _engine}
-    for label, cell in rows.items():
-        table.add_row(label, *(cell(release) for release in releases.values()))
-    return table
+    cells = ([label, *map(cell, releases.values())] for label, cell in rows.items())
+    return table_of("Privacy and convergence (* confidential)", ["", *releases], cells)
 
 
 def _whole_steps_table(release: Release) -> Table:
     """A sequence: one row for each step, then the worst of them, and the sum of their seconds."""
-    table = Table(title="Steps, in their order", title_justify="left", pad_edge=False)
-    table.add_column("column", overflow="fold")
-    for name in ("epsilon", "R-hat", "effective sample", "divergent", "seconds"):
-        table.add_column(name, justify="right")
-    for columns, step in release.steps.items():
-        cells = (_FIT_ROWS[name](step) for name in _STEP_ROWS)
-        table.add_row(escape(columns), epsilon_text(step.charge.epsilon), *cells)
+    header = ("column", "epsilon", "R-hat", "effective sample", "divergent", "seconds")
+    rows = (
+        [escape(columns), epsilon_text(step.charge.epsilon), *(cell(step) for cell in _STEP_ROWS)]
+        for columns, step in release.steps.items()
+    )
+    table = table_of("Steps, in their order", header, rows)
     table.add_section()
     table.add_row("all columns", epsilon_text(release.charge.epsilon), *_worst(release))
     return table
@@ -106,28 +111,26 @@ def _whole_steps_table(release: Release) -> Table:
 def _worst(release: Release) -> list[str]:
     """Over the steps: the largest R-hat, the smallest sample, the sums of the others."""
     fits = [step.diagnostics for step in release.steps.values() if step.diagnostics is not None]
-    if not fits:
-        return ["–", "–", "–", _seconds_of(release)]
-    return [
-        f"{max(fit.max_rhat for fit in fits):.3f}",
-        f"{min(fit.min_ess_bulk for fit in fits):.0f}",
-        str(sum(fit.n_divergent for fit in fits)),
-        _seconds_of(release),
-    ]
+    worst = ["–", "–", "–"]
+    if fits:
+        worst = [
+            f"{max(fit.max_rhat for fit in fits):.3f}",
+            f"{min(fit.min_ess_bulk for fit in fits):.0f}",
+            str(sum(fit.n_divergent for fit in fits)),
+        ]
+    return [*worst, _seconds_of(release)]
 
 
 def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
     """How good the synthetic columns are, in numbers and words. Confidential."""
-    table = Table(
-        title="How good the synthetic data are (confidential)",
-        title_justify="left",
-        pad_edge=False,
+    table = table_of(
+        "How good the synthetic data are (confidential)",
+        ["", *releases],
+        (),
         caption="good: like a second sample; POOR: more than chance explains",
-        caption_justify="left",
     )
-    table.add_column("", overflow="fold")
-    for name in releases:
-        table.add_column(name, justify="right")
+    from pyhybrid.reports.verdicts import judge_outcome
+
     for column in next(iter(releases.values())).synthesized:
         found = [
             judge_outcome(data[column], [each[column] for each in release.synthetic])
@@ -139,11 +142,11 @@ def _show_judged(data: pd.DataFrame, releases: Mapping[str, Release]) -> None:
         show(table)
 
 
-def _judged_cell(judged: Judged) -> str:
+def _judged_cell(judged: Any) -> str:
     return f"{judged.text}  [{_COLORS[judged.word]}]{judged.word}[/]"
 
 
-_COLORS = {GOOD: "green", FAIR: "yellow", POOR: "bold red"}
+_COLORS = {"good": "green", "fair": "yellow", "POOR": "bold red"}
 
 
 def _accounting_rows(releases: Mapping[str, Release]) -> dict[str, Callable[[Release], str]]:
@@ -170,11 +173,10 @@ def _censored(release: Release) -> str:
 def _steps_table(path: Reweighted) -> Table:
     """Steps of a re-weighting, those whose refit an estimate saved among them. Confidential."""
     title = f"Re-weighting (confidential): {path.refits_saved} refit(s) saved by estimates"
-    table = Table(title=title, title_justify="left")
-    for column in ("round", "k", "estimated bound", "bound", "efficiency", ""):
-        table.add_column(column, justify="right")
     start = path.start.bounds
-    table.add_row("start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", "")
+    first = ["start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", ""]
+    header = ("round", "k", "estimated bound", "bound", "efficiency", "")
+    table = table_of(title, header, [first])
     for step in path.steps:
         verdict = (
             ("within the bound" if step.accepted else "above it") if step.refitted else "saved"
@@ -207,12 +209,7 @@ _FIT_ROWS: Mapping[str, Callable[[Release], str]] = {
     "seconds of fitting": _seconds_of,
 }
 
-_STEP_ROWS = (
-    "R-hat, largest",
-    "bulk effective sample size, smallest",
-    "divergent transitions",
-    "seconds of fitting",
-)
+_STEP_ROWS = list(_FIT_ROWS.values())[1:]
 
 
 def _engine(release: Release) -> str:
@@ -230,9 +227,8 @@ def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]
     sets = {name: [table[column] for table in each.synthetic] for name, each in releases.items()}
     kind = data.dtype
     numeric = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
-    table = Table(title=f"{column}: data against synthetic data", title_justify="left")
-    for name in ("" if numeric else "share of", "data (confidential)", *releases):
-        table.add_column(name, justify="right" if table.columns else "left")
+    header = ("" if numeric else "share of", "data (confidential)", *releases)
+    table = table_of(f"{column}: data against synthetic data", header, ())
     if not numeric:
         for level, shares in level_shares(data, sets).items():
             table.add_row(level, *map(number_text, shares))
@@ -251,14 +247,233 @@ def _outcome_table(column: str, data: pd.Series, releases: Mapping[str, Release]
 
 def _shares_table(title: str, shares: Mapping[str, float]) -> Table:
     """What a mechanism remarks on the data."""
-    table = Table(title=f"{title} (confidential)", title_justify="left")
-    table.add_column("")
-    table.add_column("share", justify="right")
-    for what, share in shares.items():
-        table.add_row(what, f"{share:.2%}")
-    return table
+    rows = ([what, f"{share:.2%}"] for what, share in shares.items())
+    return table_of(f"{title} (confidential)", ("", "share"), rows)
 
 
 def _floats(column: pd.Series) -> FloatArray:
     """Values that are there."""
     return np.asarray(column.dropna().to_numpy(dtype=np.float64))
+
+
+_OF_HOUSEHOLDS = ("unit", "same", "one", "at_most_one", "sums", "eligible")
+_OF_TOTAL = ("total", "by", "weights")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Afterwards:
+    """What is asked, as text; nothing of it if all is empty.
+
+    Attributes
+    ----------
+    households : mapping or None
+        ``unit``, ``same``, ``one``, ``at_most_one``, ``sums`` and ``eligible``, those given.
+    totals : sequence of (str, mapping)
+        Column, and its ``total`` or totals by level, with ``by`` and ``weights``.
+    rows : int or None
+    public : sequence of str
+    """
+
+    households: Mapping[str, Any] | None = None
+    totals: Sequence[tuple[str, Mapping[str, str]]] = ()
+    rows: int | None = None
+    public: Sequence[str] = field(default=())
+
+    @property
+    def unit(self) -> str | None:
+        """Of the households."""
+        return None if self.households is None else self.households.get("unit")
+
+    @property
+    def sums(self) -> list[str]:
+        """Columns that will hold sums of synthetic values."""
+        return list((self.households or {}).get("sums", {}))
+
+
+def read_afterwards(
+    households: str | None,
+    totals: Sequence[str] | None,
+    rows: int | None,
+    public: Sequence[str] | None,
+    *,
+    unit: str | None,
+) -> Afterwards:
+    """The options' texts; `unit` is that of privacy, which households have if they name none.
+
+    Raises
+    ------
+    InvalidInput
+        For a text of another form.
+    """
+    if public and rows is None:
+        raise InvalidInput("--public goes with --rows: without it all columns stay, but for --drop")
+    return Afterwards(
+        households=None if households is None else _households(households, unit),
+        totals=[_total(text) for text in totals or ()],
+        rows=None if rows is None else check_count(rows, "--rows", at_least=2),
+        public=tuple(public or ()),
+    )
+
+
+def _households(text: str, unit: str | None) -> dict[str, Any]:
+    given: dict[str, Any] = {} if unit is None else {"unit": unit}
+    given |= named(f"households:{text}")[1]
+    for key in given:
+        if key not in _OF_HOUSEHOLDS:
+            raise InvalidInput(
+                f"--households takes {', '.join(_OF_HOUSEHOLDS)}: found {key!r}"
+                f"{did_you_mean(key, _OF_HOUSEHOLDS)}"
+            )
+    if "unit" not in given:
+        raise InvalidInput(f"--households must name unit=COLUMN, or --unit: found {text!r}")
+    if "same" in given:
+        given["same"] = given["same"].split("+")
+    for key in ("one", "at_most_one", "sums"):
+        if key in given:
+            given[key] = _pairs(given[key], key)
+    return given
+
+
+def _pairs(text: str, key: str) -> dict[str, str]:
+    pairs = [each.partition(":") for each in text.split("+")]
+    if not all(name.strip() and own.strip() for name, _, own in pairs):
+        right = "SUMMED" if key == "sums" else "VALUE"
+        raise InvalidInput(f"--households {key} must be COLUMN:{right}, with + between: {text!r}")
+    return {name.strip(): own.strip() for name, _, own in pairs}
+
+
+def _total(text: str) -> tuple[str, dict[str, str]]:
+    column, given = named(text)
+    if not column or ("total" in given) == ("by" in given):
+        raise InvalidInput(
+            "--total must be COLUMN:total=NUMBER or COLUMN:by=COLUMN,LEVEL=NUMBER,..., either with "
+            f"weights=COLUMN: found {text!r}"
+        )
+    return column, given
+
+
+def check_afterwards(
+    asked: Afterwards,
+    table: pd.DataFrame,
+    synthesized: Sequence[str],
+    decisions: Decisions,
+    predictors: Iterable[str] = (),
+) -> None:
+    """What can be said before any fit: names of columns, rules, and what must be published.
+
+    Raises
+    ------
+    InvalidInput
+        In one line.
+    """
+    own, columns = asked.households or {}, list(table.columns)
+    sums = own.get("sums", {})
+    changed = [*own.get("same", ()), *own.get("one", {}), *own.get("at_most_one", {})]
+    changed = [*changed, *sums.values(), *(column for column, _ in asked.totals)]
+    read = {"households": [own["unit"]] if own else [], "totals": _read_by(asked.totals)}
+    if "eligible" in own:
+        read["households"] += read_rules([own["eligible"]], columns)[0].columns
+    for name in (*sums, *changed, *read["households"], *read["totals"], *asked.public):
+        if name not in columns:
+            raise InvalidInput(
+                f"{name!r} must be a column of the data: it is not{did_you_mean(name, columns)}"
+            )
+    whole = {*synthesized, *sums}
+    for name in changed:
+        if name not in whole:
+            raise InvalidInput(f"{name!r} must be synthesized, to be changed afterwards: it is not")
+    said = [
+        {what: {"unit": own.get("unit"), "reads": [n for n in names if n not in whole]}}
+        for what, names in read.items()
+    ]
+    check_still_published({AFTERWARDS: said}, decisions.drop, decisions.ids)
+    stay = {*whole, *asked.public, *decisions.drop, asked.unit}
+    hidden = [n for n in (*predictors, *read["households"], *read["totals"]) if n not in stay]
+    if asked.rows is not None and hidden:
+        raise InvalidInput(
+            f"--rows needs --public {hidden[0]}: values were drawn for what the records have in "
+            "it; or synthesize it, too"
+        )
+
+
+def _read_by(totals: Sequence[tuple[str, Mapping[str, str]]]) -> list[str]:
+    return [given[key] for _, given in totals for key in ("by", "weights") if key in given]
+
+
+def predictors_of(mechanism: Mechanism, table: pd.DataFrame) -> list[str]:
+    """Columns that the models read and no step replaces; what is wrong with a model is said when
+    it is fitted."""
+    found: list[str] = []
+    for step in getattr(mechanism, "mechanisms", (mechanism,)):
+        model = getattr(step, "model", None)
+        if isinstance(model, SurveyWeighted):  # the design's columns weigh terms alone
+            model = model.model
+        try:
+            found += [] if model is None else model.bind(table).predictors
+        except InvalidInput:
+            return []
+    return [name for name in dict.fromkeys(found) if name not in mechanism.synthesizes]
+
+
+def with_these(
+    release: Release, asked: Afterwards, source: SourceTable, decisions: Decisions, seed: int | None
+) -> Release:
+    """The release as it is saved, but for marks of missing values: households agree, other columns
+    are as in the file, decided columns are gone, rows are drawn, totals are met."""
+    made = release
+    if asked.households is not None:
+        values, table = dict(asked.households), release.synthetic[0]
+        for key in {"one", "at_most_one"} & values.keys():
+            values[key] = {name: _typed(table[name], v, name) for name, v in values[key].items()}
+        made = with_households(made, **values, seed=seed)
+    keep = [name for name in decisions.keep if name not in asked.sums]  # now a sum, as asked
+    own = Decisions.of(decisions.drop, keep, decisions.ids)
+    made = source.restore(made).with_decisions(own)
+    if asked.rows is not None:
+        made = with_rows(made, asked.rows, public=asked.public, unit=asked.unit, seed=seed)
+    for column, given in asked.totals:
+        made = _with_total(made, column, dict(given))
+    return made
+
+
+def save_with_these(
+    release: Release,
+    asked: Afterwards,
+    source: SourceTable,
+    decisions: Decisions,
+    out: Path,
+    *,
+    seed: int | None,
+    overwrite: bool,
+    file_format: str | None,
+    ledger: Ledger | None,
+) -> None:
+    """Save the release with what is asked, its missing values as in the file, and show it."""
+    made = with_these(release, asked, source, decisions, seed)
+    source.marked(made).save(
+        out, overwrite=overwrite, file_format=file_format or source.file_format, ledger=ledger
+    )
+    show_release(source.frame, made, out)
+
+
+def _with_total(release: Release, column: str, given: dict[str, str]) -> Release:
+    by, weights = given.pop("by", None), given.pop("weights", None)
+    numbers = {name: converted(own, float, f"--total {column}, {name}") for name, own in
+               given.items()}  # fmt: skip
+    if by is None:
+        unknown = [name for name in numbers if name not in _OF_TOTAL]
+        if unknown:
+            raise InvalidInput(f"--total {column} must have by=COLUMN for levels: {unknown[0]!r}")
+        return with_totals(release, column, numbers["total"], weights=weights)
+    table = release.synthetic[0]
+    levels = {str(own): own for own in table[by].dropna().unique()} if by in table else {}
+    totals = {levels.get(name, name): own for name, own in numbers.items()}
+    return with_totals(release, column, totals, by=by, weights=weights)
+
+
+def _typed(column: pd.Series, text: str, name: str) -> Any:
+    """A value of the column from text: a number where the column has numbers."""
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        return text
+    number = converted(text, float, f"--households, value of {name}")
+    return int(number) if number == int(number) else number

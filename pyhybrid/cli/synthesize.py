@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import typer
 
-from pyhybrid.cli.afterwards import (
-    Afterwards,
-    check_afterwards,
-    predictors_of,
-    read_afterwards,
-    save_with_these,
-)
 from pyhybrid.cli.console import note, progress_bars
-from pyhybrid.cli.open_ledger import open_ledger
 from pyhybrid.cli.options import (
     chosen_mechanism,
     default_models,
+    options,
     reweighting_of,
     sampler_settings,
     support_of,
     survey_design,
     with_target,
 )
-from pyhybrid.cli.parameters import (
-    Accounting,
-    AdaptDelta,
-    Chains,
-    Data,
-    Delta,
-    Draws,
-    Engine,
-    FileFormat,
-    HoldsNoReleasedRecord,
-    OneDraw,
-    OnNotConverged,
-    OptionalModels,
-    Overwrite,
-    Seed,
-    Warmup,
+from pyhybrid.cli.released import (
+    Afterwards,
+    check_afterwards,
+    predictors_of,
+    read_afterwards,
+    save_with_these,
 )
-from pyhybrid.cli.plan import check_taken_by_plan, synthesize_by_plan
 from pyhybrid.cli.tables import read_table
-from pyhybrid.cli.target import check_target, release_within
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.mechanisms.epsilon_target import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
+from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
+from pyhybrid.privacy.epsilon import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.release import Release
+from pyhybrid.tables.plan import Plan
+from pyhybrid.tables.synthesis import MECHANISMS, delta_of, synthesize_table
 
 __all__ = ["synthesize"]
 
@@ -60,210 +48,140 @@ _WITH_PLAN = (
     "--epsilon, --reference and --select go with --plan; with --formula give --target-epsilon 1 (a "
     "local charge), or --calibration FOLDER, as pyhybrid calibrate makes it (a strict one)"
 )
+_TAKEN = (
+    "data", "out", "plan", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
+    "one_draw", "engine", "seed", "chains", "warmup", "draws", "adapt_delta", "on_not_converged",
+    "file_format", "ledger", "allow_unlike", "overwrite", "households", "total", "rows", "public",
+    "delta", "select", "holds_no_released_record",
+)  # fmt: skip
+_OF_MECHANISM = (
+    "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
+    "accounting", "delta", "unit",
+)  # fmt: skip
 
 
+@options
 def synthesize(
     context: typer.Context,
-    data: Data,
-    out: Annotated[Path, typer.Option(help="Folder for the release, new or empty.")],
-    formula: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, "
-            "each given those before it."
-        ),
-    ] = None,
-    model: OptionalModels = None,
-    plan: Annotated[
-        Path | None, typer.Option(help="File of `pyhybrid plan`: the whole table, at --epsilon.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="With --plan: of all columns and sets together.")
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --plan: public or historical records, for centers of clipping or "
-            "beside the tables of --mechanism marginals."
-        ),
-    ] = None,
-    holds_no_released_record: HoldsNoReleasedRecord = False,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            help="With --plan and --mechanism marginals: measure all tables of the plan, "
-            "or a private choice of tables. \\[default: all]"
-        ),
-    ] = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="unweighted, lipschitz, count, scalar, truncated, censored, "
-            "perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g. "
-            "count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, "
-            "upper, n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or "
-            "once per formula"
-        ),
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(help="Folder of `pyhybrid calibrate`: a strict censored release."),
-    ] = None,
-    scale: Annotated[
-        float | None, typer.Option(help="c: lowers all weights when below 1. \\[default: 1]")
-    ] = None,
-    shift: Annotated[
-        float | None, typer.Option(help="g: lowers all weights when negative. \\[default: 0]")
-    ] = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(help="linear, reciprocal, threshold, logistic, softmax. \\[default: linear]"),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="f* in nats, for --transform threshold.")
-    ] = None,
-    draw_quantile: Annotated[
-        float | None,
-        typer.Option(help="Drop draws whose bound is above this quantile. \\[default: 1]"),
-    ] = None,
-    relation: Annotated[
-        str | None, typer.Option(help="Neighbors: remove or replace a record. \\[default: remove]")
-    ] = None,
-    safety_factor: Annotated[
-        float | None, typer.Option(help="s in epsilon = 2 s bound. \\[default: 1]")
-    ] = None,
-    accounting: Accounting = None,
-    delta: Delta = None,
-    target_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Of the whole release: finds the scale (lipschitz, count), weight (scalar) or cap "
-            "(truncated), or sets the epsilon of a draw (censored, perturbed_histogram)."
-        ),
-    ] = None,
-    support: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable: "
-            "epsilon is then the largest over them, too. The outcome must be declared."
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(help="Column whose equal values are one person's rows: epsilon by person."),
-    ] = None,
-    survey: Annotated[
-        str | None,
-        typer.Option(
-            help="Survey design: weights=COLUMN and, of strata, clusters, unit, population, "
-            "largest, calibrated, what there is; e.g. weights=w,unit=household."
-        ),
-    ] = None,
-    reweight: Annotated[
-        bool, typer.Option("--reweight", help="Raise weights that leave slack below the bound.")
-    ] = False,
-    k: Annotated[
-        float | None,
-        typer.Option("--k", help="Re-weighting factor, with --reweight. \\[default: 0.95]"),
-    ] = None,
-    single_step: Annotated[
-        bool,
-        typer.Option("--single-step", help="With --reweight: one step at this k, as published."),
-    ] = False,
-    n_synthetic: Annotated[int, typer.Option(help="m, the number of synthetic data sets.")] = 1,
-    one_draw: OneDraw = False,
-    leave_one_out: Annotated[
-        int | None,
-        typer.Option(
-            help="Also fit without each of the K records that most is told about, as evidence in "
-            "the confidential report; charges the larger number. \\[default: 2 where weights are "
-            "computed on fewer than 2,000 records, else 0]",
-        ),
-    ] = None,
-    engine: Engine = "auto",
-    seed: Seed = None,
-    chains: Chains = None,
-    warmup: Warmup = None,
-    draws: Draws = None,
-    adapt_delta: AdaptDelta = None,
-    on_not_converged: OnNotConverged = "raise",
-    file_format: FileFormat = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out of what is published; repeatable.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Column to publish as it is although it was named as risky; repeatable."),
-    ] = None,
-    identifier: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="Column whose values are replaced by numbers; repeatable."),
-    ] = None,
-    households: Annotated[
-        str | None,
-        typer.Option(
-            help="Make rows of a household agree, afterwards: unit=COLUMN and, of "
-            "one=COLUMN:VALUE, at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several "
-            "with + between) and eligible=RULE, what is asked; e.g. "
-            "'unit=home,one=relation:head'."
-        ),
-    ] = None,
-    total: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or "
-            "COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with "
-            "weights=COLUMN; repeatable."
-        ),
-    ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(help="Draw so many rows, afterwards; whole households with --households."),
-    ] = None,
-    public: Annotated[
-        list[str] | None,
-        typer.Option(help="With --rows: column that is public and stays as it is; repeatable."),
-    ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Ledger to charge; refuses past its budget.")
-    ] = None,
-    allow_unlike: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unlike", help="Accept charges of unlike kinds in a ledger or a sequence."
-        ),
-    ] = False,
-    overwrite: Overwrite = False,
+    data: Path,
+    out: Path,
+    formula: list[str] | None = None,
+    model: list[str] | None = None,
+    plan: Path | None = None,
+    epsilon: float | None = None,
+    reference: Path | None = None,
+    holds_no_released_record: bool = False,
+    select: str | None = None,
+    mechanism: list[str] | None = None,
+    calibration: Path | None = None,
+    scale: float | None = None,
+    shift: float | None = None,
+    transform: str | None = None,
+    threshold: float | None = None,
+    draw_quantile: float | None = None,
+    relation: str | None = None,
+    safety_factor: float | None = None,
+    accounting: str | None = None,
+    delta: float | None = None,
+    target_epsilon: float | None = None,
+    support: list[str] | None = None,
+    unit: str | None = None,
+    survey: str | None = None,
+    reweight: bool = False,
+    k: float | None = None,
+    single_step: bool = False,
+    n_synthetic: int = 1,
+    one_draw: bool = False,
+    leave_one_out: int | None = None,
+    engine: str = "auto",
+    seed: int | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    adapt_delta: float | None = None,
+    on_not_converged: str = "raise",
+    file_format: str | None = None,
+    drop: list[str] | None = None,
+    keep: list[str] | None = None,
+    identifier: list[str] | None = None,
+    households: str | None = None,
+    total: list[str] | None = None,
+    rows: int | None = None,
+    public: list[str] | None = None,
+    ledger: Path | None = None,
+    allow_unlike: bool = False,
+    overwrite: bool = False,
 ) -> None:
-    """Release synthetic data: one column replaced, or several in sequence, the others kept."""
+    """Release synthetic data: one column replaced, or several in sequence, the others kept.
+
+    Options:
+    out: Folder for the release, new or empty.
+    formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
+        those before it.
+    plan: File of `pyhybrid plan`: the whole table, at --epsilon.
+    epsilon: With --plan: of all columns and sets together.
+    reference: With --plan: public or historical records, for centers of clipping or beside the
+        tables of --mechanism marginals.
+    select: With --plan and --mechanism marginals: measure all tables of the plan, or a private
+        choice of tables. [default: all]
+    mechanism: unweighted, lipschitz, count, scalar, truncated, censored, perturbed_histogram or
+        noisy_marginals; with options as NAME:key=value,..., e.g. count:pattern=sex+region,
+        scalar:target_epsilon=5; perturbed_histogram takes lower, upper, n_bins and epsilon,
+        noisy_marginals epsilon and domain=FILE.json; once, or once per formula
+    calibration: Folder of `pyhybrid calibrate`: a strict censored release.
+    scale: c: lowers all weights when below 1. [default: 1]
+    shift: g: lowers all weights when negative. [default: 0]
+    transform: linear, reciprocal, threshold, logistic, softmax. [default: linear]
+    threshold: f* in nats, for --transform threshold.
+    draw_quantile: Drop draws whose bound is above this quantile. [default: 1]
+    relation: Neighbors: remove or replace a record. [default: remove]
+    safety_factor: s in epsilon = 2 s bound. [default: 1]
+    target_epsilon: Of the whole release: finds the scale (lipschitz, count), weight (scalar) or cap
+        (truncated), or sets the epsilon of a draw (censored, perturbed_histogram).
+    support: Records that could have been, COLUMN=LOWEST..HIGHEST or COLUMN=a+b, repeatable:
+        epsilon is then the largest over them, too. The outcome must be declared.
+    unit: Column whose equal values are one person's rows: epsilon by person.
+    survey: Survey design: weights=COLUMN and, of strata, clusters, unit, population, largest,
+        calibrated, what there is; e.g. weights=w,unit=household.
+    reweight: Raise weights that leave slack below the bound.
+    k: Re-weighting factor, with --reweight. [default: 0.95]
+    single_step: With --reweight: one step at this k, as published.
+    n_synthetic: m, the number of synthetic data sets.
+    leave_one_out: Also fit without each of the K records that most is told about, as evidence in
+        the confidential report; charges the larger number. [default: 2 where weights are computed
+        on fewer than 2,000 records, else 0]
+    drop: Column to leave out of what is published; repeatable.
+    keep: Column to publish as it is although it was named as risky; repeatable.
+    identifier (--id): Column whose values are replaced by numbers; repeatable.
+    households: Make rows of a household agree, afterwards: unit=COLUMN and, of one=COLUMN:VALUE,
+        at_most_one=COLUMN:VALUE, same=COLUMN, sums=COLUMN:SUMMED (several with + between) and
+        eligible=RULE, what is asked; e.g. 'unit=home,one=relation:head'.
+    total: Scale a synthesized column to PUBLIC totals, afterwards: COLUMN:total=NUMBER or
+        COLUMN:by=COLUMN,LEVEL=NUMBER (more levels after commas), either with weights=COLUMN;
+        repeatable.
+    rows: Draw so many rows, afterwards; whole households with --households.
+    public: With --rows: column that is public and stays as it is; repeatable.
+    ledger: Ledger to charge; refuses past its budget.
+    allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
+    """
     _check_with(plan, calibration, (epsilon, reference, select), holds_no_released_record)
     design = survey_design(survey)
     asked = read_afterwards(
         households, total, rows, public, unit=unit or (None if design is None else design.unit)
     )
-    if plan is not None:
-        check_taken_by_plan(context)
-        synthesize_by_plan(
-            data, plan, out, mechanism=mechanism or ["censored"], epsilon=epsilon, delta=delta,
-            select=select, holds_no_released_record=holds_no_released_record,
-            reference=reference, relation=relation or "remove", n_synthetic=n_synthetic,
-            one_draw=one_draw, seed=seed, engine=engine,
-            settings=sampler_settings(chains, warmup, draws, adapt_delta),
-            on_not_converged=on_not_converged, file_format=file_format, ledger=ledger,
-            allow_unlike=allow_unlike, overwrite=overwrite, asked=asked,
-        )  # fmt: skip
-        return
-    options: dict[str, Any] = {
-        "scale": scale, "shift": shift, "transform": transform, "threshold": threshold,
-        "draw_quantile": draw_quantile, "relation": relation, "safety_factor": safety_factor,
-        "accounting": accounting, "delta": delta, "unit": unit, "support": support_of(support),
-        "design": design, "reweighting": reweighting_of(reweight, k, single_step),
-    }  # fmt: skip
-    formulas, decisions = formula or [], Decisions.of(drop, keep, identifier)
-    texts = with_target(mechanism or [], target_epsilon)
-    check_target(target_epsilon, formulas, calibration, scale)
     said = {"allow_unlike": allow_unlike, "holds_no_released_record": holds_no_released_record}
-    chosen = chosen_mechanism(texts, model or [], formulas, calibration, options, **said)
+    formulas, texts = formula or [], mechanism or ["censored"]
+    if plan is not None:
+        _check_taken_by_plan(context, texts, relation or "remove")
+    else:
+        given: dict[str, Any] = {
+            **{name: context.params[name] for name in _OF_MECHANISM},
+            "support": support_of(support), "design": design,
+            "reweighting": reweighting_of(reweight, k, single_step),
+        }  # fmt: skip
+        texts = with_target(mechanism or [], target_epsilon)
+        _check_target(target_epsilon, formulas, calibration, scale)
+        chosen = chosen_mechanism(texts, model or [], formulas, calibration, given, **said)
     settings = sampler_settings(chains, warmup, draws, adapt_delta)
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
@@ -271,37 +189,156 @@ def synthesize(
         check_choice(file_format, "--format", FORMATS)
     if allow_unlike and ledger is None and len(formulas) < 2:
         raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    book = None if ledger is None else open_ledger(
-        ledger, name=chosen.name, relation=chosen.relation, delta=chosen.delta_of_charge,
-        allow_unlike=allow_unlike,
-    )  # fmt: skip
+    if plan is not None:
+        at = epsilon if texts[0] in ("censored", "marginals") else None
+        charged = (texts[0], relation or "remove", delta_of(texts[0], delta), at)
+    else:
+        charged = (chosen.name, chosen.relation, chosen.delta_of_charge, None)
+    book = None if ledger is None else _open_ledger(ledger, *charged, allow_unlike=allow_unlike)
     source = read_table(data)
-    named = default_models(texts, model or [], formulas, source.frame)
-    if named:
-        chosen = chosen_mechanism(texts, named, formulas, calibration, options, **said)
-    _check_columns(source.frame, chosen, decisions, asked)
-    with progress_bars() as progress:
-        release = release_within(
-            chosen, source.frame, target_epsilon, n_synthetic=m,
-            n_draws_released=1 if one_draw else None,
-            leave_one_out=leave_one_out,
-            seed=seed, engine=engine, settings=settings, on_not_converged=on_not_converged,
-            progress=progress,
-        )  # fmt: skip
+    fitting: dict[str, Any] = {
+        "n_synthetic": m, "n_draws_released": 1 if one_draw else None, "seed": seed,
+        "engine": engine, "settings": settings, "on_not_converged": on_not_converged,
+    }  # fmt: skip
+    if plan is not None:
+        planned = Plan.load(plan, source.frame)
+        decisions = planned.decisions
+        names = [column.name for column in planned.columns]
+        check_afterwards(asked, source.frame, names, decisions, planned.kept)
+        release = _release_by_plan(planned, texts[0], context.params, fitting)
+    else:
+        decisions = Decisions.of(drop, keep, identifier)
+        named = default_models(texts, model or [], formulas, source.frame)
+        if named:
+            chosen = chosen_mechanism(texts, named, formulas, calibration, given, **said)
+        _check_columns(source.frame, chosen, decisions, asked)
+        with progress_bars() as progress:
+            release = _release_within(
+                chosen, source.frame, target_epsilon, leave_one_out=leave_one_out,
+                progress=progress, **fitting,
+            )  # fmt: skip
     save_with_these(
         release, asked, source, decisions, out, seed=seed, overwrite=overwrite,
         file_format=file_format, ledger=book,
     )  # fmt: skip
 
 
+def _release_by_plan(
+    plan: Plan, mechanism: str, given: Mapping[str, Any], fitting: Mapping[str, Any]
+) -> Release:
+    """A whole table; text of other columns comes back before the decisions on them."""
+    reference = given["reference"]
+    with progress_bars() as progress:
+        return synthesize_table(
+            plan,
+            mechanism=mechanism,
+            reference=None if reference is None else read_table(reference).frame,
+            relation=given["relation"] or "remove",
+            decided=False,
+            progress=progress,
+            **{name: given[name] for name in ("epsilon", "delta", "select")},
+            holds_no_released_record=given["holds_no_released_record"],
+            **fitting,
+        )
+
+
 def _check_with(
     plan: Path | None, calibration: Path | None, of_plan: Sequence[object], word: bool
 ) -> None:
     """Refuse options that only a plan, or a plan and a calibration, take."""
-    if plan is None and any(own is not None for own in of_plan):
+    if plan is None and any(given is not None for given in of_plan):
         raise InvalidInput(_WITH_PLAN)
     if word and plan is None and calibration is None:
         raise InvalidInput("--holds-no-released-record goes with --calibration, or with --plan")
+
+
+def _check_taken_by_plan(context: typer.Context, mechanism: Sequence[str], relation: str) -> None:
+    """Refuse, by their names, all options given that a plan does not take.
+
+    Whatever is not listed in `_TAKEN` is refused, so that a new option is not ignored in silence.
+    """
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in _TAKEN and parameter.name in context.params
+        if _on_command_line(context, parameter.name)
+    ]
+    if given:
+        raise InvalidInput(
+            f"--plan says what is synthesized and how: leave out {', '.join(given)}, or --plan"
+        )
+    if len(mechanism) > 1:
+        raise InvalidInput("--plan takes one --mechanism, for all columns")
+    check_choice(mechanism[0], "mechanism", MECHANISMS)
+    check_choice(relation, "relation", RELATIONS)
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _check_target(
+    target: float | None, formulas: Sequence[str], calibration: Path | None, scale: float | None
+) -> None:
+    """Refuse what --target-epsilon cannot be combined with, before anything is read."""
+    if target is None:
+        return
+    if len(formulas) > 1:
+        raise InvalidInput(
+            "--target-epsilon is for one formula: how several columns share it is not known; give "
+            "each its own settings"
+        )
+    if calibration is not None:
+        raise InvalidInput(
+            "--target-epsilon cannot be met by a calibration, which holds the cap: give --epsilon "
+            "to pyhybrid calibrate"
+        )
+    if scale is not None:
+        raise InvalidInput("--target-epsilon finds the scale: give no --scale")
+
+
+def _release_within(
+    mechanism: Mechanism,
+    df: pd.DataFrame,
+    target: float | None,
+    *,
+    n_synthetic: int,
+    n_draws_released: int | None,
+    leave_one_out: int | None,
+    **fitting: Any,
+) -> Release:
+    """A release, of at most `target` if there is one, from the fit that was found.
+
+    Raises
+    ------
+    BudgetExceeded
+        If refits without single records raised what the fit that was found costs.
+    """
+    releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "leave_one_out": leave_one_out}
+    draws = n_draws_released or n_synthetic
+    if target is not None and isinstance(mechanism, WITH_EPSILON):
+        # A histogram is drawn once, whatever m is, if it is not told otherwise.
+        at = 1 if isinstance(mechanism, PerturbedHistogram) else draws
+        mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=at)
+        target = None
+    if target is None:
+        return mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
+    found = meet_epsilon(
+        mechanism,  # type: ignore[arg-type]
+        df,
+        target_epsilon=target,
+        n_draws_released=draws,
+        **fitting,
+    )
+    note(f"--target-epsilon: {len(found.steps)} settings were tried")
+    release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
+    if release.charge.epsilon > target:
+        raise BudgetExceeded(
+            f"a release must cost at most --target-epsilon {target:g}: refits without single "
+            f"records raised it to {release.charge.epsilon:g}; give a lower target"
+        )
+    return release
 
 
 def _check_columns(
@@ -309,14 +346,50 @@ def _check_columns(
 ) -> None:
     """Columns that need a decision are named, and refused without one, before any fit; those that
     will hold sums of synthetic values need none. So is what cannot be done afterwards."""
-    own, sums = mechanism.synthesizes, asked.sums
-    if not set(own) <= set(table.columns):
+    replaced, sums = mechanism.synthesizes, asked.sums
+    if not set(replaced) <= set(table.columns):
         return  # what is wrong is said when the model is bound
-    exposed = {**exposed_columns(table, own), **mechanism.undecided}
+    exposed = {**exposed_columns(table, replaced), **mechanism.undecided}
     exposed = {n: reason for n, reason in exposed.items() if n in table.columns and n not in sums}
-    check_decided(exposed, decisions, [str(name) for name in table.columns], [*own, *sums])
+    columns = [str(name) for name in table.columns]
+    check_decided(exposed, decisions, columns, [*replaced, *sums])
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published as it is, although {reason}")
     read = predictors_of(mechanism, table) if asked.rows is not None else []
-    check_afterwards(asked, table, own, decisions, read)
+    check_afterwards(asked, table, replaced, decisions, read)
+
+
+def _open_ledger(
+    path: Path,
+    name: str,
+    relation: str,
+    delta: float | None,
+    epsilon: float | None,
+    *,
+    allow_unlike: bool,
+) -> Ledger:
+    """The ledger at `path`, checked before any work for a release that it would refuse: by a
+    mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
+    ledger = Ledger(path, allow_unlike=allow_unlike)
+    if ledger.left == 0:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
+        )
+    if relation != ledger.relation and not allow_unlike:
+        raise InvalidInput(
+            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
+            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
+        )
+    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
+        raise InvalidInput(
+            f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
+            f"found {delta:g}; give --delta, or --accounting range"
+        )
+    added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
+    if epsilon is not None and epsilon > ledger.left and added:
+        raise BudgetExceeded(
+            f"ledger {path} must have budget for this release: it would cost "
+            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
+        )
+    return ledger

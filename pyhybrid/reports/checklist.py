@@ -22,6 +22,7 @@ from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import afterwards_sentences
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page
+from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
 __all__ = ["COUNTED", "review_checklist"]
 
@@ -63,42 +64,21 @@ def review_checklist(release: Release) -> str:
         _section("Documentation", _documentation(release)),
     ]
     rows = [row for section in sections for table in section.tables for row in table.rows]
-    marked = [str(row[0]) for row in rows if _word(row[2]) == _LOOK]
-    verdict = (
-        f"{len(marked)} of {len(rows)} points need a look before this goes out: "
-        f"{', '.join(marked)}."
-        if marked
-        else f"None of the {len(rows)} points that a program can check stands out."
-    )
-    decide = sum(_word(row[2]) == _DECIDE for row in rows)
-    paragraph = ["", verdict, f" {decide} points are for a person to decide."]
+    words = [cell.word for *_, cell in rows if isinstance(cell, Marked)]
+    look = [str(row[0]) for row, word in zip(rows, words, strict=True) if word == _LOOK]
+    verdict = sentence("checklist", "verdict", look=look, points=len(rows))
+    paragraph = ["", verdict, f" {words.count(_DECIDE)} points are for a person to decide."]
     opening = Section(heading="Verdict", paragraphs=[paragraph])
     return render_page("Review checklist", [opening, *sections], confidential=True)
 
 
 def _section(heading: str, rows: Iterator[_Row]) -> Section:
-    header = ("point", "found", "verdict")
     marked: list[list[Cell]] = [
         [name, found, Marked(text="", word=verdict)] for name, found, verdict in rows
     ]
-    table = Table(caption=_ASKED[heading], header=header, rows=marked)
+    caption = sentence("checklist", heading.split()[-1].lower())
+    table = Table(caption=caption, header=("point", "found", "verdict"), rows=marked)
     return Section(heading=heading, tables=[table])
-
-
-_ASKED = {
-    "The claim": "What is promised, to whom, against what.",
-    "Composition": "What else was, or will be, told of the same data.",
-    "Algorithm and machine": "Whether what ran is what the claim is for.",
-    "What is not covered": "What the number leaves out, and what it takes for granted.",
-    "Labelling": "Whether a reader can tell what is synthetic.",
-    "Disclosure": "What the columns that stay may tell.",
-    "Structure": "Whether the files are whole and alike, and what was done to them.",
-    "Documentation": "Where all this is written down.",
-}
-
-
-def _word(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else cell.word
 
 
 def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
@@ -125,41 +105,35 @@ def _composition(charge: PrivacyCharge) -> Iterator[_Row]:
 
 
 def _machine(release: Release) -> Iterator[_Row]:
-    found, charge = release.diagnostics, release.charge
-    fitted = [each for each in release.parts if each.diagnostics is not None]
-    for place, each in enumerate(fitted, start=1):
-        own = each.diagnostics
-        assert own is not None
-        said = "; ".join(own.problems) or f"R-hat at most {own.max_rhat:.3f}"
-        what = ", ".join(each.synthesized)
-        yield f"Convergence, {place}", f"{what}: {said}", _FINE if own.converged else _LOOK
-    if fitted:
-        if charge.kind == STRICT:
-            yield "Sampling", _APPROXIMATE, _DECIDE
-    elif found is None:
+    fits = {
+        f"Convergence, {place}": (f"{', '.join(step.synthesized)}: ", step.diagnostics)
+        for place, step in enumerate((s for s in release.parts if s.diagnostics is not None), 1)
+    } or {"Convergence": ("", release.diagnostics)}
+    for point, (whose, found) in fits.items():
+        if found is not None:
+            said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
+            yield point, f"{whose}{said}", _FINE if found.converged else _LOOK
+    if all(found is None for _, found in fits.values()):
         yield "Sampling", "exact or without a model: nothing to converge", _FINE
-    else:
-        said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
-        yield "Convergence", said, _FINE if found.converged else _LOOK
-        if charge.kind == STRICT:
-            yield "Sampling", _APPROXIMATE, _DECIDE
+    elif release.charge.kind == STRICT:
+        yield "Sampling", _APPROXIMATE, _DECIDE
     made_by = release.provenance
     if isinstance(made_by, Provenance):
         yield "Engine", f"{made_by.engine} {made_by.engine_version}", _FINE
         yield "Floating point", "draws are floating-point numbers, rounded to decimals", _DECIDE
     else:
         yield "Noise", f"{made_by.library} {made_by.version}, {made_by.noise}", _FINE
-    seeded = "set by hand: whoever knows it can recompute the release" if release.seeded else (
-        "from the operating system")  # fmt: skip
-    yield "Seed", seeded, _LOOK if release.seeded else _FINE
+    seeded = "set by hand: whoever knows it can recompute the release"
+    seed = seeded if release.seeded else "from the operating system"
+    yield "Seed", seed, _LOOK if release.seeded else _FINE
     yield "Side channels", "run time and whether anything was released are not covered", _DECIDE
 
 
 def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
-    for number, sentence in enumerate(charge.not_covered, start=1):
-        yield f"Outside,\u00a0{number}", sentence, _DECIDE
-    for number, sentence in enumerate(charge.assumes, start=1):
-        yield f"Assumed,\u00a0{number}", sentence, _DECIDE
+    for number, text in enumerate(charge.not_covered, start=1):
+        yield f"Outside,\u00a0{number}", text, _DECIDE
+    for number, text in enumerate(charge.assumes, start=1):
+        yield f"Assumed,\u00a0{number}", text, _DECIDE
 
 
 def _labelling(release: Release) -> Iterator[_Row]:
@@ -190,21 +164,15 @@ def _structure(release: Release) -> Iterator[_Row]:
     alike = all(
         len(t) == n and list(t.columns) == list(first.columns) for t in release.synthetic[1:]
     )
-    yield (
-        "Rows and columns",
-        f"{n} rows, {len(_published(release))} columns in every set",
-        (_FINE if alike else _LOOK),
-    )
-    for number, sentence in enumerate(afterwards_sentences(release.settings), start=1):
-        yield f"Changed\u00a0afterwards,\u00a0{number}", sentence, _DECIDE
+    found = f"{n} rows, {len(_published(release))} columns in every set"
+    yield "Rows and columns", found, _FINE if alike else _LOOK
+    for number, text in enumerate(afterwards_sentences(release.settings), start=1):
+        yield f"Changed\u00a0afterwards,\u00a0{number}", text, _DECIDE
     missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
     yield "Missing values in synthesized columns", str(missing), _FINE
     plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop
-    yield (
-        "Row labels",
-        "plain numbers" if plain else "those of the data",
-        (_FINE if plain else _DECIDE),
-    )
+    labels = "plain numbers" if plain else "those of the data"
+    yield "Row labels", labels, _FINE if plain else _DECIDE
 
 
 def _documentation(release: Release) -> Iterator[_Row]:

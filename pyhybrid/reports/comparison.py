@@ -1,13 +1,16 @@
-"""HTML report of a comparison: charges, estimates and the papers' figures. CONFIDENTIAL."""
+"""HTML reports of a comparison of mechanisms and of a risk-utility curve. CONFIDENTIAL."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.reports.convergence import convergence_section
+from pyhybrid.reports.figures.measures import plot_curve
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
@@ -26,15 +29,25 @@ from pyhybrid.studies.comparing.comparison import (
     outcome_of,
     synthetic_means,
 )
+from pyhybrid.reports.fits import convergence_section, reweighting_section
+from pyhybrid.reports.page import (
+    Cell,
+    Section,
+    Table,
+    interval_text,
+    number_text,
+    render_page,
+    section,
+)
+from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
+from pyhybrid.studies.comparing import curve as curves
+from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
+from pyhybrid.studies.comparing.outcome import outcome_of
 
-__all__ = [
-    "charge_name",
-    "charges_title",
-    "comparison_report",
-    "in_lines",
-    "statistic_names",
-]
+__all__ = ["charge_name", "charges_title", "comparison_report", "curve_report", "epsilon_words",
+           "in_lines", "statistic_names"]  # fmt: skip
 
+_ADVICE = "publish no part of this page"
 _NAMES = {"q15": "15th percentile", "q90": "90th percentile"}
 
 
@@ -43,7 +56,7 @@ def comparison_report(comparison: Comparison) -> str:
     releases = comparison.releases
     sections = [
         comparison_verdict(comparison),
-        Section(heading="What this page is", paragraphs=_opening(comparison)),
+        _opening(comparison),
         _charges(comparison),
         _estimates(comparison),
         _bounds(comparison),
@@ -57,11 +70,7 @@ def comparison_report(comparison: Comparison) -> str:
         _convergence(comparison),
     ]
     title = f"Comparison of mechanisms: {comparison.outcome}"
-    return render_page(title, sections, confidential=True, advice="publish no part of this page")
-
-
-def _opening(comparison: Comparison) -> list[list[str]]:
-    return [[NOT_COVERED], [_sharing(comparison)], [_engine(comparison)]]
+    return render_page(title, sections, confidential=True, advice=_ADVICE)
 
 
 def charges_title(comparison: Comparison) -> str:
@@ -101,12 +110,13 @@ def in_lines(name: str, *, gap: str = "\n") -> str:
     return name.replace(":", f":{gap}").replace(",", f",{gap}")
 
 
-def _sharing(comparison: Comparison) -> str:
-    return (
-        f"Fits made: {comparison.fits_made}. Fits saved by sharing them between the mechanisms: "
-        f"{comparison.fits_saved}. Refits that re-weighting saved by importance estimates: "
-        f"{comparison.table['refits_saved'].sum()}."
-    )
+def _opening(comparison: Comparison) -> Section:
+    made = (release.provenance for release in comparison.releases.values())
+    engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
+    return section(
+        "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
+        engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
+    )  # fmt: skip
 
 
 def _charges(comparison: Comparison) -> Section:
@@ -122,15 +132,10 @@ def _charges(comparison: Comparison) -> Section:
         ]
         for _, row in comparison.table.iterrows()
     ]
-    caption = (
-        f"{charges_title(comparison)}. Smaller bounds and epsilons are safer. Efficiency is the "
-        "mean by-record bound over the overall one, at most 1. The effective sample size of the "
-        "weights is at most the number of records; larger is better."
-    )
     header = ["Mechanism", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
               "Effective size", "Refits / saved"]  # fmt: skip
-    table = Table(caption=caption, header=header, rows=rows, numbers=True)
-    return Section(heading="Charges", tables=[table])
+    table = Table(header=header, rows=rows, numbers=True)
+    return section("comparison, charges", tables=[table], title=charges_title(comparison))
 
 
 def _accounting(charge: PrivacyCharge) -> str:
@@ -140,80 +145,54 @@ def _accounting(charge: PrivacyCharge) -> str:
 
 
 def _estimates(comparison: Comparison) -> Section:
-    named = comparison.estimates.assign(
-        statistic=comparison.estimates["statistic"].map(statistic_names(comparison))
-    )
+    names = statistic_names(comparison)
+    named = comparison.estimates.assign(statistic=comparison.estimates["statistic"].map(names))
     by_source = named.set_index(["source", "statistic"])
-    statistics = list(statistic_names(comparison).values())
     rows = [
         [
             in_lines(source, gap=" "),
-            *(interval_text(by_source.loc[(source, name)]) for name in statistics),
+            *(interval_text(by_source.loc[(source, name)]) for name in names.values()),
         ]
         for source in (DATA, *comparison.releases)
     ]
-    caption = (
-        "Estimates with 95 % intervals by resampling; for synthetic data the Wasserstein "
-        "barycenter over the sets. Near the data is better."
-    )
-    picture = picture_of(
-        plot_intervals(named, reference=DATA),
-        alt="Estimates with intervals of the data and of each mechanism, one panel per statistic.",
-        caption="Shaded: the interval of the data.",
-    )
-    table = Table(caption=caption, header=["Source", *statistics], rows=rows, numbers=True)
-    return Section(heading=f"Utility: {comparison.outcome}", pictures=[picture], tables=[table])
+    table = Table(header=["Source", *names.values()], rows=rows, numbers=True)
+    figure = plot_intervals(named, reference=DATA)
+    outcome = comparison.outcome
+    return section("comparison, estimates", figures=[figure], tables=[table], outcome=outcome)
 
 
 def _bounds(comparison: Comparison) -> Section:
     kept = {name: each.confidential for name, each in comparison.releases.items()}
     overall = {in_lines(name): each.lipschitz_bound for name, each in kept.items()}
-    figure = plot_bounds(
-        {in_lines(name): each.lipschitz for name, each in kept.items()}, overall=overall
-    )
+    bounds = {in_lines(name): each.lipschitz for name, each in kept.items()}
     marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
-    picture = picture_of(
-        figure,
-        alt=f"Violins of by-record Lipschitz bounds. Overall bounds in nats: {marked}.",
-        caption="The overall bound is set by the tip. A violin with its mass near the tip wastes "
-        "little: that is what re-weighting aims at.",
+    return section(
+        "comparison, bounds", figures=[plot_bounds(bounds, overall=overall)], marked=marked
     )
-    return Section(heading="By-record bounds", pictures=[picture])
 
 
 def _weights(comparison: Comparison) -> Section:
-    pictures = [
-        picture_of(
-            plot_weights({name: r.confidential.alpha for name, r in comparison.releases.items()}),
-            alt="Histograms of the record weights of each mechanism.",
-            caption="Records at exactly 0 and exactly 1 are set apart.",
-        )
-    ]
+    figure = plot_weights({name: r.confidential.alpha for name, r in comparison.releases.items()})
+    shown = section("comparison, weights", figures=[figure])
+    pictures = [*shown.pictures]
     for name, release in comparison.releases.items():
         kept = release.confidential
         if release.reweighted is None and np.ptp(kept.alpha) > 0:
             figure = plot_bound_against_weight(
                 kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
             )
-            alt = f"Scatter plot of by-record bound against weight, {name}."
-            pictures.append(picture_of(figure, alt=alt, caption=f"{name}: bound against weight."))
-    return Section(heading="Record weights", pictures=pictures)
+            pictures += section("comparison, weight", figures=[figure], name=name).pictures
+    return replace(shown, pictures=pictures)
 
 
 def _mean_density(comparison: Comparison) -> Section:
     means = synthetic_means(comparison)
     varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
     of = outcome_of(comparison.session.bound).of_mean
-    heading = f"Density of the {of}"
-    if not varied:
-        return Section(heading=heading, paragraphs=[["All synthetic means are equal."]])
-    picture = picture_of(
-        plot_mean_density(varied, label=f"{of} in a synthetic set"),
-        alt=f"Densities of the {of}, one curve per mechanism.",
-        caption="Over posterior draws: the posterior of the mean, with the noise of simulating "
-        "the records of one set.",
-    )
-    return Section(heading=heading, pictures=[picture])
+    figures = []
+    if varied:
+        figures = [plot_mean_density(varied, label=f"{of} in a synthetic set")]
+    return section("comparison, density", figures=figures, of=of, varied=varied)
 
 
 def _convergence(comparison: Comparison) -> Section:
@@ -224,7 +203,45 @@ def _convergence(comparison: Comparison) -> Section:
     )
 
 
-def _engine(comparison: Comparison) -> str:
-    made = (release.provenance for release in comparison.releases.values())
-    engines = (f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance))
-    return f"Engine: {', '.join(dict.fromkeys(engines))}."
+_COLUMNS = {
+    "mechanism": "",
+    "scale": "scale",
+    "shift": "shift",
+    "epsilon": "epsilon",
+    "accounting": "counted by",
+    "epsilon_ratio": "ratio",
+    "max_ecdf": "max-ECDF",
+    "avg_ecdf": "avg-ECDF",
+    "error_mean": "mean",
+    "error_median": "median",
+    "error_q15": "15th",
+    "error_q90": "90th",
+}
+"""Columns of the table that are shown, with their headings; the last four are errors."""
+
+
+def curve_report(curve: curves.RiskUtilityCurve) -> str:
+    """Return the report as one HTML file without scripts or references. Confidential."""
+    shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
+    rows: list[list[Cell]] = [
+        [judged_cell(name, row[name]) if name == "max_ecdf" else number_text(row[name])
+         for name in _COLUMNS]
+        for _, row in shown.iterrows()
+    ]  # fmt: skip
+    table = Table(header=list(_COLUMNS.values()), rows=rows, numbers=True)
+    about = [[curves.NOT_COVERED]]
+    epsilon = epsilon_words(curve.table)
+    sections = [
+        curve_verdict(curve),
+        section("curve", figures=[plot_curve(curve.table)], paragraphs=about),
+        section("curve, points", tables=[table], curve=curve, epsilon=epsilon),
+    ]
+    title = f"Risk and utility: {curve.outcome}"
+    return render_page(title, sections, confidential=True, advice=_ADVICE)
+
+
+def epsilon_words(table: pd.DataFrame) -> str:
+    """What the epsilons of a curve's table are, in one sentence."""
+    at = sorted({float(delta) for delta in table["delta"] if delta})
+    counted = f" at delta {at[0]:g} where counted as Gaussian" if at else ""
+    return f"Epsilon of one released draw, asymptotic local, remove one record, nats{counted}."

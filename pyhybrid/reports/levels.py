@@ -1,16 +1,22 @@
-"""Columns of levels: share of each level in the data and in the synthetic sets."""
+"""Shares of levels in the data and in synthetic sets: numbers, figure and table. CONFIDENTIAL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.reports.figures.measures import plot_levels
+from pyhybrid.reports.page import Table, sentence
 
-__all__ = ["LevelShares", "level_shares", "shares_of"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["level_figure", "level_shares", "level_table", "shares_of"]
 
 _MOST = 30
 
@@ -34,22 +40,22 @@ class LevelShares:
 
 def shares_of(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> LevelShares:
     """Shares of at most 30 levels: the most frequent ones, those of ordered categories in order."""
-    own = _shares(data)
+    truth = _shares(data)
     sets = {name: [_shares(each) for each in columns] for name, columns in synthetic.items()}
-    known = own.index
+    known = truth.index
     for each in (share for shares in sets.values() for share in shares):
         known = known.union(each.index, sort=False)
-    found = own.reindex(known, fill_value=0.0)
-    chosen = list(np.argsort(-found.to_numpy(), kind="stable")[:_MOST])
+    shares = truth.reindex(known, fill_value=0.0).to_numpy()
+    chosen = list(np.argsort(-shares, kind="stable")[:_MOST])
     if isinstance(data.dtype, pd.CategoricalDtype) and data.dtype.ordered:
         place = {str(level): k for k, level in enumerate(data.dtype.categories)}
         chosen.sort(key=lambda k: place.get(str(known[k]), len(place)))
     return LevelShares(
         levels=tuple(str(known[k]) for k in chosen),
-        data=found.to_numpy()[chosen],
+        data=shares[chosen],
         synthetic={
-            name: np.array([each.reindex(known, fill_value=0.0).to_numpy()[chosen] for each in own])
-            for name, own in sets.items()
+            name: np.array([s.reindex(known, fill_value=0.0).to_numpy()[chosen] for s in columns])
+            for name, columns in sets.items()
         },
     )
 
@@ -61,12 +67,29 @@ def level_shares(
 
     At most 30 levels, see `shares_of`. Confidential.
     """
-    found = shares_of(data, synthetic)
-    columns = [found.data, *(own.mean(axis=0) for own in found.synthetic.values())]
+    shares = shares_of(data, synthetic)
+    columns = [shares.data, *(sets.mean(axis=0) for sets in shares.synthetic.values())]
     return {
         level: tuple(float(column[place]) for column in columns)
-        for place, level in enumerate(found.levels)
+        for place, level in enumerate(shares.levels)
     }
+
+
+def level_figure(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> Figure:
+    """Bars of the data's shares, points of the sets'."""
+    shares = shares_of(data, synthetic)
+    return plot_levels(shares.levels, shares.data, shares.synthetic)
+
+
+def level_table(column: str, truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
+    """The same shares as numbers, of each version the mean over its sets."""
+    rows = [
+        [level, *(f"{share:.3f}" for share in shares)]
+        for level, shares in level_shares(truth, sets).items()
+    ]
+    header = ["level", "data", *(f"{name}, mean of {len(each)}" for name, each in sets.items())]
+    caption = sentence("levels", "table", column=column)
+    return Table(caption=caption, header=header, rows=rows, numbers=True)
 
 
 def _shares(column: pd.Series) -> pd.Series:

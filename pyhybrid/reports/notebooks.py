@@ -10,36 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
+from pyhybrid.reports.page import filled
 from pyhybrid.running.progress import Progress
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["SIZES", "NotebookFailed", "find_notebook", "notebook_names", "render_notebook"]
+__all__ = ["NotebookFailed", "find_notebook", "notebook_names", "render_notebook"]
 
 SIZES = ("quick", "paper")
 _PACKAGE = Path(__file__).resolve().parent.parent
 # No warnings, and no word of rpy2 on the way it was built.
 _CALM = {"PYTHONWARNINGS": "ignore", "RPY2_CFFI_MODE": "ABI"}
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; }
-h1, h2, h3 { line-height: 1.25; } h2 { margin-top: 2.5rem; } .anchor-link { display: none; }
-pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; margin: 0; }
-.input_area { background: #f5f6f8; border-left: 3px solid #b8c2cc; padding: .6rem .8rem;
-  margin: 1rem 0 .5rem; }
-.output_area { margin: .5rem 0; overflow-x: auto; }
-.output_stderr pre { color: #8a4b00; } img { max-width: 100%; height: auto; }
-table { border-collapse: collapse; border: 0; font-size: 14px; }
-th, td { padding: .2rem .7rem; text-align: left; border: 0; border-bottom: 1px solid #ddd;
-  vertical-align: top; }
-table.numbers thead th, table.numbers td { text-align: right; }
-table.words thead th { text-align: left; }
-.prompt { display: none; }
-.k, .kn, .kc { color: #00507a; font-weight: 600; } .s1, .s2, .sa { color: #7a3e00; }
-.c1 { color: #5a6570; font-style: italic; } .mi, .mf { color: #5b2a86; }
-@media print { body { max-width: none; margin: 0; } .input_area { break-inside: avoid; } }
-"""
 
 
 class NotebookFailed(PyhybridError):
@@ -123,7 +105,7 @@ def render_notebook(
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)
-    return _page(_title(notebook), _aligned(body))
+    return filled("notebook_template.html", title=_title(notebook), body=_aligned(body))
 
 
 def _folder() -> Path:
@@ -152,14 +134,3 @@ def _aligned(body: str) -> str:
 def _title(notebook: NotebookNode) -> str:
     first = notebook.cells[0].source.splitlines() if notebook.cells else []
     return first[0].lstrip("# ") if first else "Notebook"
-
-
-def _page(title: str, body: str) -> str:
-    from html import escape
-
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )

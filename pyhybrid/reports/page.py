@@ -1,18 +1,31 @@
-"""HTML pages of reports: sections of text, pictures and tables, in one file without references."""
+"""HTML pages of reports: sections of text, pictures and tables, in one file without references.
+
+What sections say is in `words.jinja`: by the name of a section, templates of its heading, its
+paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions of its tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from pyhybrid.releases.statement import in_words
 from pyhybrid.reports.figures.mechanisms import figure_data_uri
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Marked", "Picture", "Section", "Table", "picture_of", "render_page"]
+__all__ = ["Cell", "Marked", "Section", "Table", "filled", "interval_text", "meanings",
+           "number_text", "render_page", "rendered", "section", "sentence", "setting_text",
+           "statement_sections"]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +43,7 @@ Cell = str | Marked
 class Table:
     """Cells are text or marked text; `numbers` aligns them to the right."""
 
-    caption: str
+    caption: str = ""
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     numbers: bool = False
@@ -67,7 +80,105 @@ class Section:
     tables: Sequence[Table] = ()
 
 
-def picture_of(figure: Figure, *, alt: str, caption: str) -> Picture:
+def section(
+    name: str,
+    /,
+    *,
+    figures: Iterable[Figure | None] = (),
+    tables: Iterable[Table | None] = (),
+    paragraphs: Sequence[Sequence[str]] = (),
+    bullets: Sequence[str] = (),
+    **values: Any,
+) -> Section:
+    """The section of a name in `words.jinja`, with figures and tables in the order of its words.
+
+    Parameters
+    ----------
+    name : str
+    figures, tables : iterable
+        None leaves out what its place in the words is for; a table may have a caption already.
+    paragraphs : sequence
+        Before those of the words.
+    bullets : sequence of str
+    **values
+        What the templates read. A paragraph that comes out empty is left out.
+    """
+    words = _words()[name]
+    heading, alts, captions, said, above = (
+        [_rendered(template, values) for template in words.get(field, ())]
+        for field in ("heading", "alt", "caption", "text", "table")
+    )
+    pictures = [
+        _picture(figure, alt=alts[place], caption=captions[place])
+        for place, figure in enumerate(figures)
+        if figure is not None
+    ]
+    shown = [
+        table if table.caption else replace(table, caption=above[place])
+        for place, table in enumerate(tables)
+        if table is not None
+    ]
+    return Section(
+        heading="".join(heading),
+        paragraphs=[*paragraphs, *([text] for text in said if text)],
+        bullets=bullets,
+        pictures=pictures,
+        tables=shown,
+    )
+
+
+def rendered(name: str, /, field: str = "text", **values: Any) -> list[str]:
+    """Texts of `words.jinja` by themselves, those that come out empty left out."""
+    texts = (_rendered(template, values) for template in _words()[name].get(field, ()))
+    return [text for text in texts if text]
+
+
+def sentence(name: str, /, field: str = "text", **values: Any) -> str:
+    """The one text of a field of `words.jinja`."""
+    (text,) = rendered(name, field, **values)
+    return text
+
+
+def meanings(name: str) -> dict[str, str]:
+    """Texts of `words.jinja` by what they explain."""
+    return {term: text for term, (text,) in _words()[name].items()}
+
+
+_ROW = re.compile(r"^(\w+): (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
+
+
+@functools.cache
+def _words() -> dict[str, dict[str, list[str]]]:
+    """Templates by section and field."""
+    text = files("pyhybrid.reports").joinpath("words.jinja").read_text(encoding="utf-8")
+    words: dict[str, dict[str, list[str]]] = {}
+    for part in text.split("\n=== ")[1:]:
+        name, _, body = part.partition("\n")
+        fields = words.setdefault(name, {})
+        for field, template in _ROW.findall(body):
+            fields.setdefault(field, []).append(" ".join(template.split()))
+    return words
+
+
+def _rendered(template: str, values: Mapping[str, Any]) -> str:
+    if "{" not in template:
+        return template
+    return _environment(autoescape=False).from_string(template).render(values)
+
+
+@functools.cache
+def _environment(*, autoescape: bool) -> Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=autoescape, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"number": number_text, "fmt": format}
+    return environment
+
+
+def _picture(figure: Figure, *, alt: str, caption: str) -> Picture:
     """The figure as an inlined picture, the widest ones as wide as the page."""
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     share = min(100, round(100 * figure.get_figwidth() / _WIDEST))
@@ -88,12 +199,71 @@ def render_page(
     advice: str = "publish only the folder public/",
 ) -> str:
     """The page as HTML; a confidential one opens with a banner that says so and gives `advice`."""
-    import jinja2
+    return filled(
+        "report_template.html", title=title, sections=sections, confidential=confidential,
+        advice=advice,
+    )  # fmt: skip
 
-    text = files("pyhybrid").joinpath("report_template.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(text)
-    page = template.render(title=title, sections=sections, confidential=confidential, advice=advice)
-    return page + "\n"
+
+def filled(template: str, **values: Any) -> str:
+    """A template of this room with its values, which are escaped."""
+    text = files("pyhybrid.reports").joinpath(template).read_text(encoding="utf-8")
+    return _environment(autoescape=True).from_string(text).render(values) + "\n"
+
+
+def number_text(value: Any) -> str:
+    """A value as people write it: 54,508, 0.0123, 1.2e-07, yes, none.
+
+    Not for an epsilon, which was rounded up and is shown in full: `privacy.epsilon.epsilon_text`.
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    if np.isnan(value):
+        return "–"
+    if value == 0 or abs(value) >= 1e-4:
+        return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
+    return f"{value:.1e}".replace(".0e", "e")
+
+
+def setting_text(value: object) -> str:
+    """A setting as people write it: a number, or what a mapping or a list holds, in words."""
+    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
+
+
+def interval_text(row: pd.Series, prefix: str = "", *, gap: str = " ") -> str:
+    """Estimate and interval of a row with `estimate`, `lower` and `upper`, after `prefix`."""
+    ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
+    estimate, lower, upper = map(number_text, ends)
+    return f"{estimate}{gap}[{lower}, {upper}]"
+
+
+def statement_sections(statement: str, *, level: int) -> list[Section]:
+    """Sections of the statement's Markdown: headings of two levels, paragraphs, bullets."""
+    sections: list[Section] = []
+    heading, depth = "", level
+    paragraphs: list[list[str]] = []
+    bullets: list[str] = []
+    for block in [*statement.strip().split("\n\n"), "## "]:
+        if block.startswith("# "):
+            continue
+        marks, _, rest = block.partition(" ")
+        opens = marks in ("##", "###")
+        # A second list says something else, as of all steps after the last one.
+        if opens or (block.startswith("- ") and bullets):
+            done = Section(heading=heading, level=depth, paragraphs=paragraphs, bullets=bullets)
+            sections.append(done)
+            heading, paragraphs, bullets = rest if opens else "", [], []
+            depth = level + len(marks) - 2 if opens else depth
+        if block.startswith("- "):
+            bullets = block[2:].split("\n- ")
+        elif not opens:
+            # Column names may hold asterisks: only the summary, which opens with them, has bold.
+            bold = block.startswith("**")
+            paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
+    return sections

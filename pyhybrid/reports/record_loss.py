@@ -1,4 +1,4 @@
-"""The section of the owner's report on what a release tells about each record. Confidential."""
+"""What a release tells about each record, bounded and estimated. CONFIDENTIAL."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.case_deletion import Refits
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
+from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.figures.accounts import plot_told
-from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Section, Table, picture_of
+from pyhybrid.reports.figures.mechanisms import plot_losses, plot_told
+from pyhybrid.reports.page import Section, Table, number_text, section
 
-__all__ = ["told_section"]
+__all__ = ["loss_section", "told_section"]
 
 _QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+_MOST_RECORDS, _MOST_DRAWS = 1_000, 1_000
 
 
 def told_section(releases: Mapping[str, Release]) -> list[Section]:
@@ -27,71 +29,52 @@ def told_section(releases: Mapping[str, Release]) -> list[Section]:
         if each.confidential.account is not None
     }
     release = list(releases.values())[-1]
-    own = release.confidential.account
-    if own is None or not np.isfinite(own.mu) or own.mu == 0:
+    account = release.confidential.account
+    if account is None or not np.isfinite(account.mu) or account.mu == 0:
         return []
     whose = "record" if release.charge.unit is None else "unit"
-    near = int((own.mu_by_record > own.mu / 2).sum())
-    picture = picture_of(
-        plot_told({name: each.mu_by_record for name, each in accounts.items()}, charged=own.mu),
-        alt=f"Mu of each {whose}, in descending order; {number_text(own.mu)} is charged.",
-        caption=f"{near:,} of {own.mu_by_record.size:,} are told about at least half as much as "
-        f"the {whose} that sets the charge. A line that falls off steeply at the left means that "
-        "few set it, and that less weight on them would make the release cheaper.",
-    )
-    text = (
-        f"Mu says how much one released draw tells about a {whose}: telling apart whether it was "
-        "in the data is as hard as telling a normal value with mean 0 from one with mean mu. The "
-        "charge is that of the largest; the others are told about less. These numbers are "
-        "functions of the data and are not published by record."
-    )
-    if not own.limit_holds:
-        text += " The check of the Gaussian limit failed here: read them as a ranking."
-    section = Section(
-        heading="What the release tells about each record",
-        paragraphs=[[text]],
-        pictures=[picture],
-        tables=[_quantiles(accounts), *_possible(release)],
-    )
+    values: dict[str, FloatArray] = {}
+    for name, each in reversed(accounts.items()):
+        values |= {f"{name}, mu": each.mu_by_record, f"{name}, range in nats": each.loss_ranges}
+    told = section(
+        "told",
+        figures=[plot_told({k: a.mu_by_record for k, a in accounts.items()}, charged=account.mu)],
+        tables=[_quantile_table(values), _possible(release)],
+        account=account, whose=whose, near=int((account.mu_by_record > account.mu / 2).sum()),
+        charge=release.charge, possible=release.confidential.possible,
+    )  # fmt: skip
     refits = release.confidential.refits
-    return [section] if refits is None else [section, _refits(release, refits, whose)]
+    return [told] if refits is None else [told, _refits(release, refits, whose)]
 
 
-def _possible(release: Release) -> list[Table]:
+def _quantile_table(values: Mapping[str, FloatArray]) -> Table:
+    at = list(_QUANTILES.values())
+    rows = [
+        [name, *map(number_text, np.quantile(each, at, method="higher"))]
+        for name, each in values.items()
+    ]
+    return Table(header=["", *_QUANTILES], rows=rows, numbers=True)
+
+
+def _possible(release: Release) -> Table | None:
     """Records present beside records that could have been, where a support is declared."""
     found, charge = release.confidential.possible, release.charge
-    own = release.confidential.account
-    if found is None or own is None:
-        return []
-    other, cells = found.account, ", ".join(f"{k} = {v}" for k, v in found.costliest.items())
+    present = release.confidential.account
+    if found is None or present is None:
+        return None
+    accounts = (present, found.account)
+    bound = charge.bound if charge.bound_present is None else charge.bound_present
     rows = [
-        ["mu", *map(number_text, (own.mu, other.mu))],
-        ["range, nats", *map(number_text, (own.loss_range, other.loss_range))],
-        ["Lipschitz bound, nats", *map(number_text, (
-            charge.bound if charge.bound_present is None else charge.bound_present,
-            found.lipschitz_bound))],
-        ["Gaussian limit holds", *("yes" if a.limit_holds else "no" for a in (own, other))],
-    ]  # fmt: skip
-    caption = (
-        f"Records that could have been: {charge.support}; {found.n_looked_at:,} on a grid were "
-        f"looked at, each added to the data. Most would be told about {cells}. The larger of both "
-        "columns is charged."
-    )
-    return [Table(caption=caption, header=["", "present", "possible"], rows=rows, numbers=True)]
+        ["mu", *(number_text(account.mu) for account in accounts)],
+        ["range, nats", *(number_text(account.loss_range) for account in accounts)],
+        ["Lipschitz bound, nats", *map(number_text, (bound, found.lipschitz_bound))],
+        ["Gaussian limit holds", *("yes" if each.limit_holds else "no" for each in accounts)],
+    ]
+    return Table(header=["", "present", "possible"], rows=rows, numbers=True)
 
 
 def _refits(release: Release, refits: Refits, whose: str) -> Section:
     """What fits without single records found, beside what was said before."""
-    text = (
-        f"The posterior was fitted once more without each {whose} named here. Loss is the log "
-        "ratio of the two posteriors' densities: what releasing a draw says about whether the "
-        f"{whose} was there. Its largest size over the draws of both is to stay below the range, "
-        "and its deviation, like the distance between the posteriors, near mu. Where a refit says "
-        "more, the larger number is charged."
-    )
-    text += (
-        " Weights that depend on the data were made anew from fits without it, as they are charged."
-    )
     rows = [
         [
             _name(release, each.record),
@@ -104,10 +87,7 @@ def _refits(release: Release, refits: Refits, whose: str) -> Section:
     header = [f"{whose} left out", "mu charged before", "deviation under the refit",
               "distance of the posteriors", "range charged before", "largest loss",
               "within"]  # fmt: skip
-    caption = f"Refits without the {whose}s that most is told about. Confidential; from 0, smaller "
-    caption += "is safer; range and loss in nats."
-    table = Table(caption=caption, header=header, rows=rows, numbers=True)
-    return Section(heading=f"Refits without single {whose}s", paragraphs=[[text]], tables=[table])
+    return section("refits", tables=[Table(header=header, rows=rows, numbers=True)], whose=whose)
 
 
 def _name(release: Release, place: int) -> str:
@@ -117,15 +97,49 @@ def _name(release: Release, place: int) -> str:
     return str(release.confidential.labels[place])
 
 
-def _quantiles(accounts: Mapping[str, LocalAccount]) -> Table:
-    def row(name: str, values: np.ndarray) -> list[str]:
-        found = np.quantile(values, list(_QUANTILES.values()), method="higher")
-        return [name, *map(number_text, found)]
+def loss_section(release: Release) -> list[Section]:
+    """Figure and table of the losses of the records that most is told about.
 
-    rows = []
-    for name, account in list(accounts.items())[::-1]:
-        rows.append(row(f"{name}, mu", account.mu_by_record))
-        rows.append(row(f"{name}, range in nats", account.loss_ranges))
-    caption = "What one draw tells about the records: mu and range of the weighted log-likelihood, "
-    caption += "by record. Confidential; from 0, smaller is safer."
-    return Table(caption=caption, header=["", *_QUANTILES], rows=rows, numbers=True)
+    None of a release that was loaded, is censored, has units of several records or no fit.
+    """
+    losses = _losses(release)
+    if losses is None:
+        return []
+    charge, account = release.charge, release.confidential.account
+    charged = charge.epsilon if charge.n_draws_released == 1 else None
+    values = {
+        **{f"{share:.0%} of the draws stay below": losses.quantiles[:, k]
+           for k, share in enumerate(losses.probabilities)},
+        "largest over the draws": losses.by_record,
+    }  # fmt: skip
+    return [
+        section(
+            "losses",
+            figures=[plot_losses(losses, charged=charged)],
+            tables=[_quantile_table(values)],
+            shown=losses.by_record.size, n=release.confidential.alpha.size, limit=RELIABLE_K,
+            recounted=account is not None and account.draws_recounted,
+            unreliable=int((losses.pareto_k > RELIABLE_K).sum()),
+        )
+    ]  # fmt: skip
+
+
+def _losses(release: Release) -> LeaveOneOutLoss | None:
+    session = None if release.origin is None else release.origin.session
+    account, fit = release.confidential.account, release.fit
+    if session is None or fit is None or account is None or session.units is not None:
+        return None
+    mu = account.mu_by_record
+    if fit.cap is not None or mu.size != fit.alpha.size or not np.isfinite(mu).any():
+        return None
+    largest = np.argsort(-np.where(np.isfinite(mu), mu, -1.0), kind="stable")[:_MOST_RECORDS]
+    chosen = np.sort(largest)
+    kept = np.flatnonzero(fit.bounds.kept_draws)
+    draws = kept[np.linspace(0, kept.size - 1, min(_MOST_DRAWS, kept.size)).astype(np.intp)]
+    log_lik = session.bound.log_lik(fit.draws).at(draws)
+    terms = np.empty((draws.size, chosen.size))
+    row_of = log_lik.row_of[chosen]
+    for rows, block in log_lik.blocks():
+        inside = np.flatnonzero((row_of >= rows.start) & (row_of < rows.stop))
+        terms[:, inside] = block[:, row_of[inside] - rows.start]
+    return leave_one_out_loss(terms, fit.alpha[chosen])

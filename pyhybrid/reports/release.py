@@ -6,51 +6,52 @@ their arguments. What the public one says comes from the privacy statement alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.by_predictor import by_predictor
-from pyhybrid.reports.charge_section import charge_section
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.convergence import convergence_section
-from pyhybrid.reports.exact import exact_section
+from pyhybrid.reports.columns import (
+    by_predictor,
+    column_section,
+    lost_relations,
+    predictive_section,
+)
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,
-    plot_distributions,
     plot_weights,
 )
-from pyhybrid.reports.level_parts import level_picture, level_table
-from pyhybrid.reports.numbers import number_text, setting_text
-from pyhybrid.reports.page import Picture, Section, Table, picture_of, render_page
-from pyhybrid.reports.predictive import predictive_section
-from pyhybrid.reports.record_loss import told_section
-from pyhybrid.reports.refit_loss import loss_section
-from pyhybrid.reports.reweighting import reweighting_section
+from pyhybrid.reports.fits import convergence_section, exact_section, reweighting_section
+from pyhybrid.reports.page import (
+    Cell,
+    Marked,
+    Section,
+    Table,
+    meanings,
+    number_text,
+    render_page,
+    section,
+    setting_text,
+    statement_sections,
+)
+from pyhybrid.reports.record_loss import loss_section, told_section
 from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.statement import statement_sections, without_steps
-from pyhybrid.reports.steps import steps_section
-from pyhybrid.reports.verdict import verdict_section
+from pyhybrid.reports.verdicts import verdict_section
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["numeric_values", "public_report", "release_pages", "release_report"]
-
-_RARE = "Rare levels carry the most risk and tend to weigh least."
-_STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
+__all__ = ["public_report", "release_pages", "release_report"]
 
 
 def release_pages(release: Release) -> dict[str, str]:
@@ -115,25 +116,29 @@ def release_report(
     InvalidInput
         If `data` or `baseline` have other records or lack a synthesized column.
     """
-    statement, note = release.statement, [[_STATEMENT_NOTE]]
+    statement, other_rows = release.statement, False
     if release.origin is not None and release.origin.compared is not None:
         release = replace(release, synthetic=list(release.origin.compared))
-        note.append([_ROWS_NOTE])
+        other_rows = True
     _check_records(release, data, baseline)
     release = _beside(release, data)
     releases = _by_name(release, baseline)
     sections = [
-        verdict_section(release, data),
-        Section(heading="Privacy statement", paragraphs=note),
-        *without_steps(release, statement_sections(statement, level=3)),
+        verdict_section(release, data, lost_relations(release, data)),
+        section("statement", other_rows=other_rows),
+        *_without_steps(release, statement_sections(statement, level=3)),
         *side_by_side(dict(reversed(releases.items())), data),
         charge_section(releases),
         *steps_section(release),
         *told_section(releases),
         *loss_section(release),
         *([_bounds(release, releases), _weights(release, releases)] if _is_fitted(release) else []),
-        *_reweighting(release),
-        *(_outcome(column, data, releases) for column in release.synthesized),
+        *(
+            [reweighting_section("Re-weighting", release.reweighted)]
+            if release.reweighted is not None
+            else []
+        ),
+        *(column_section(column, data, releases) for column in release.synthesized),
         *by_predictor(release, data),
         *predictive_section(release),
         *_convergence(release),
@@ -152,13 +157,12 @@ def public_report(release: Release) -> str:
     )
 
 
-_STATEMENT_NOTE = (
-    "This part, and only this part, is also in public/privacy_statement.md and may be published."
-)
-_ROWS_NOTE = (
-    "Other rows were drawn for the files that are released. This page compares the data with the "
-    "synthetic sets as they were before, row by row."
-)
+def _without_steps(release: Release, sections: list[Section]) -> list[Section]:
+    """The statement's sections less those of the steps of a sequence, which have a table here."""
+    if not release.parts:
+        return sections
+    kept = [each for each in sections if not each.heading.startswith("Step ")]
+    return [*kept, section("steps elsewhere")]
 
 
 def _beside(release: Release, data: pd.DataFrame) -> Release:
@@ -201,138 +205,26 @@ def _bounds(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = {name: each.confidential for name, each in releases.items()}
     bound = release.confidential.lipschitz_bound
     finite = release.confidential.lipschitz[np.isfinite(release.confidential.lipschitz)]
-    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     overall = {name: each.lipschitz_bound for name, each in kept.items()}
+    figure = plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall)
+    efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     marked = ", ".join(f"{name} {value:.2f}" for name, value in overall.items())
-    picture = picture_of(
-        plot_bounds({name: each.lipschitz for name, each in kept.items()}, overall=overall),
-        alt=f"Violin plot of by-record Lipschitz bounds. Overall bounds in nats: {marked}.",
-        caption="Width shows how many records have a bound of that size. The overall bound, and "
-        "with it epsilon, is set by the few records at the tip.",
-    )
-    text = (
-        f"The overall bound of one released draw is {number_text(bound)} nats. The mean by-record "
-        f"bound is {efficiency:.0%} of it. This efficiency is at most 100 %; a low one leaves "
-        "room to give records of weight below 1 more of it at the same epsilon, as re-weighting "
-        "does."
-    )
-    return Section(heading="By-record bounds", paragraphs=[[text]], pictures=[picture])
+    return section("bounds", figures=[figure], bound=bound, efficiency=efficiency, marked=marked)
 
 
 def _weights(release: Release, releases: Mapping[str, Release]) -> Section:
     kept = release.confidential
-    zero, one = int((kept.alpha == 0).sum()), int((kept.alpha == 1).sum())
-    masses = f"{zero:,} of weight exactly 0, {one:,} of weight exactly 1"
-    pictures = [
-        picture_of(
-            plot_weights({name: each.confidential.alpha for name, each in releases.items()}),
-            alt=f"Histogram of record weights of {release.charge.mechanism}: {masses}.",
-            caption=f"{kept.alpha.size:,} records, {masses}; the mean weight is "
-            f"{kept.alpha.mean():.3f}. A record of weight 0 does not inform the model at all, one "
-            "of weight 1 as fully as in an unweighted fit.",
-        )
-    ]
+    scatter = None
     if np.ptp(kept.alpha) > 0:
-        pictures.append(
-            picture_of(
-                plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound),
-                alt="Scatter plot of by-record bound against record weight with the overall bound.",
-                caption="Records on the dashed line set epsilon. Those far below it, to the left "
-                "of weight 1, could carry more weight at the same epsilon.",
-            )
+        scatter = plot_bound_against_weight(
+            kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
         )
-    below = float((kept.alpha < 1).mean())
-    share = (
-        f"{below:.1%} of the weights are below 1. That the local guarantee becomes one for all "
-        "databases, and that what is estimated stays right, rests on this share vanishing as the "
-        "number of records grows [Savitsky, Williams, Hu (2022), assumption 4]: compare it with "
-        "that of an earlier or smaller database."
-    )
-    return Section(heading="Record weights", paragraphs=[[share]], pictures=pictures)
-
-
-def _reweighting(release: Release) -> list[Section]:
-    path = release.reweighted
-    return [] if path is None else [reweighting_section("Re-weighting", path)]
-
-
-def _outcome(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
-    """Figure and table of one synthesized column, data against synthetic sets."""
-    heading = f"Data against synthetic data: {column}"
-    truth = numeric_values(data[column])
-    sets = {
-        name: [numeric_values(table[column]) for table in each.synthetic]
-        for name, each in releases.items()
-    }
-    everything = [truth, *(values for each in sets.values() for values in each)]
-    if not all(values.size for values in everything):
-        synthetic = {
-            name: [table[column] for table in each.synthetic] for name, each in releases.items()
-        }
-        picture = level_picture(column, data[column], synthetic, advice=_RARE)
-        table = level_table(column, data[column], synthetic)
-        return Section(heading=heading, pictures=[picture], tables=[table])
-    whole = all((values == np.floor(values)).all() for values in everything)
-    pictures = []
-    if whole or all(np.ptp(values) > 0 for values in everything):
-        scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-        figure = plot_distributions(truth, sets, discrete=whole, scale=scale, label=column)
-        pictures = [_distribution_picture(figure, column, whole)]
-    return Section(heading=heading, pictures=pictures, tables=[_statistics(truth, sets)])
-
-
-def _distribution_picture(figure: Figure, column: str, whole: bool) -> Picture:
-    kind = "Relative frequencies" if whole else "Density and distribution function"
-    return picture_of(
-        figure,
-        alt=f"{kind} of {column} in the data and in the synthetic sets.",
-        caption="Where a line leaves the data, the synthetic sets distort the distribution; "
-        "the shaded range shows how far the sets differ from each other. Look at the tails first: "
-        "rare values carry the most risk and tend to weigh least.",
-    )
-
-
-def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    *others, own = sets
-    target = _summary(truth)
-    rows = [["data", *_compared(target, None)]]
-    found = [_summary(values) for values in sets[own]]
-    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
-    for name in [own, *others]:
-        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
-        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
-    header = [""]
-    for name in _STATISTICS:
-        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
-    caption = "Summaries of data and synthetic sets. Absolute error: difference from the data, "
-    caption += "in the unit of the outcome; from 0, smaller is better."
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
-
-
-def _summary(values: FloatArray) -> FloatArray:
-    """Mean, median, 15th and 90th percentile, shape (4,)."""
-    return np.array(
-        [values.mean() if q is None else np.quantile(values, q) for q in _STATISTICS.values()]
-    )
-
-
-def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
-    """Cells of a row: each statistic and how far it is off."""
-    off = (
-        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
-    )
-    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
-
-
-def numeric_values(column: pd.Series) -> FloatArray:
-    """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        return np.empty(0)
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    if numbers.notna().sum() < column.notna().sum():
-        return np.empty(0)
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(values[np.isfinite(values)])
+    figure = plot_weights({name: each.confidential.alpha for name, each in releases.items()})
+    return section(
+        "weights", figures=[figure, scatter], alpha=kept.alpha,
+        mechanism=release.charge.mechanism, zero=int((kept.alpha == 0).sum()),
+        one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
+    )  # fmt: skip
 
 
 def _convergence(release: Release) -> list[Section]:
@@ -350,10 +242,7 @@ def _provenance(release: Release) -> Section:
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     said = [(name, value) for name, value in rows.items() if value != _NOTHING]
-    table = Table(caption="What made the draws.", header=["What", "Value"], rows=said)
-    text = "The seed itself is in run.json beside this report and must stay there: whoever knows "
-    text += "it can recompute the release from guesses of the data."
-    return Section(heading="Provenance", paragraphs=[[text]], tables=[table])
+    return section("provenance", tables=[Table(header=["What", "Value"], rows=said)])
 
 
 _NOTHING = number_text(None)  # of a setting that was not given: no row
@@ -372,3 +261,120 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
         "seconds": f"{made.seconds:.2f}",
         "notes": "; ".join(made.notes) or "none",
     }
+
+
+_OF_SUPPORTS = {"support", "epsilon_present", "mu_present"}
+_OF_RHO = {"delta", "rho"}
+_CHARGE_FIELDS = (
+    "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_range", "epsilon_lipschitz",
+    "mu", "mu_standard_error", "loss_range", "support", "epsilon_present", "mu_present", "kind",
+    "relation", "n_synthetic", "n_draws_released", "bound", "n_draws", "draw_quantile", "cap",
+    "safety_factor", "density_above_one", "converged",
+)  # fmt: skip
+
+
+def charge_section(releases: Mapping[str, Release]) -> Section:
+    """The table of the charges, the last release first."""
+    charges = [release.charge for release in releases.values()][::-1]
+    fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
+    stepped = any(release.parts for release in releases.values())
+    of_fits, about = meanings("charge of fits"), meanings("charge")
+    if not fitted:
+        about |= meanings("charge of steps" if stepped else "charge without a fit")
+    hidden = set()
+    if not (fitted or stepped):
+        hidden |= set(of_fits)
+    if all(charge.support is None for charge in charges):
+        hidden |= _OF_SUPPORTS
+    hidden = hidden - _OF_RHO if any(c.rho is not None for c in charges) else hidden | {"rho"}
+    rows = [
+        [field, *(_charge_text(field, charge) for charge in charges), {**about, **of_fits}[field]]
+        for field in _CHARGE_FIELDS
+        if field not in hidden
+    ]
+    header = ["Quantity", *list(releases)[::-1], "What it is"]
+    return section("charges", tables=[Table(header=header, rows=rows)])
+
+
+def _charge_text(field: str, charge: PrivacyCharge) -> str:
+    value = getattr(charge, field)
+    if not field.startswith("epsilon") or field == "epsilon_present":
+        return number_text(value)
+    return "–" if value is None else str(value)
+
+
+_HEADER = ("Column", "Mechanism", "Model", "Epsilon", "Bound, nats", "Mean weight", "R-hat",
+           "Effective sample", "Divergent", "Seconds")  # fmt: skip
+
+
+def steps_section(release: Release) -> list[Section]:
+    """The table of the steps, in their order; none of a release of one step."""
+    if not release.parts:
+        return []
+    common = _common(release)
+    charges = [_step_charge(columns, step) for columns, step in release.steps.items()]
+    settings = [_step_settings(columns, step, common) for columns, step in release.steps.items()]
+    tables = [
+        Table(header=_HEADER, rows=charges, numbers=True),
+        Table(
+            header=["Column", "Formula", "Program", "Weights", "Draws", "Other settings"],
+            rows=settings,
+        ),
+    ]
+    return [section("steps", tables=tables, shared=_in_words(common))]
+
+
+_OWN_COLUMNS = ("formula", "model", "mechanism")
+Settings = dict[str, str]
+
+
+def _settings(step: ReleaseRecord) -> Settings:
+    """Settings as people write them, without those that were not given."""
+    shown = {name: setting_text(value) for name, value in step.settings.items()}
+    return {name: text for name, text in shown.items() if text != number_text(None)}
+
+
+def _common(release: Release) -> Settings:
+    """Settings that all steps have alike."""
+    first, *others = (_settings(step) for step in release.steps.values())
+    alike = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+    return {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
+
+
+def _in_words(settings: Settings) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in settings.items())
+
+
+def _step_settings(columns: str, step: ReleaseRecord, common: Settings) -> list[Cell]:
+    made_by, alpha, settings = step.provenance, step.confidential.alpha, _settings(step)
+    program, chains = "–", "–"
+    if isinstance(made_by, Provenance):
+        program = f"{made_by.program}.stan" if made_by.program else "–"
+        chains = f"{made_by.settings.chains} chains of {made_by.settings.draws:,}"
+    other = {k: v for k, v in settings.items() if k not in common and k not in _OWN_COLUMNS}
+    weights = f"{alpha.min():.3f} to {alpha.max():.3f}" if alpha.size else "–"
+    formula = settings.get("formula", "–")
+    return [columns, formula, program, weights, chains, _in_words(other) or "–"]
+
+
+def _step_charge(columns: str, step: ReleaseRecord) -> list[Cell]:
+    kept, made, found = step.confidential, step.provenance, step.diagnostics
+    fit: list[Cell] = ["–", "–", "–"]
+    if found is not None:
+        rhat = number_text(found.max_rhat)
+        fit = [
+            rhat if found.converged else Marked(text=rhat, word="POOR"),
+            f"{found.min_ess_bulk:,.0f}",
+            number_text(found.n_divergent),
+        ]
+    seconds = isinstance(made, Provenance) and made.seconds > 0
+    return [
+        columns,
+        step.charge.mechanism,
+        str(step.settings.get("model", "–")),
+        epsilon_text(step.charge.epsilon),
+        number_text(kept.lipschitz_bound),
+        f"{kept.alpha.mean():.3f}" if kept.alpha.size else "–",
+        *fit,
+        f"{made.seconds:.2f}" if seconds and isinstance(made, Provenance) else "–",
+    ]

@@ -7,8 +7,9 @@ so where it applies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,12 @@ from pyhybrid.measures.tables.propensity import propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.coefficients import coefficients_section, plain_formula
-from pyhybrid.reports.measures import judged_cell, measure_rows
-from pyhybrid.reports.page import Cell, Section, Table
+from pyhybrid.reports.figures.measures import plot_forest
+from pyhybrid.reports.measures import measure_rows, model_table
+from pyhybrid.reports.page import Cell, Section, Table, section, sentence
+from pyhybrid.reports.verdicts import judged_cell
 
-__all__ = ["side_by_side"]
+__all__ = ["coefficients_section", "side_by_side"]
 
 IntArray = npt.NDArray[np.intp]
 
@@ -38,6 +40,7 @@ _FEW_COLUMNS = 2
 _BY_COLUMN = ("max_ecdf", "avg_ecdf", "attribute_risk", "attribute_baseline")
 
 _DISTANCES = ("max_ecdf", "avg_ecdf")
+_OF_RISK, _OF_UTILITY = ("No risk", "Data as they are"), ("As good as the data", "Useless")
 _RISKS = ("expected_match_risk", "true_match_rate", "n_no_match")
 
 
@@ -71,12 +74,6 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> list[Se
     columns = _Columns(synthesized=first.synthesized, kept=kept)
     bounded = min(len(data), _MOST_TARGETS)
     sets = min(_MOST_SETS, max(len(each.synthetic) for each in releases.values()))
-    intruder = (
-        f"The intruder is taken to know {', '.join(columns.synthesized)} within {100 * _WITHIN:g} %"
-        f"{' and ' + ', '.join(columns.kept) + ' exactly' if columns.kept else ''}. Compared: "
-        f"{', '.join(columns.all)}. Risks from {bounded:,} records and at most {sets} set(s), "
-        f"classifiers on {min(len(data), _MOST_ROWS):,} records."
-    )
     tables, left_out, drawn = [_privacy(releases)], [], []
     for part in (_risk, _utility):
         try:
@@ -89,39 +86,27 @@ def side_by_side(releases: Mapping[str, Release], data: pd.DataFrame) -> list[Se
         drawn = [coefficients_section(fits)]
     except InvalidInput as error:
         left_out.append([f"Not computed: {error}."])
-    if bounded < len(data):
-        intruder += " Among fewer records each is easier to find: rates are upper estimates."
-    note = "Only the first table has a guarantee behind it; the others describe this release."
-    section = Section(
-        heading="Epsilon, risk, utility and inference",
-        paragraphs=[[note], [intruder], *left_out],
-        tables=tables,
-    )
-    return [section, *drawn]
+    shown = section(
+        "side by side", tables=tables, columns=columns, within=100 * _WITHIN, bounded=bounded,
+        sets=sets, classified=min(len(data), _MOST_ROWS), fewer=bounded < len(data),
+    )  # fmt: skip
+    return [replace(shown, paragraphs=[*shown.paragraphs, *left_out]), *drawn]
 
 
 def _privacy(releases: Mapping[str, Release]) -> Table:
     charges = [release.charge for release in releases.values()]
-    epsilon = (
-        "Privacy loss of all released sets together, nats: how much any one record can change what "
-        "is released. Range: from 0; smaller is safer."
-    )
-    meaning = {
-        "asymptotic local": "asymptotic local: for this database, global as n grows",
-        "strict": "strict: for every database",
-    }
-    kinds = list(dict.fromkeys(charge.kind for charge in charges))
+    about = {"asymptotic local": "local", "strict": "strict"}
+    kinds = [
+        sentence("side by side, epsilon", about[kind]) if kind in about else kind
+        for kind in dict.fromkeys(charge.kind for charge in charges)
+    ]
+    epsilon = sentence("side by side, epsilon", "epsilon")
+    whose = (f"{c.kind}, {c.relation} {c.protected}" for c in charges)
     rows = [
         ["epsilon", *(epsilon_text(c.epsilon) for c in charges), "0", "no limit", epsilon],
-        [
-            "kind, relation",
-            *(f"{c.kind}, {c.relation} {c.protected}" for c in charges),
-            "strict",
-            "none",
-            "; ".join(meaning.get(kind, kind) for kind in kinds) + ".",
-        ],
+        ["kind, relation", *whose, "strict", "none", f"{'; '.join(kinds)}."],
     ]
-    return _table("Epsilon: what is guaranteed.", releases, rows, "No risk", "Data as they are")
+    return _table("Epsilon: what is guaranteed.", releases, rows, *_OF_RISK)
 
 
 def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns) -> list[Table]:
@@ -142,9 +127,7 @@ def _risk(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Columns
         found[name] = {"matching_risk": risk.mean_risk}
         found[name] |= {measure: float(getattr(risk, measure)) for measure in _RISKS}
         found[name] |= _attribute(real, sets, rows, columns, near)
-    caption = "Risk: what an intruder finds who knows the keys. The last column of numbers is the "
-    caption += "risk of publishing the data themselves."
-    return _measures(caption, found, "No risk", "Data as they are")
+    return _measures(sentence("side by side, epsilon", "risk"), found, *_OF_RISK)
 
 
 def _attribute(
@@ -198,8 +181,7 @@ def _utility(releases: Mapping[str, Release], data: pd.DataFrame, columns: _Colu
             label = f"table_ratio, {worst['first']} and {worst['second']}"
             numbers["table_ratio, worst pair" if len(releases) > 1 else label] = worst["ratio"]
         found[name] = numbers
-    caption = "Utility: how near the synthetic sets are to the data."
-    return _measures(caption, found, "As good as the data", "Useless")
+    return _measures("Utility: how near the synthetic sets are to the data.", found, *_OF_UTILITY)
 
 
 def _fits(
@@ -233,11 +215,8 @@ def _inference(fits: Mapping[str, ModelUtility]) -> list[Table]:
         for fit in fits.values()
     }
     formula = plain_formula(next(iter(fits.values())).formula)
-    caption = (
-        f"Inference: coefficients of the linear model {formula}, 95 % intervals, "
-        f"{' or '.join(sorted(rules))}."
-    )
-    return _measures(caption, found, "As good as the data", "Useless")
+    caption = sentence("side by side, epsilon", "inference", formula=formula, rules=sorted(rules))
+    return _measures(caption, found, *_OF_UTILITY)
 
 
 def _formula(tables: Tables, outcome: str, columns: _Columns) -> str:
@@ -315,3 +294,40 @@ def _of_columns(tables: Tables, columns: Sequence[str]) -> Tables | None:
         return None
     real, *sets = (table[list(columns)] for table in (tables.real, *tables.synthetic))
     return Tables(real=real, synthetic=tuple(sets), names=tables.names)
+
+
+_MOST_DRAWN = 30
+
+
+def coefficients_section(fits: Mapping[str, ModelUtility]) -> Section:
+    """Forest plot of all releases, and the table of the first one, that of the report.
+
+    Parameters
+    ----------
+    fits : mapping of str to ModelUtility
+        The same model by the name of a release.
+    """
+    name, first = next(iter(fits.items()))
+    varied = first.table["upper"] > first.table["lower"]
+    terms = list(first.table.index[varied])[:_MOST_DRAWN]
+    figures = []
+    if terms:
+        tables = {key: fit.table.loc[terms].rename(index=plain_term) for key, fit in fits.items()}
+        figures = [plot_forest(tables)]
+    return section(
+        "coefficients",
+        figures=figures,
+        tables=[model_table(first, name, plain_term)],
+        formula=plain_formula(first.formula), terms=len(terms), more=int(varied.sum()) - len(terms),
+    )  # fmt: skip
+
+
+def plain_formula(formula: str) -> str:
+    """The formula as people write it, names that need no quotes without them."""
+    return re.sub(r"Q\('([A-Za-z_]\w*)'\)", r"\1", formula)
+
+
+def plain_term(term: str) -> str:
+    """A term as people write it: "region = west" for "Q('region')[T.west]" or C(region)[T.west]."""
+    plain = re.sub(r"\bC\((\w+)\)(?=\[T\.)", r"\1", plain_formula(str(term)))
+    return re.sub(r"\[T\.(.*?)\]", r" = \1", plain)

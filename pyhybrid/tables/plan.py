@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import html
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_positive, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PerturbedHistogram
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.columns.kinds import Kind, Number, kind_from_dict
-from pyhybrid.models.default_model import HISTOGRAM, rule_for
+from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number, kind_from_dict
+from pyhybrid.models.default_model import HISTOGRAM, MOST_LEVELS, rule_for
 from pyhybrid.models.predictor_terms import (
     FEWEST_GROUPED,
     formula_of,
@@ -26,13 +31,10 @@ from pyhybrid.models.predictor_terms import (
 from pyhybrid.models.registry import BUILT, GROUPED, build_model, within
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.running.files import write_files
-from pyhybrid.tables.marginal_selection import measured_with, most_tables, note_of_tables
-from pyhybrid.tables.negative_amounts import below_zero
-from pyhybrid.tables.order import kept_first, ordered
-from pyhybrid.tables.plan_text import plan_html, plan_text
-from pyhybrid.tables.table_spec import DescribedTable, KnownKind
+from pyhybrid.tables.domains import below_zero, measured_with, most_tables, note_of_tables
+from pyhybrid.tables.table_spec import SOURCES, DescribedTable, KnownKind
 
-__all__ = ["MOST_COEFFICIENTS", "SPLITS", "Plan", "PlannedColumn", "plan_of"]
+__all__ = ["Plan", "PlannedColumn", "Table"]
 
 SPLITS = ("equal", "need")
 """Rules for a column's share of epsilon: the same, or by the root of the coefficients of its
@@ -153,10 +155,10 @@ class Plan:
         return f"<Plan for {', '.join(column.name for column in self.columns)}>"
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return _plan_text(self)
 
     def _repr_html_(self) -> str:
-        return plan_html(self)
+        return _plan_html(self)
 
     def __getitem__(self, name: str) -> PlannedColumn:
         found = {column.name: column for column in self.columns}
@@ -325,10 +327,10 @@ def plan_of(
             notes.append(f"{name} is kept as it is, and is no predictor: {why}")
     columns: list[PlannedColumn] = []
     most = most_tables(len(table.sensitive))
-    for name in ordered(table, known):
+    for name in _ordered(table, known):
         kinds = {**kept, **{column.name: column.kind for column in columns}}
         usable = {key: own.kind for key, own in kinds.items() if unusable(own.kind) is None}
-        predictors = kept_first(usable, kept, limit)
+        predictors = _kept_first(usable, kept, limit)
         left = [key for key in usable if key not in predictors]
         if left:
             notes.append(f"{name} is not given {', '.join(left)}: {limit} coefficients at most")
@@ -410,3 +412,196 @@ def _column_of(given: Mapping[str, Any]) -> PlannedColumn:
         share=check_positive(given["share"], "share"),
         why=str(given["why"]),
     )
+
+
+def _ordered(table: DescribedTable, known: Mapping[str, KnownKind]) -> list[str]:
+    """Sensitive columns in the order given; or few levels first, then counts, then numbers, each
+    as they stand in the table, and the smaller side of a rule before the larger one.
+
+    Nothing of it looks at the data beyond the kinds.
+    """
+    if not isinstance(table.order, str):
+        return list(table.order)
+    names = [str(name) for name in table.df.columns if name in table.sensitive]
+    left = sorted(names, key=lambda name: _rank(known[name].kind))  # stable
+    after = _smaller_sides(table, names)
+    found: list[str] = []
+    while left:
+        ready = next((n for n in left if not after.get(n, set()) - set(found)), None)
+        if ready is None:
+            raise InvalidInput(
+                f"rules must leave an order for {', '.join(left)}: each is the larger side of one "
+                "and the smaller of another; give order="
+            )
+        left.remove(ready)
+        found.append(ready)
+    return found
+
+
+def _kept_first(usable: Mapping[str, Kind], kept: Collection[str], limit: int) -> tuple[str, ...]:
+    """Predictors of at most `limit` coefficients: kept columns, then the last before it."""
+    own = [name for name in usable if name in kept]
+    near = [name for name in reversed(list(usable)) if name not in kept]
+    found, used = set(), 0
+    for name in (*own, *near):
+        if used + n_coefficients(usable[name]) <= limit:
+            found.add(name)
+            used += n_coefficients(usable[name])
+    return tuple(name for name in usable if name in found)
+
+
+def _rank(kind: Kind) -> tuple[int, int]:
+    if isinstance(kind, Leveled):
+        size = len(kind.levels)
+        return (0, size) if size <= MOST_LEVELS else (4, size)
+    if isinstance(kind, Counts):
+        return (1, 0)
+    return (2, 0) if isinstance(kind, Number) else (3, 0)
+
+
+def _smaller_sides(table: DescribedTable, names: Collection[str]) -> dict[str, set[str]]:
+    """For plain rules ``a <= b`` of two sensitive columns: a before b, which has no upper end."""
+    before: dict[str, set[str]] = {}
+    for rule in table.read_rules:
+        if "->" in rule.text or "`" in rule.text:
+            continue
+        tree = ast.parse(rule.text, mode="eval").body
+        if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+            continue
+        left, right = tree.left, tree.comparators[0]
+        if not (isinstance(left, ast.Name) and isinstance(right, ast.Name)):
+            continue
+        small, large = left.id, right.id
+        if isinstance(tree.ops[0], ast.Gt | ast.GtE):
+            small, large = large, small
+        elif not isinstance(tree.ops[0], ast.Lt | ast.LtE):
+            continue
+        if small in names and large in names:
+            before.setdefault(large, set()).add(small)
+    return before
+
+
+_WIDTH = 80
+_IN = " " * 5
+
+
+def _plan_text(plan: Plan) -> str:
+    """The plan in lines of at most 80 characters where names allow it."""
+    table = plan.table
+    lines = _wrapped(
+        f"Plan for {len(table.df)} rows: {len(plan.columns)} columns are synthesized, "
+        f"{len(table.kept)} kept.",
+        "",
+    )
+    for place, column in enumerate(plan.columns, start=1):
+        given = f" given {', '.join(column.predictors)}" if column.predictors else ""
+        lines += _wrapped(f"{column.name}: {column.model}{given}", _IN, f"{place:>3}. ")
+        lines += _wrapped(_why(column), _IN, _IN)
+        if column.tables and column.tables != column.predictors:
+            lines += _wrapped(f"noisy marginals: with {', '.join(column.tables)}", _IN, _IN)
+    roles = {"Kept": table.kept, "Not released": table.drop,
+             "Replaced by running numbers": [] if table.id is None else [table.id]}  # fmt: skip
+    below = [f"{role}: {', '.join(names)}." for role, names in roles.items() if names]
+    below += [f"Rule: {rule}" for rule in table.rules]
+    below += [f"Note: {note}." for note in _notes(plan)]
+    return "\n".join([*lines, *(line for text in below for line in _wrapped(text, "  "))])
+
+
+def _plan_html(plan: Plan) -> str:
+    """The plan as a table of HTML."""
+    rows = [
+        {
+            "": place,
+            "column": column.name,
+            "model": column.model,
+            "given": ", ".join(column.predictors) or "none",
+            "of epsilon": f"{column.share:.1%}",
+            "why": _why(column, share=False),
+        }
+        for place, column in enumerate(plan.columns, start=1)
+    ]
+    with pd.option_context("display.max_colwidth", None):
+        table: str = pd.DataFrame(rows).to_html(index=False, border=0)
+    notes = [*(f"Rule: {rule}" for rule in plan.table.rules), *_notes(plan)]
+    below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    return f"{table}<ul>{below}</ul>" if below else table
+
+
+def _why(column: Any, *, share: bool = True) -> str:
+    shown = f"; {column.share:.1%} of epsilon" if share else ""
+    kind = column.kind
+    return f"{kind.kind.name}, {SOURCES[kind.source]}; {column.why}{shown}"
+
+
+def _notes(plan: Plan) -> list[str]:
+    if not plan.not_declared:
+        return list(plan.notes)
+    read = (
+        f"types of {', '.join(plan.not_declared)} were read from confidential columns: a strict "
+        "charge needs types= or reference="
+    )
+    return [*plan.notes, read]
+
+
+def _wrapped(text: str, rest: str = "", first: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Table(DescribedTable):
+    """A table with confidential columns.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Confidential records, one row each. Not modified.
+    sensitive : sequence of str
+        Columns to synthesize.
+    id : str, optional
+        Column that names each row once; it is released as running numbers.
+    drop : sequence of str
+        Columns that are not released, and that nothing reads.
+    keep : sequence of str
+        Columns to release as they are also where they look risky. All others that are not
+        sensitive are kept, too, unless `Release.save` asks for a decision. Kept columns are the
+        first predictors.
+    types : mapping of str to Kind
+        What columns can hold, e.g. ``{"income": ph.SemiContinuous(lower=0, unit=20_000)}``. A
+        column of logicals says so itself; for all other sensitive columns a strict charge needs a
+        type, here or from `reference`. Categories are none: ``astype("category")`` takes them from
+        the records.
+    rules : sequence of str
+        That every row meets, e.g. ``"wage <= income"``, or ``"age < 16 -> income == 0"`` for a
+        structural zero; see `pyhybrid.models.formula.row_rules`.
+    order : "auto" or sequence of str
+        In which sensitive columns are synthesized; "auto" by their kinds, few levels first.
+    reference : DataFrame, optional
+        Public or historical records that types may be read from. Their own records are not
+        protected by releases of `df`.
+    holds_no_released_record : bool, default False
+        The owner's word that the reference holds none of the records of `df`, without which types
+        that are read from it make no charge strict.
+
+    Raises
+    ------
+    InvalidInput
+        For names that are no columns, columns that are said to be two things, an id that names a
+        row twice, columns without any value or with one only, values that are none of the declared
+        levels (the row is named), and rules that no row meets.
+
+    Examples
+    --------
+    >>> table = ph.Table(df, sensitive=["voted", "income"], id="person", keep=["age", "sex"])
+    >>> print(table.plan())
+    """
+
+    def plan(
+        self,
+        *,
+        split: str | Mapping[str, float] = "equal",
+        most_coefficients: int = MOST_COEFFICIENTS,
+    ) -> Plan:
+        """Which model, which predictors, in which order; see `pyhybrid.tables.plan.plan_of`."""
+        return plan_of(self, split=split, most_coefficients=most_coefficients)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -19,17 +20,28 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.randomness import streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
+from pyhybrid.mechanisms import (
+    Censored,
+    LipschitzWeighted,
+    NoisyMarginals,
+    ScalarWeighted,
+    Unweighted,
+)
 from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
-from pyhybrid.mechanisms.censored.calibration import Calibration
+from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.mechanisms.steps import Step
-from pyhybrid.models.columns.kinds import Kind, Number
+from pyhybrid.models.base import Model
+from pyhybrid.models.columns.decimals import in_dtype_of
+from pyhybrid.models.columns.kinds import Kind, Leveled, Number
 from pyhybrid.models.registry import within
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
@@ -37,9 +49,13 @@ from pyhybrid.releases.release import Release
 from pyhybrid.tables.calibration import calibrate_table, epsilon_of
 from pyhybrid.tables.coded_table import in_form_of_data, working_table
 from pyhybrid.tables.marginals import MarginalsOfPlan, marginals_by_plan, measured
+from pyhybrid.releases.report_context import Origin
+from pyhybrid.running.tasks import first_failure, run_tasks
+from pyhybrid.tables.domains import MOST_BINS, domain_of
 from pyhybrid.tables.plan import Plan, PlannedColumn
 
-__all__ = ["MECHANISMS", "delta_of", "synthesize_table"]
+__all__ = ["MECHANISMS", "calibrate_table", "delta_of", "in_form_of_data", "marginals_by_plan",
+           "measured", "synthesize_table", "working_table"]  # fmt: skip
 
 MECHANISMS = ("censored", "marginals", "scalar", "lipschitz", "unweighted")
 _AT_EPSILON = ("censored", "scalar", "marginals")  # whose epsilon is given
@@ -370,3 +386,252 @@ def _origin(release: Release, df: pd.DataFrame, bought: MarginalsOfPlan | None) 
     """The data, and where each part comes from; what was bought had no fit."""
     steps = () if release.origin is None else release.origin.steps
     return Origin(data=df, steps=steps if bought is None else (Origin(data=df), *steps))
+
+
+_STEP = 1e-6  # shares of epsilon are rounded down to it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """The calibration of one column, with what all columns share in `options`."""
+
+    name: str
+    model: Model
+    epsilon: float
+    seed: int | None
+    reference: pd.DataFrame
+    options: Mapping[str, Any]
+
+
+def _calibrated(task: _Task) -> Calibration:
+    """Runs in any process."""
+    return calibrate(
+        task.model, task.reference, epsilon=task.epsilon, seed=task.seed, **task.options
+    )
+
+
+def calibrate_table(
+    plan: Plan,
+    reference: pd.DataFrame,
+    *,
+    epsilon: float,
+    n_draws_released: int = 1,
+    relation: str = "remove",
+    public: bool = False,
+    holds_no_released_record: bool = False,
+    seed: int | None = None,
+    engine: str | Engine = "auto",
+    settings: SamplerSettings | None = None,
+    on_not_converged: str = "raise",
+    workers: int = 1,
+    executor: Executor | None = None,
+) -> dict[str, Calibration]:
+    """Freeze center and cap of each column's model on reference records, at its share of `epsilon`.
+
+    Parameters
+    ----------
+    plan : Plan
+    reference : DataFrame
+        Historical or public records with the plan's columns; those where one is missing that must
+        not be are left out. They are not protected by releases of the plan's table.
+    epsilon : float
+        Of the whole release.
+    n_draws_released : int, default 1
+        Draws that the release will simulate from.
+    relation, public, holds_no_released_record
+        See `pyhybrid.calibrate`.
+    seed, engine, settings, on_not_converged
+        See `pyhybrid.fitting.session.open_session`.
+    workers, executor
+        Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
+
+    Returns
+    -------
+    dict of str to Calibration
+        By column; none for histograms.
+
+    Raises
+    ------
+    InvalidInput
+        If the reference lacks a column, or has values that its type cannot hold.
+    """
+    kinds = plan.kinds
+    missing = [name for name in kinds if name not in reference.columns]
+    if missing:
+        raise InvalidInput(f"reference must have the plan's columns: {missing[0]!r} is not in it")
+    present = [name for name, kind in kinds.items() if not kind.missing]
+    whole = working_table(reference, kinds, list(kinds)).dropna(subset=present)
+    whole = whole.reset_index(drop=True)
+    if len(whole) < 2:
+        raise InvalidInput("reference must have two rows or more without missing values")
+    options = {
+        "relation": relation, "public": public,
+        "holds_no_released_record": holds_no_released_record, "engine": engine,
+        "settings": settings, "on_not_converged": on_not_converged,
+    }  # fmt: skip
+    random, tasks = streams(seed), []
+    for column in plan.columns:
+        model = column.model_of(kinds)
+        if model is not None:
+            child = random.child(f"calibration of {column.name}")
+            tasks.append(
+                _Task(
+                    name=column.name,
+                    model=model,
+                    epsilon=epsilon_of(column, epsilon, n_draws_released),
+                    seed=child.entropy if random.seeded else None,
+                    reference=whole,
+                    options=options,
+                )
+            )
+    ended = list(run_tasks(_calibrated, tasks, workers=workers, executor=executor))
+    failures = [each for each in ended if each.result is None]
+    if failures:
+        raise first_failure(failures, "columns")
+    made = {each.task.name: each.result for each in ended if each.result is not None}
+    return {task.name: made[task.name] for task in tasks}
+
+
+def epsilon_of(column: PlannedColumn, epsilon: float, n_draws: int) -> float:
+    """A column's part of epsilon for one draw, rounded down."""
+    share = epsilon * column.share / n_draws
+    return math.floor(share / _STEP) * _STEP if share > 100 * _STEP else share
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarginalsOfPlan:
+    """A synthetic table from noisy marginals, with what it cost.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Its columns are those of the plan; released under `record.charge`.
+    record : ReleaseRecord
+    """
+
+    table: pd.DataFrame
+    record: ReleaseRecord
+
+    def added_to(self, charge: PrivacyCharge) -> PrivacyCharge:
+        """The charge of both together."""
+        return compose_charges([self.record.charge, charge], mechanism=charge.mechanism)
+
+
+def marginals_by_plan(
+    plan: Plan,
+    epsilon: float,
+    relation: str,
+    *,
+    delta: float | None = None,
+    select: str = "all",
+    noise_aware: bool = True,
+    reference: pd.DataFrame | None = None,
+    public: bool = False,
+    holds_no_released_record: bool = False,
+) -> NoisyMarginals:
+    """The mechanism over the plan's columns, with its order and predictors; with select="private"
+    it chooses among all kept columns and those before each.
+
+    Raises
+    ------
+    InvalidInput
+        For numbers without a declared range, and rules, which it does not draw by.
+    """
+    if plan.table.rules:
+        raise InvalidInput(
+            f"noisy marginals draw by no rule: found {plan.table.rules[0]!r}; take "
+            "mechanism='censored', or leave rules out"
+        )
+    domain = {column.name: domain_of(column.name, column.kind.kind) for column in plan.columns}
+    names = [column.name for column in plan.columns]
+    predictors = {
+        column.name: (*plan.kept, *names[:place]) if select == "private" else column.tables
+        for place, column in enumerate(plan.columns)
+    }
+    given = tuple(dict.fromkeys(n for own in predictors.values() for n in own if n in plan.kept))
+    return NoisyMarginals(
+        domain=domain,
+        epsilon=epsilon,
+        delta=delta,
+        most_bins=MOST_BINS,
+        select=select,
+        given=given,
+        predictors=predictors,
+        relation=relation,
+        noise_aware=noise_aware,
+        reference=reference,
+        public=public,
+        holds_no_released_record=holds_no_released_record,
+    )
+
+
+def measured(
+    plan: Plan, epsilon: float, relation: str, *, n_synthetic: int, n_draws_released: int
+) -> MarginalsOfPlan:
+    """One table at `epsilon`, whose charge is stated for as many sets as are made of it."""
+    free = replace(plan, table=replace(plan.table, rules=()))
+    own = [*plan.kept, *(column.name for column in plan.columns)]
+    release = marginals_by_plan(free, epsilon, relation, noise_aware=False).release(
+        plan.table.df[own]
+    )
+    charge = replace(
+        PrivacyCharge.strict(
+            mechanism=release.charge.mechanism,
+            epsilon=epsilon / n_draws_released,
+            relation=relation,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+        ),
+        assumes=(
+            *release.charge.assumes,
+            "The centers of clipping come from noisy two-way tables of these records, whose "
+            "epsilon is included; they are drawn from as often as one likes.",
+        ),
+        not_covered=release.charge.not_covered,
+    ).sealed()
+    kept: Mapping[str, Any] = {f.name: getattr(release, f.name) for f in fields(ReleaseRecord)}
+    record = replace(ReleaseRecord(**kept), charge=charge)
+    return MarginalsOfPlan(table=release.synthetic[0], record=record)
+
+
+def working_table(
+    df: pd.DataFrame, kinds: Mapping[str, Kind], columns: Sequence[str]
+) -> pd.DataFrame:
+    """`columns` of `df`: those of levels as categories, declared, so that coding is public."""
+    coded: pd.DataFrame = pd.DataFrame(
+        {name: _as_levels(df[name], kinds[name]) if name in kinds else df[name] for name in columns}
+    )
+    return coded
+
+
+def _as_levels(column: pd.Series, kind: Kind) -> pd.Series:
+    if not isinstance(kind, Leveled):
+        return column
+    levels = pd.Index(list(kind.levels), dtype=object)
+    places = levels.get_indexer(column.astype(object))
+    values = pd.Categorical.from_codes(np.asarray(places).tolist(), categories=levels)
+    coded: pd.Series = pd.Series(values, index=column.index, name=column.name)
+    return coded
+
+
+def in_form_of_data(made: pd.Series, like: pd.Series) -> pd.Series:
+    """A synthetic working column with the dtype, index and name of the data's.
+
+    Categories that lack a declared level are those that some record has: the levels declared take
+    their place, or a drawn value would be missing just where no record has it.
+    """
+    if made.dtype == like.dtype:
+        return made
+    if isinstance(like.dtype, pd.CategoricalDtype):
+        dtype: pd.CategoricalDtype = like.dtype
+        if isinstance(made.dtype, pd.CategoricalDtype):
+            levels = made.dtype.categories
+            if not levels.isin(dtype.categories).all():
+                dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
+        values = pd.Categorical(made.astype(object), dtype=dtype)
+        column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+        return column
+    plain = made.astype(object)
+    if pd.api.types.is_integer_dtype(like.dtype):
+        return in_dtype_of(plain.to_numpy(dtype=np.float64), like)
+    return plain.astype(like.dtype)

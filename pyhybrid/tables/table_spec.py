@@ -15,7 +15,7 @@ from pyhybrid.models.columns.kinds import Kind, Leveled, Number, Real, kind_from
 from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 
-__all__ = ["SOURCES", "DescribedTable", "KnownKind", "check_levels"]
+__all__ = ["SOURCES", "DescribedTable", "KnownKind"]
 
 SOURCES: Mapping[str, str] = {
     "declared": "declared",

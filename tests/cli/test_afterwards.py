@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.afterwards import check_afterwards, predictors_of, read_afterwards
+from pyhybrid.cli.released import check_afterwards, predictors_of, read_afterwards
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.column_decisions import Decisions
 from tests.tables.conftest import TYPES, survey_of

@@ -271,7 +271,7 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     def broken(self: Any, *_: Any, **__: Any) -> None:
         raise SamplingError("it crashed")
 
-    monkeypatch.setattr("pyhybrid.cli.doctor.ENGINES", {"cmdstan": "", "embedded": ""})
+    monkeypatch.setattr("pyhybrid.cli.validation.ENGINES", {"cmdstan": "", "embedded": ""})
     monkeypatch.setattr(CmdStanEngine, "status", gone)
     monkeypatch.setattr(EmbeddedEngine, "sample", broken)
     code, out, _ = run("doctor")

@@ -16,9 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from pyhybrid.cli.app import COMMANDS, _command, _listed
-from pyhybrid.cli.doctor import Finding, _show_repairs
-from pyhybrid.cli.layout import fitted
-from pyhybrid.cli.validate import _show
+from pyhybrid.cli.console import fitted
+from pyhybrid.cli.validation import Finding, _show_agreement, _show_repairs
 from pyhybrid.validation.agreement import Row, Validation
 
 
@@ -89,7 +88,7 @@ def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -
 
     rows = (row("epsilon_of_bound", 1.0), row("gaussian_mu", 1.5), row("count_weights", 1.0))
     found = Validation(rows=rows, versions={}, programs={}, settings={}, seed=1, own_data=False)
-    _show(found, None)
+    _show_agreement(found, None)
     last = capsys.readouterr().out.split("disagree on")[1]
     assert last.startswith(" 1 of 3 quantities:")
     assert "gaussian_mu: Python 1, R 1.5" in last
@@ -106,7 +105,8 @@ def test_the_list_of_commands_imports_none() -> None:
     code = (
         "import runpy, sys; sys.argv = ['pyhybrid', '--help']\n"
         "try: runpy.run_module('pyhybrid', run_name='__main__')\nexcept SystemExit: pass\n"
-        "print([m for m in ('numpy', 'pyhybrid.cli.doctor') if m in sys.modules], file=sys.stderr)"
+        "slow = ('numpy', 'pyhybrid.cli.validation')\n"
+        "print([m for m in slow if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"

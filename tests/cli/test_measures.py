@@ -16,7 +16,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.app import run
-from pyhybrid.cli.risk import parse_key
+from pyhybrid.cli.measures import parse_key
 from pyhybrid.reports.figures.measures import (
     plot_ecdfs,
     plot_levels,
@@ -62,7 +62,7 @@ def test_utility_says_where_the_permutations_stand(
     def bars() -> Iterator[Any]:
         yield lambda *step: said.append(step)
 
-    monkeypatch.setattr("pyhybrid.cli.utility.progress_bars", bars)
+    monkeypatch.setattr("pyhybrid.cli.measures.progress_bars", bars)
     assert run(UTILITY) == 0
     assert said == [("CART permutations", done, 4) for done in (1, 2, 3, 4)]
     said.clear()

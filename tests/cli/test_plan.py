@@ -13,7 +13,7 @@ import typer
 
 import pyhybrid as ph
 from pyhybrid.cli.app import app
-from pyhybrid.cli.plan import _TAKEN
+from pyhybrid.cli.synthesize import _TAKEN
 from tests.tables.conftest import TYPES, survey_of
 
 Run = Callable[..., tuple[int, str, str]]

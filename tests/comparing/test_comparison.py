@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.compare import build_mechanisms
+from pyhybrid.cli.comparing import build_mechanisms
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries

@@ -8,6 +8,8 @@ import pytest
 
 from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports.judged import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
+from pyhybrid.measures.definitions import MEASURES
+from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
 
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:

@@ -114,7 +114,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Pat
 
     monkeypatch.chdir(tmp_path)
     assert run()[1].split() == ["Notebooks:", *NAMES]
-    monkeypatch.setattr("pyhybrid.cli.report.render_notebook", lambda *_, **__: "<p>page</p>")
+    monkeypatch.setattr("pyhybrid.cli.studies.render_notebook", lambda *_, **__: "<p>page</p>")
     assert run("3")[0] == 0
     assert Path("03_local_to_global_bounds.html").read_text() == "<p>page</p>"
     code, _, err = run("3")

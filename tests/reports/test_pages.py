@@ -11,20 +11,18 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.privacy.leave_one_out import leave_one_out_loss
-from pyhybrid.reports.by_predictor import _shown_level
-from pyhybrid.reports.coefficients import coefficients_section, plain_term
-from pyhybrid.reports.curve import curve_report
-from pyhybrid.reports.figures.accounts import plot_losses
-from pyhybrid.reports.figures.curve import plot_curve
-from pyhybrid.reports.figures.groups import plot_forest
+from pyhybrid.reports.columns import _shown_level, tail_word
+from pyhybrid.reports.comparison import curve_report
+from pyhybrid.reports.figures.measures import plot_curve, plot_forest
+from pyhybrid.reports.figures.mechanisms import plot_losses
 from pyhybrid.reports.measures import risk_report, utility_report
-from pyhybrid.reports.predictive import tail_word
+from pyhybrid.reports.side_by_side import coefficients_section, plain_term
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
 from pyhybrid.studies.comparing.curve import RiskUtilityCurve
 from pyhybrid.validation.agreement import Row, Validation
 from tests.reports.accessible import check_page, contrast
 
-TEMPLATE = Path(ph.__file__).with_name("report_template.html").read_text()
+TEMPLATE = Path(ph.__file__).with_name("reports").joinpath("report_template.html").read_text()
 
 
 def _colors(style: str) -> dict[str, str]:

@@ -11,8 +11,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.release import numeric_values, public_report, release_report
+from pyhybrid.reports.columns import numeric_values
+from pyhybrid.reports.page import number_text
+from pyhybrid.reports.release import public_report, release_report
 from tests.reports.accessible import check_page
 
 SEED = 918_273_645

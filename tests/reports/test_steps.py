@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.reports.numbers import number_text
+from pyhybrid.reports.page import number_text
 from pyhybrid.reports.release import release_pages
 from tests.reports.accessible import check_page
 

@@ -8,8 +8,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.reports.figures.accounts import plot_losses
-from pyhybrid.reports.refit_loss import loss_section
+from pyhybrid.reports.figures.mechanisms import plot_losses
+from pyhybrid.reports.record_loss import loss_section
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.reports.by_predictor import (
+from pyhybrid.reports.columns import (
     GroupedMeans,
     by_predictor,
     grouped_means,
@@ -19,7 +19,7 @@ from pyhybrid.reports.by_predictor import (
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.verdict import verdict_section
+from pyhybrid.reports.verdicts import verdict_section
 from tests.reports.accessible import check_page
 
 
@@ -144,7 +144,8 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     ]
     assert lost_relations(_with(release, drawn), data) == []
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
-    (said,) = verdict_section(_with(release, [shuffled]), data).bullets
+    shown = _with(release, [shuffled])
+    (said,) = verdict_section(shown, data, lost_relations(shown, data)).bullets
     assert said.startswith("visits by site: 2 of 2 groups are off by up to ")
     assert "(POOR): the relation is not kept." in said
 

@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.registry import PREDICTED, build_model
-from pyhybrid.tables.negative_amounts import FEWEST_BELOW_ZERO
+from pyhybrid.tables.domains import FEWEST_BELOW_ZERO
 
 
 def profits(n: int, below: int) -> pd.DataFrame:

@@ -8,13 +8,13 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.models.columns.kinds import Kind
-from pyhybrid.tables.marginal_selection import (
+from pyhybrid.tables.domains import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
     measured_with,
     most_tables,
 )
-from pyhybrid.tables.marginals import marginals_by_plan
+from pyhybrid.tables.synthesis import marginals_by_plan
 
 
 def test_few_columns_have_many_tables_and_many_have_three() -> None:

@@ -1,4 +1,4 @@
-"""Figures of utility and disclosure risk: distributions, propensities, pairs, matching risk.
+"""Figures of utility and disclosure risk: distributions, groups, coefficients, pairs, the curve.
 
 In the style of `pyhybrid.reports.figures.mechanisms`: arrays in, a `matplotlib.figure.Figure` out,
 no global state, equal input gives equal figures. All of them show the confidential data.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import check_vector
+from pyhybrid.core.checks import FloatArray, check_choice, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.figures.style import (
     COLORS,
@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["plot_ecdfs", "plot_levels", "plot_matching_risk", "plot_pairs", "plot_propensities"]
+__all__ = ["MEASURES", "plot_curve", "plot_ecdfs", "plot_forest", "plot_grouped_means",
+           "plot_levels", "plot_matching_risk", "plot_pairs", "plot_predictive",
+           "plot_propensities"]  # fmt: skip
 
 _MOST_STEPS = 400
 _CAP = 10.0
+_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 
 
 def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
@@ -202,3 +205,178 @@ def _count(ax: Any, x: float | None, number: int) -> None:
 
 def _heights(values: npt.NDArray[np.float64], grid: npt.NDArray[np.float64]) -> Any:
     return np.searchsorted(np.sort(values), grid, side="right") / values.size
+
+
+def plot_grouped_means(
+    panels: Mapping[str, tuple[Sequence[str], FloatArray, FloatArray, FloatArray]], *, label: str
+) -> Figure:
+    """One panel for each predictor, two in a row.
+
+    Parameters
+    ----------
+    panels : mapping of str to (groups, mean, error, synthetic)
+        By predictor: names of G groups; mean of the data and its standard error, shape (G,); means
+        of the synthetic sets, shape (m, G), NaN for none.
+    label : str
+        Of the axis of means.
+    """
+    columns = min(2, len(named(panels)))
+    rows = -(-len(panels) // columns)
+    most = max(len(groups) for groups, *_ in panels.values())
+    axes = new_panels(9.6, 0.6 + rows * (1.0 + 0.3 * most), rows, columns)
+    for ax in axes[len(panels) :]:
+        ax.remove()
+    for ax, (name, (groups, mean, error, sets)) in zip(axes, panels.items(), strict=False):
+        at = np.arange(len(groups), dtype=np.float64)
+        half = 1.96 * np.where(np.isfinite(error), error, 0.0)
+        style = {"color": PALE, "ecolor": INK, "error_kw": {"elinewidth": 1.2}}
+        ax.barh(at, mean, xerr=half, height=0.72, label="data, 95 % interval", **style)
+        known = ~np.isnan(sets).all(axis=0)
+        low, high = np.nanmin(sets[:, known], axis=0), np.nanmax(sets[:, known], axis=0)
+        ax.hlines(at[known], low, high, color=COLORS[1], linewidth=1.8)
+        points = np.nanmean(sets[:, known], axis=0)
+        shown = f"synthetic: mean and range of {len(sets)}"
+        ax.plot(points, at[known], "o", color=COLORS[1], markersize=5, label=shown)
+        ax.set_yticks(at, [plain(group) for group in groups])
+        ax.invert_yaxis()
+        ax.set_xlabel(plain(label), fontsize=TEXT)
+        ax.set_title(plain(f"by {name}"), fontsize=TEXT + 1, loc="left")
+    return finish(axes[0])
+
+
+def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Coefficients with 95 % intervals on one axis, in standard errors of the data, one row a term.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        By release: a row for each term, with columns estimate, lower and upper of the data and
+        synthetic_estimate, synthetic_lower and synthetic_upper; the interval of the data has a
+        length.
+    """
+    first = next(iter(named(tables).values()))
+    terms, n = [str(term) for term in first.index], len(tables)
+    ax = new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
+    ax.axvspan(-_NORMAL, _NORMAL, color=PALE, alpha=0.6, linewidth=0, label="data, 95 % interval")
+    ax.axvline(0, color=INK, linewidth=1)
+    places = np.arange(len(terms), dtype=np.float64)
+    for k, (name, table) in enumerate(tables.items()):
+        error = (table["upper"] - table["lower"]).to_numpy() / (2 * _NORMAL)
+        center = table["estimate"].to_numpy()
+        at, low, high = (
+            (table[f"synthetic_{end}"].to_numpy() - center) / error
+            for end in ("estimate", "lower", "upper")
+        )
+        y = places + 0.5 * ((k + 0.5) / n - 0.5)
+        color = COLORS[(n - k) % 6]
+        ax.hlines(y, low, high, color=color, linewidth=1.6)
+        ax.plot(at, y, MARKERS[k % 6], color=color, markersize=5, label=plain(name))
+    ax.set_yticks(places, [plain(term) for term in terms])
+    ax.set_ylim(len(terms) - 0.5, -0.5)
+    ax.set_xlabel("difference from the data, in its standard errors", fontsize=TEXT)
+    return finish(ax)
+
+
+def plot_predictive(found: Mapping[str, tuple[float, FloatArray]]) -> Figure:
+    """One panel for each statistic, three in a row.
+
+    Parameters
+    ----------
+    found : mapping of str to (float, ndarray of shape (m,))
+        By statistic: its value in the data, and in each replicate.
+    """
+    columns = min(3, len(named(found)))
+    rows = -(-len(found) // columns)
+    axes = new_panels(7, 0.5 + 1.7 * rows, rows, columns)
+    for ax in axes[len(found) :]:
+        ax.remove()
+    for ax, (name, (data, replicates)) in zip(axes, found.items(), strict=False):
+        ends = np.array([min(replicates.min(), data), max(replicates.max(), data)])
+        flat = np.ptp(ends) <= 1e-9 * max(1.0, abs(data))
+        bins = ends[0] + np.array([-0.5, 0.5]) if flat else np.linspace(ends[0], ends[1], 21)
+        ax.hist(replicates, bins=bins, color=COLORS[0], alpha=0.6, label="replicates")
+        ax.axvline(data, label="data", **RULE)
+        ax.set_title(plain(name), fontsize=TEXT + 1, loc="left", color=INK)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        ax.locator_params(axis="x", nbins=4)
+    return finish(axes[0])
+
+
+MEASURES = {
+    "max_ecdf": "max-ECDF",
+    "avg_ecdf": "avg-ECDF",
+    "error_mean": "error of the mean",
+    "error_q90": "error of the 90th percentile",
+}
+"""Measures that are drawn unless others are asked for; 0 is best for all."""
+
+_NAMES = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
+
+
+def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -> Figure:
+    """Utility measures against epsilon of one draw, one panel each; lower left is best.
+
+    Points of LW carry their (scale, shift); the unweighted fit is a horizontal line, as its epsilon
+    is usually far to the right. Bars are 95 % intervals over the sets of a point, where the table
+    has standard errors.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of a `pyhybrid.RiskUtilityCurve`.
+    measures : dict of str to str, optional
+        Columns and their labels; `MEASURES` if omitted.
+    """
+    shown = MEASURES if measures is None else measures
+    if table.empty or not {"mechanism", "scale", "shift", "epsilon"} <= set(table.columns):
+        raise InvalidInput("table must be the table of a risk-utility curve, with rows")
+    if not shown:
+        raise InvalidInput("measures must name at least one column: found none")
+    for measure in shown:
+        check_choice(measure, "each of measures", table.columns)
+    rows, columns = -(-len(shown) // 2), min(len(shown), 2)
+    panels = new_panels(7.4, 0.5 + 2.7 * rows, rows, columns, sharex=True)
+    for ax, (measure, label) in zip(panels, shown.items(), strict=False):
+        _curve_panel(ax, table, measure)
+        ax.set(ylabel=plain(label), ymargin=0.2, xmargin=0.12)
+        ax.set_ylim(0, ax.get_ylim()[1])
+    for ax in panels[len(shown) :]:
+        ax.set_visible(False)
+    for ax in panels[max(0, len(shown) - columns) : len(shown)]:
+        ax.set_xlabel("epsilon of one draw (nats)")
+        ax.tick_params(labelbottom=True)
+    return finish(panels[0])
+
+
+def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
+    for place, (mechanism, name) in enumerate(_NAMES.items()):
+        points = table[table["mechanism"] == mechanism].sort_values("epsilon")
+        style = {**STYLES[place], "marker": MARKERS[place], "markersize": 5}
+        ax.plot(points["epsilon"], points[measure], label=name, **style)
+        if f"{measure}_se" in points:
+            half = _NORMAL * points[f"{measure}_se"]
+            low = (points[measure] - half).clip(lower=0)  # no measure is below 0
+            ax.vlines(points["epsilon"], low, points[measure] + half, color=style["color"])
+        if mechanism == "LW":
+            _label_points(ax, points, measure)
+    for row in table[table["mechanism"] == "Unweighted"].itertuples():
+        label = f"unweighted, epsilon {row.epsilon:g}"
+        ax.axhline(getattr(row, measure), color=INK, linestyle=":", linewidth=1.3, label=label)
+
+
+def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
+    """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
+    floor = 0.12 * points[measure].max()  # no room below a point on the axis
+    for place, (_, point) in enumerate(points.iterrows()):
+        below = place % 2 == 1 and point[measure] > floor
+        ax.annotate(
+            f"({point['scale']:g}, {point['shift']:g})",
+            (point["epsilon"], point[measure]),
+            xytext=(0, -5 if below else 5),
+            textcoords="offset points",
+            ha="center",
+            va="top" if below else "bottom",
+            fontsize=TEXT - 2,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6},
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +16,8 @@ from pyhybrid.core.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLORS",
-    "INK",
-    "MARKERS",
-    "NUMBER",
-    "PALE",
-    "RULE",
-    "STYLES",
-    "TEXT",
-    "finish",
-    "finite_of",
-    "named",
-    "new_panels",
-    "plain",
-]
+__all__ = ["COLORS", "INK", "MARKERS", "NUMBER", "PALE", "RULE", "STYLES", "TEXT", "finish",
+           "finite_of", "named", "new_panels", "plain"]  # fmt: skip
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
@@ -41,14 +30,26 @@ NUMBER = {"va": "bottom", "fontsize": TEXT - 1}
 
 def new_panels(width: float, height: float, rows: int = 1, columns: int = 1, **share: Any) -> Any:
     """Axes in row order, on a new figure of `width` x `height` inches."""
-    from pyhybrid.reports.figures.shown import ShownFigure
-
-    figure = ShownFigure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure = _shown_figure()(figsize=(width, height), layout="constrained", facecolor="white")
     grid = figure.subplots(rows, columns, squeeze=False, **share)
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=TEXT)
     return grid.ravel()
+
+
+@functools.cache
+def _shown_figure() -> type[Figure]:
+    """A figure that is the picture of a notebook's cell, where pyplot was never imported, too."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            written = io.BytesIO()
+            self.savefig(written, format="png")
+            return written.getvalue()
+
+    return ShownFigure
 
 
 def finish(ax: Any) -> Figure:

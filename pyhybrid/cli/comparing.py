@@ -1,0 +1,280 @@
+"""`pyhybrid compare` and `pyhybrid curve`: several candidates, for the data owner's eyes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.options import build_mechanism, build_model, options, sampler_settings
+from pyhybrid.cli.tables import read_table
+from pyhybrid.core.checks import check_count, check_output_folder
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.models import Model, default_name
+from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.running.files import write_folder
+from pyhybrid.studies.comparing import comparison as comparing
+from pyhybrid.studies.comparing import curve as curves
+
+__all__ = ["build_mechanisms", "compare", "curve"]
+
+DEFAULT_SET = {
+    "Unweighted": "unweighted",
+    "LW": "lipschitz",
+    "LW_final": "lipschitz:reweighting=true",
+    "CW": "count",
+    "CW_final": "count:reweighting=true",
+}
+"""The papers' candidates, under the papers' names [V25 sec. 2]."""
+
+
+@options
+def compare(
+    data: Path,
+    formula: str,
+    out: Path,
+    model: str | None = None,
+    mechanism: list[str] | None = None,
+    n_synthetic: int = 20,
+    one_draw: bool = False,
+    workers: int = 1,
+    engine: str = "auto",
+    seed: int | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    adapt_delta: float | None = None,
+    on_not_converged: str = "raise",
+    overwrite: bool = False,
+) -> None:
+    """Several mechanisms on one data set: bounds, epsilons, weights, estimates. Confidential.
+
+    Options:
+    out: Folder for the comparison, new or empty; private.
+    mechanism: NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; as
+        often as there are candidates. [default: unweighted, lipschitz and count, and the last two
+        re-weighted]
+    n_synthetic: m, the number of sets of each mechanism.
+    """
+    candidates = build_mechanisms(mechanism or (), build_model(model, formula))
+    check_output_folder(out, overwrite=overwrite)
+    m = check_count(n_synthetic, "--n-synthetic")
+    check_count(workers, "--workers")
+    source = read_table(data)
+    if model is None:
+        chosen = build_model(default_name(formula, source.frame), formula)
+        candidates = build_mechanisms(mechanism or (), chosen)
+    with progress_bars() as progress:
+        found = comparing.compare(
+            candidates,
+            source.frame,
+            n_synthetic=m,
+            n_draws_released=1 if one_draw else m,
+            seed=seed,
+            engine=engine,
+            settings=sampler_settings(chains, warmup, draws, adapt_delta),
+            on_not_converged=on_not_converged,
+            progress=progress,
+            workers=workers,
+        )
+    from pyhybrid.reports.comparison import comparison_report
+
+    contents = {
+        "table.csv": found.table.to_csv(index=False),
+        "estimates.csv": found.estimates.to_csv(index=False),
+        "report.html": comparison_report(found),
+    }
+    write_folder(out, contents, overwrite=overwrite)
+    show(
+        _charges(found),
+        _estimates(found),
+        f"\n{found.fits_made} fits made, {found.fits_saved} saved by sharing them; re-weighting "
+        f"saved {found.table['refits_saved'].sum()} refits by importance estimates",
+        f"{out}/  CONFIDENTIAL, to keep: table.csv, estimates.csv, report.html",
+        f"\n{comparing.NOT_COVERED}",
+    )
+
+
+def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
+    """Candidates by the text that names them; the papers' set if there is none.
+
+    Raises
+    ------
+    InvalidInput
+        For a text given twice, and as `pyhybrid.cli.options.build_mechanism`.
+    """
+    twice = [text for text in texts if list(texts).count(text) > 1]
+    if twice:
+        raise InvalidInput(f"each --mechanism must be given once: {twice[0]!r} is there twice")
+    named = {text: text for text in texts} or DEFAULT_SET
+    return {name: build_mechanism(text, model) for name, text in named.items()}
+
+
+def _charges(found: comparing.Comparison) -> Table:
+    from pyhybrid.reports.comparison import charge_name, charges_title
+    from pyhybrid.reports.page import number_text
+
+    header = ("", "bound", "epsilon", "efficiency", "effective\nsize", "refits", "saved")
+    rows = (
+        [
+            escape(charge_name(found, row["mechanism"])),
+            number_text(row["lipschitz_bound"]),
+            epsilon_text(float(row["epsilon"])),
+            f"{row['efficiency']:.3f}",
+            f"{row['effective_sample_size']:.1f}",
+            str(row["refits"]),
+            str(row["refits_saved"]),
+        ]
+        for _, row in found.table.iterrows()
+    )
+    return table_of(f"{charges_title(found)} (confidential)", header, rows)
+
+
+def _estimates(found: comparing.Comparison) -> Table:
+    from pyhybrid.reports.comparison import in_lines, statistic_names
+    from pyhybrid.reports.page import interval_text
+
+    names = statistic_names(found)
+    cells = found.estimates.set_index(["source", "statistic"])
+    rows = (
+        [in_lines(source), *(interval_text(cells.loc[(source, n)], gap="\n") for n in names)]
+        for source in (comparing.DATA, *found.releases)
+    )
+    title = f"{escape(found.outcome)}: estimates and 95 % intervals (confidential)"
+    return table_of(title, ["", *map(escape, names.values())], (map(escape, row) for row in rows))
+
+
+@options
+def curve(
+    data: Path,
+    formula: str,
+    out: Path,
+    scales: str = "1,0.8,0.6,0.4",
+    shifts: str = "0",
+    model: str | None = None,
+    accounting: str | None = None,
+    delta: float | None = None,
+    n_synthetic: int = 20,
+    workers: int = 1,
+    engine: str = "auto",
+    seed: int | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    adapt_delta: float | None = None,
+    on_not_converged: str = "raise",
+    overwrite: bool = False,
+) -> None:
+    """Risk-utility curve over (scale, shift), against scalar weights. Resumable. Confidential.
+
+    Options:
+    out: Folder for the curve, new or empty; private.
+    scales: Values of c, separated by commas.
+    shifts: Values of g, separated by commas; all pairs are fitted.
+    n_synthetic: m, the number of sets at each point.
+    """
+    chosen = build_model(model, formula)
+    grid = _numbers(scales, "--scales"), _numbers(shifts, "--shifts")
+    check_output_folder(out, overwrite=overwrite)
+    m = check_count(n_synthetic, "--n-synthetic")
+    check_count(workers, "--workers")
+    source = read_table(data)
+    if model is None:
+        chosen = build_model(default_name(formula, source.frame), formula)
+    chosen.bind(source.frame)  # bad data leave no file behind
+    # Finished points outlive an interruption: they wait here, private as well.
+    points = Path(f"{os.path.normpath(out)}.points.jsonl")
+    try:
+        with progress_bars() as progress:
+            found = curves.risk_utility_curve(
+                chosen,
+                source.frame,
+                scales=grid[0],
+                shifts=grid[1],
+                n_synthetic=m,
+                accounting="gaussian" if accounting is None else accounting,
+                delta=1e-6 if delta is None else delta,
+                seed=seed,
+                engine=engine,
+                settings=sampler_settings(chains, warmup, draws, adapt_delta),
+                on_not_converged=on_not_converged,
+                workers=workers,
+                results=points,
+                progress=progress,
+            )
+    except BaseException:
+        _tell_of(points)
+        raise
+    _save_curve(found, out, points, overwrite)
+    resumed = f"; {found.points_resumed} were there already" if found.points_resumed else ""
+    show(
+        _curve_table(found),
+        f"\n{(len(found.table) - 1) // 2} points, {found.n_synthetic} sets each{resumed}",
+        f"{out}/  CONFIDENTIAL, to keep: table.csv, curve.png, report.html, points.jsonl",
+        f"\n{curves.NOT_COVERED}",
+    )
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    """Numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(
+            f"{option} must be numbers with commas between: found {text!r}"
+        ) from None
+
+
+def _tell_of(points: Path) -> None:
+    """Say where finished points are; remove a file that holds none."""
+    if not points.exists():
+        return
+    lines = points.read_bytes().count(b"\n")
+    if lines < 2:
+        points.unlink()
+        return
+    message = f"{lines - 1} finished points are kept in {points} (confidential); the same command "
+    print(f"pyhybrid: {message}goes on from there", file=sys.stderr)
+
+
+def _save_curve(found: curves.RiskUtilityCurve, out: Path, points: Path, overwrite: bool) -> None:
+    from pyhybrid.reports.comparison import curve_report
+    from pyhybrid.reports.figures.measures import plot_curve
+    from pyhybrid.reports.figures.mechanisms import figure_png
+
+    contents: dict[str, str | bytes] = {
+        "table.csv": found.table.to_csv(index=False),
+        "curve.png": figure_png(plot_curve(found.table)),
+        "report.html": curve_report(found),
+        "points.jsonl": points.read_bytes(),
+    }
+    write_folder(out, contents, overwrite=overwrite)
+    points.unlink()
+
+
+def _curve_table(found: curves.RiskUtilityCurve) -> Table:
+    from pyhybrid.reports.comparison import epsilon_words
+    from pyhybrid.reports.figures.measures import MEASURES
+    from pyhybrid.reports.page import number_text
+
+    rows = (
+        [
+            str(row["mechanism"]),
+            "" if row["mechanism"] == "Unweighted" else f"{row['scale']:g}, {row['shift']:g}",
+            epsilon_text(float(row["epsilon"])),
+            str(row["accounting"]),
+            *(number_text(row[name]) for name in MEASURES),
+        ]
+        for _, row in found.table.iterrows()
+    )
+    header = "", "scale, shift", "epsilon", "counted by", "max-ECDF", "avg-ECDF", "mean", "90th"
+    last = "The last two: absolute errors of mean and 90th percentile."
+    caption = f"{epsilon_words(found.table)} {last}"
+    title = f"{escape(found.outcome)}: risk and utility (confidential)"
+    return table_of(title, header, rows, caption=caption, whole=True)

@@ -1,0 +1,276 @@
+"""`pyhybrid validate`, `audit` and `doctor`: whether what is here does what it says."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.markup import escape
+from rich.table import Table
+
+from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.options import build_model, options, sampler_settings
+from pyhybrid.cli.tables import read_table
+from pyhybrid.core.errors import InvalidInput, PyhybridError
+from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
+from pyhybrid.models import Poisson
+from pyhybrid.rbridge import r_status
+from pyhybrid.running.files import check_new_file
+from pyhybrid.validation import agreement
+from pyhybrid.validation.agreement.rows import UNITS
+from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
+
+__all__ = ["Finding", "audit", "doctor", "validate"]
+
+_LONGEST = 24  # characters of a word in the first column
+
+
+@options
+def validate(
+    data: Path | None = None,
+    formula: str | None = None,
+    model: str = "negative_binomial",
+    engine: str = "all",
+    quick: bool = False,
+    out: Path | None = None,
+    seed: int = 1,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Compare Python with R on this machine; exit code 1 on any disagreement.
+
+    Options:
+    data (argument): Own records, .csv or .parquet. [default: generated]
+    formula: For DATA, e.g. 'visits ~ age'.
+    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,...
+    engine: Python's side: all that are found, auto, cmdstan or embedded.
+    quick: Leave out rstan, which compiles for about a minute.
+    out: Report, an HTML file.
+    seed: Seed of all random numbers.
+    """
+    if (data is None) != (formula is None):
+        raise InvalidInput("DATA and --formula must be given together, or neither of them")
+    if out is not None:
+        check_new_file(out, overwrite=overwrite, what="report")
+    table = None if data is None else read_table(data).frame
+    chosen = model if formula is None else build_model(model, formula)
+    with progress_bars() as progress:
+        found = agreement.validate(
+            table,
+            chosen,
+            engine=engine,
+            quick=quick,
+            seed=seed,
+            settings=sampler_settings(chains, warmup, draws, None),
+            progress=progress,
+        )
+    if out is not None:
+        found.save(out, overwrite=overwrite)
+    _show_agreement(found, out)
+    return 0 if found.agrees else 1
+
+
+def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
+    for part in dict.fromkeys(row.part for row in found.rows):
+        show(_agreement_table(part, [row for row in found.rows if row.part == part]))
+    for cause in found.left_out:
+        show(f"left out: {escape(cause)}")
+    if out is not None:
+        kept = "confidential: it holds bounds and weights" if found.own_data else "can be published"
+        show(f"report: {escape(str(out))} ({kept})")
+    show(f"\n{found.verdict}{':' if found.disagreements else '.'}")
+    for row in found.disagreements:
+        show(
+            f"  {escape(row.part)}: {escape(row.quantity)}: {row.sides[0]} {row.python:.6g}, "
+            f"{row.sides[1]} {row.r:.6g}",
+            f"    {UNITS[row.unit]} {row.difference:.2g}; agreement is at most {row.tolerance:.2g}",
+        )
+
+
+def _broken(quantity: str) -> str:
+    """Names of functions that are too long for a column go on in a second line, after a "_"."""
+    words = []
+    for word in quantity.split(" "):
+        at = word.rfind("_", 0, _LONGEST) + 1
+        words.append(f"{word[:at]}\n{word[at:]}" if len(word) > _LONGEST and at else word)
+    return " ".join(words)
+
+
+def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
+    title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
+    header = ("quantity", *rows[0].sides, "difference", "verdict")
+    cells = (
+        [
+            escape(_broken(row.quantity)),
+            f"{row.python:.6g}",
+            f"{row.r:.6g}",
+            f"{row.difference:.2g}",
+            "agrees" if row.agrees else "[bold red]DISAGREES[/bold red]",
+        ]
+        for row in rows
+    )
+    return table_of(title, header, cells, left=("verdict",), simple=True)
+
+
+@options
+def audit(runs: int = 3000, engine: str = "auto", as_json: bool = False) -> int:
+    """Check each strict mechanism against its stated epsilon; exit code 1 if one fails.
+
+    Options:
+    runs: Runs of each noisy mechanism on each database.
+    as_json (--json): Print JSON.
+    """
+    with progress_bars() as progress:
+        report = run_audits(runs=runs, engine=engine, progress=progress)
+    if as_json:
+        print(json.dumps(report.as_dict(), indent=2))
+        return 0 if report.passed else 1
+    show(_audit_table(report), *(f"left out: {escape(cause)}" for cause in report.left_out))
+    show(
+        "exact: largest loss over all neighbors of a small domain. sampled: the loss is at least "
+        f"this, with confidence {report.confidence:.6f}.",
+        f"{report.verdict}.",
+    )
+    return 0 if report.passed else 1
+
+
+def _audit_table(report: AuditReport) -> Table:
+    words = ("relation", "method", "broken control", "verdict")
+    header = ("mechanism", *words[:2], "stated", "found", "control", *words[2:])
+    rows = (
+        [
+            finding.mechanism,
+            finding.relation,
+            finding.method,
+            f"{finding.epsilon:g}",
+            f"{finding.loss:.3f}",
+            f"{finding.control_loss:.3f}",
+            finding.control,
+            _verdict(finding),
+        ]
+        for finding in report.findings
+    )
+    return table_of("Privacy loss, nats", header, rows, left=words, simple=True)
+
+
+def _verdict(finding: AuditFinding) -> str:
+    if not finding.holds:
+        return "[bold red]REFUTED[/bold red]"
+    return "holds" if finding.control_caught else "[bold red]control missed[/bold red]"
+
+
+_PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",
+             "rpy2", "opendp")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """State of one component (works, found, fails, missing): its version, or cause and remedy."""
+
+    name: str
+    state: str
+    version: str = ""
+    cause: str = ""
+    remedy: str = ""
+
+
+@options
+def doctor(every_engine: bool = False) -> int:
+    """Which engines can run here, what is missing, and how to install it.
+
+    Options:
+    every_engine (--all): Also try rstan, which compiles for about a minute.
+    """
+    engines = []
+    with progress_bars() as progress:
+        for name in ENGINES:
+            progress(f"trying {name}", 0, 1)
+            try_it = every_engine or name in AUTOMATIC
+            engines.append(_examined(engine_by_name(name), fit=try_it))
+            progress(f"trying {name}", 1, 1)
+    parts = {"Engines": engines, "R": [_r()], "Packages": [_package(name) for name in _PACKAGES]}
+    show(_findings_table(parts))
+    show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+    _show_repairs([finding for findings in parts.values() for finding in findings])
+    able = [finding.name for finding in engines if finding.state == "works"]
+    automatic = [name for name in able if name in AUTOMATIC]
+    if able:
+        show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
+        return 0
+    show("No engine can fit.")
+    return 1
+
+
+def _examined(engine: Engine, *, fit: bool) -> Finding:
+    """State of an engine; one that says it can run fits a small model if it is to `fit`."""
+    status = engine.status()
+    if not status.available:
+        return Finding(name=engine.name, state="missing", cause=status.cause, remedy=status.remedy)
+    if not fit:
+        version = f"{status.version}, not tried (--all tries it)"
+        return Finding(name=engine.name, state="found", version=version)
+    bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
+    try:
+        draws = engine.sample(
+            bound.program,
+            bound.stan_data(np.ones(bound.n)),
+            seed=1,
+            settings=SamplerSettings(chains=2, warmup=200, draws=100),
+        )
+    except PyhybridError as error:
+        cause = f"{status.version} is there but fails: {error}"
+        return Finding(name=engine.name, state="fails", cause=cause, remedy=status.remedy)
+    version = f"{status.version}, small fit in {draws.provenance.seconds:.2f} s"
+    return Finding(name=engine.name, state="works", version=version)
+
+
+def _r() -> Finding:
+    found = r_status()
+    version = f"R {found.r_version}, rstan {found.rstan_version or 'missing'}"
+    if found.available:
+        return Finding(name="R through rpy2", state="works", version=version)
+    return Finding(name="R through rpy2", state="missing", cause=found.cause, remedy=found.remedy)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name=name, state="works", version=metadata.version(name))
+    except metadata.PackageNotFoundError:
+        remedy = f"pip install {name}"
+        return Finding(name=name, state="missing", cause="not installed", remedy=remedy)
+
+
+def _findings_table(parts: Mapping[str, Sequence[Finding]]) -> Table:
+    header = ("", "state", "version, or what is missing")
+    table = table_of("What is here", header, (), left=header, simple=True)
+    for name, findings in parts.items():
+        table.add_section()
+        table.add_row(f"[bold]{name}[/bold]", "", "")
+        for f in findings:
+            # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
+            table.add_row(f"  {f.name}", f.state, escape(f.version or _without_remedy(f)))
+    return table
+
+
+def _without_remedy(finding: Finding) -> str:
+    """The cause; some end in the remedy, which is said under "Fix"."""
+    return finding.cause.removesuffix(finding.remedy).rstrip(" :;")
+
+
+def _show_repairs(findings: Sequence[Finding]) -> None:
+    """Each repair once, with all that it mends."""
+    mends: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.remedy and finding.state != "works":
+            mends.setdefault(finding.remedy, []).append(finding.name)
+    if mends:
+        lines = (f"  {', '.join(names)}: {escape(remedy)}" for remedy, names in mends.items())
+        show("\n[bold]Fix[/bold]", *lines, "")

@@ -1,0 +1,418 @@
+"""Synthesized columns against the data: distributions, predictors, replicates. CONFIDENTIAL."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.values import with_columns
+from pyhybrid.releases.release import Release
+from pyhybrid.reports.figures.measures import plot_grouped_means, plot_predictive
+from pyhybrid.reports.figures.mechanisms import plot_distributions
+from pyhybrid.reports.levels import level_figure, level_table
+from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
+from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["GroupedMeans", "by_predictor", "grouped_means", "lost_relations", "plot_release",
+           "predictive_section", "tail_word"]  # fmt: skip
+
+_MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
+_MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedMeans:
+    """Means of an outcome by group of a predictor. Confidential.
+
+    Attributes
+    ----------
+    groups : tuple of str, length G
+        Levels, or intervals of a predictor of numbers with more than 8 values.
+    count : ndarray, shape (G,)
+        Records of the data.
+    mean, error : ndarray, shape (G,)
+        Mean of the data and its standard error.
+    synthetic : ndarray, shape (m, G)
+        Mean of each synthetic set; NaN where a set has no record.
+    """
+
+    groups: tuple[str, ...]
+    count: npt.NDArray[np.intp]
+    mean: FloatArray
+    error: FloatArray
+    synthetic: FloatArray
+
+    @property
+    def made(self) -> FloatArray:
+        """Mean over the sets that have records of the group, shape (G,); NaN where none has."""
+        known = ~np.isnan(self.synthetic)
+        total = np.where(known, self.synthetic, 0.0).sum(axis=0)
+        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+
+    @property
+    def difference(self) -> FloatArray:
+        """Distance of `made` from the data in its standard errors, shape (G,); NaN for none."""
+        error = np.where(self.error > 0, self.error, np.nan)
+        return np.abs(self.made - self.mean) / error
+
+
+def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
+    """A section for each synthesized column with its predictors, at most 6 columns of 4: means of
+    numbers, and of levels the share of one, the second of two or else the most frequent."""
+    return [
+        _group_section(outcome, label, found)
+        for outcome, (label, found) in _all(release, data).items()
+    ]
+
+
+def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
+    """A sentence for each predictor one of whose groups is further off than chance explains among
+    all groups of the page: a difference of two samples, with the level .05 for all of them."""
+    shown = _all(release, data)
+    far = {
+        (outcome, name): each.difference
+        for outcome, (_, found) in shown.items()
+        for name, each in found.items()
+    }
+    groups = sum(int(np.isfinite(off).sum()) for off in far.values())
+    chance = max(LIMITS["standardised_difference"][1], _of_two_samples(groups))
+    return [
+        f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups are off by up to "
+        f"{np.nanmax(off):.1f} standard errors of the data (POOR): the relation is not kept."
+        for (outcome, name), off in far.items()
+        if (off > chance).any()
+    ]
+
+
+def _of_two_samples(groups: int) -> float:
+    """What the largest of so many standardized differences stays below, 19 times of 20."""
+    return float(np.sqrt(2) * norm.isf(0.05 / (2 * max(groups, 1))))
+
+
+def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
+    """What is shown of each outcome, and its means by predictor, where there are some."""
+    shown = {}
+    for outcome in release.synthesized[:_MOST_OUTCOMES]:
+        others = [name for name in _predictors(release, outcome) if name in data.columns]
+        tables = [data, *release.synthetic]
+        label = f"mean of {outcome}"
+        if not is_number(data[outcome]):
+            if data[outcome].nunique() < 2:
+                continue
+            level = _shown_level(data[outcome])
+            label = f"share of {outcome} = {level}"
+            tables = [
+                with_columns(table, {outcome: (table[outcome].astype(str) == level).astype(float)})
+                for table in tables
+            ]
+        own, *sets = tables
+        found = {
+            name: means
+            for name in others[:_MOST_PREDICTORS]
+            if (means := grouped_means(outcome, name, own, sets)) is not None
+        }
+        if found:
+            shown[outcome] = label, found
+    return shown
+
+
+def _shown_level(column: pd.Series) -> str:
+    """The second of two levels, else the most frequent one."""
+    levels = [str(level) for level in _levels(column)]
+    return levels[1] if len(levels) == 2 else str(column.astype(str).value_counts().index[0])
+
+
+def grouped_means(
+    outcome: str, predictor: str, data: pd.DataFrame, sets: Sequence[pd.DataFrame]
+) -> GroupedMeans | None:
+    """Means of `outcome` by group of `predictor`; None if fewer than two groups have 10 records.
+
+    Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
+    grouped by its own predictor, so that a synthesized one counts as it was synthesized.
+    """
+    names, code = _grouping(data[predictor])
+    own = _by_group(data[outcome], code(data[predictor]), len(names))
+    chosen = np.flatnonzero(own[0] >= _LEAST)
+    chosen = chosen[np.argsort(-own[0][chosen], kind="stable")[:_MOST_GROUPS]]
+    chosen.sort()
+    if chosen.size < 2:
+        return None
+    means = [_by_group(each[outcome], code(each[predictor]), len(names))[1] for each in sets]
+    return GroupedMeans(
+        groups=tuple(names[k] for k in chosen),
+        count=own[0][chosen],
+        mean=own[1][chosen],
+        error=own[2][chosen],
+        synthetic=np.array(means)[:, chosen],
+    )
+
+
+def _predictors(release: Release, outcome: str) -> list[str]:
+    own = next(
+        (step.predictors for step in release.steps.values() if outcome in step.synthesized),
+        release.predictors,
+    )
+    return [name for name in own if name != outcome]
+
+
+def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) -> Section:
+    panels = {
+        name: (each.groups, each.mean, each.error, each.synthetic) for name, each in found.items()
+    }
+    rows: list[list[Cell]] = []
+    for name, each in found.items():
+        for k, group in enumerate(each.groups):
+            off = float(each.difference[k])
+            cell = judged_cell("standardised_difference", off, number_text(round(off, 2)))
+            shown = (int(each.count[k]), float(each.mean[k]), float(each.made[k]))
+            rows.append([f"{name} = {group}", *map(number_text, shown), cell])
+    header = ["Group", "records", "data", "synthetic", "standardized difference"]
+    return section(
+        "by predictor",
+        figures=[plot_grouped_means(panels, label=label)],
+        tables=[Table(header=header, rows=rows, numbers=True)],
+        outcome=outcome, opening=f"{label[0].upper()}{label[1:]}", names=list(found),
+    )  # fmt: skip
+
+
+def _grouping(
+    column: pd.Series,
+) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
+    """Names of the groups of a predictor, and the group of each value, -1 for none."""
+    if not is_number(column) or column.nunique() <= _MOST_GROUPS:
+        levels = {str(level): k for k, level in enumerate(_levels(column))}
+
+        def place(other: pd.Series) -> npt.NDArray[np.intp]:
+            return np.asarray(other.astype(str).map(levels).fillna(-1), dtype=np.intp)
+
+        return list(levels), place
+    cuts = np.unique(np.nanquantile(_numbers(column), np.linspace(0, 1, _BINS + 1)[1:-1]))
+    ends = [number_text(float(cut)) for cut in cuts]
+    between = [f"above {low} to {high}" for low, high in itertools.pairwise(ends)]
+    names = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
+
+    def interval(other: pd.Series) -> npt.NDArray[np.intp]:
+        values = _numbers(other)
+        return np.where(np.isnan(values), -1, np.searchsorted(cuts, values, side="left"))
+
+    return names, interval
+
+
+def _levels(column: pd.Series) -> list[object]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    values = column.dropna().unique().tolist()
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)
+
+
+def _by_group(
+    outcome: pd.Series, code: npt.NDArray[np.intp], n_groups: int
+) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
+    values = _numbers(outcome)
+    known = np.isfinite(values) & (code >= 0)
+    values, code = values[known], code[known]
+    count = np.bincount(code, minlength=n_groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(code, values, n_groups) / count
+        square = np.bincount(code, (values - mean[code]) ** 2, n_groups)
+        error = np.sqrt(square / (count - 1) / count)
+    return count, mean, error
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+_VALUES, _FEWEST, _MOST = 2_000_000, 20, 100  # values simulated, replicates
+_USUAL = 0.1  # two-sided probability above which a statistic is as replicates have it
+
+STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
+    "mean": lambda y: float(y.mean()),
+    "standard deviation": lambda y: float(y.std()),
+    "share of zeros": lambda y: float((y == 0).mean()),
+    "15th percentile": lambda y: float(np.quantile(y, 0.15)),
+    "90th percentile": lambda y: float(np.quantile(y, 0.9)),
+    "largest": lambda y: float(y.max()),
+}
+"""Statistics of a column of numbers."""
+
+
+def predictive_section(release: Release) -> list[Section]:
+    """Figure and table of the released fit's replicates; none of levels, of a whole sequence, whose
+    steps have their own, or of a release that was loaded. The replicates are made for this page
+    and are not those released; in a step they are given the data's values of earlier columns."""
+    session = None if release.origin is None else release.origin.session
+    if session is None or release.fit is None or release.fit.exact is not None:
+        return []
+    bound, draws = session.bound, release.fit.draws
+    column = bound.synthesized[0]
+    if not is_number(bound.table[column]):
+        return []
+    kept = np.flatnonzero(release.fit.bounds.kept_draws)
+    n_sets = int(np.clip(_VALUES // bound.n, _FEWEST, _MOST))
+    chosen = kept[np.linspace(0, kept.size - 1, min(n_sets, kept.size)).astype(np.intp)]
+    rng = session.streams.generator(f"report/predictive/{release.identifier}")
+    sets = [bound.numbers_of(bound.replicate(draws, int(s), rng)[column]) for s in chosen]
+    data = _known(bound.outcome)
+    found = {
+        name: (of(data), np.array([of(_known(each)) for each in sets]))
+        for name, of in STATISTICS.items()
+        if name != "share of zeros" or (data == 0).any()
+    }
+    rows: list[list[Cell]] = []
+    for name, (truth, replicates) in found.items():
+        above, word = tail_word(truth, replicates)
+        low, middle, high = map(number_text, np.quantile(replicates, [0.025, 0.5, 0.975]))
+        shown = f"{middle} [{low}, {high}]"
+        rows.append([name, number_text(truth), shown, Marked(text=f"{above:.0%}", word=word)])
+    header = ["Statistic", "Data", "Replicates", "Above the data"]
+    return [
+        section(
+            "predictive",
+            figures=[plot_predictive(found)],
+            tables=[Table(header=header, rows=rows, numbers=True)],
+            column=column, sets=len(sets), statistics=len(found),
+        )
+    ]  # fmt: skip
+
+
+def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
+    """Share of replicates at or above the data, ties counted half, and how good that is.
+
+    POOR if the data are beyond all replicates, good if at least 5 % of them are on either side.
+    """
+    above = float((replicates > data).mean() + (replicates == data).mean() / 2)
+    if above in (0.0, 1.0):
+        return above, POOR
+    return above, GOOD if 2 * min(above, 1 - above) >= _USUAL else FAIR
+
+
+def _known(values: FloatArray) -> FloatArray:
+    return np.asarray(values[np.isfinite(values)])
+
+
+def plot_release(release: Release, column: str | None = None) -> Figure:
+    """Data against synthetic sets: the distribution of a synthesized column. CONFIDENTIAL.
+
+    Parameters
+    ----------
+    release : Release
+        One that was made in this session: the data come from its `origin`.
+    column : str, optional
+        A synthesized column; the first one if omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    InvalidInput
+        For a release that was loaded, which has no data, and for a column not synthesized.
+    """
+    if release.origin is None:
+        raise InvalidInput(
+            "release must be one that was made in this session: a release that was loaded has no "
+            "data to be plotted against; give both to pyhybrid.utility_summary(data, "
+            "release.synthetic)"
+        )
+    chosen = release.synthesized[0] if column is None else column
+    if chosen not in release.synthesized:
+        raise InvalidInput(
+            f"column must be a synthesized one, {', '.join(release.synthesized)}: found {chosen!r}"
+        )
+    data, name = release.origin.data[chosen], release.charge.mechanism
+    columns = [table[chosen] for table in release.synthetic]
+    sets = {name: [numeric_values(each) for each in columns]}
+    figure, _ = _distribution(chosen, numeric_values(data), sets)
+    return level_figure(data, {name: columns}) if figure is None else figure
+
+
+_STATISTICS = {"mean": None, "median": 0.5, "15th percentile": 0.15, "90th percentile": 0.9}
+
+
+def column_section(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
+    """Figure and table of one synthesized column, data against synthetic sets."""
+    columns = {name: [table[column] for table in r.synthetic] for name, r in releases.items()}
+    truth = numeric_values(data[column])
+    sets = {name: [numeric_values(values) for values in each] for name, each in columns.items()}
+    if not all(values.size for values in (truth, *(v for each in sets.values() for v in each))):
+        return section(
+            "column of levels",
+            figures=[level_figure(data[column], columns)],
+            tables=[level_table(column, data[column], columns)],
+            column=column,
+        )
+    figure, whole = _distribution(column, truth, sets)
+    return section(
+        "column of numbers", figures=[figure], tables=[_statistics(truth, sets)], column=column,
+        whole=whole,
+    )  # fmt: skip
+
+
+def _distribution(
+    column: str, truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]
+) -> tuple[Figure | None, bool]:
+    """The figure, if the values vary, and whether they are whole."""
+    everything = [truth, *(values for each in sets.values() for values in each)]
+    whole = all(values.size and (values == np.floor(values)).all() for values in everything)
+    if not all(values.size and (whole or np.ptp(values) > 0) for values in everything):
+        return None, whole
+    scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
+    return plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
+
+
+def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
+    *others, last = sets
+    target = _summary(truth)
+    rows = [["data", *_compared(target, None)]]
+    found = [_summary(values) for values in sets[last]]
+    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
+    for name in [last, *others]:
+        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
+        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
+    header = [""]
+    for name in _STATISTICS:
+        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
+    return Table(header=header, rows=rows, numbers=True)
+
+
+def _summary(values: FloatArray) -> FloatArray:
+    """Mean, median, 15th and 90th percentile, shape (4,)."""
+    return np.array(
+        [values.mean() if q is None else np.quantile(values, q) for q in _STATISTICS.values()]
+    )
+
+
+def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
+    """Cells of a row: each statistic and how far it is off."""
+    off = (
+        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
+    )
+    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
+
+
+def numeric_values(column: pd.Series) -> FloatArray:
+    """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return np.empty(0)
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
+    if numbers.notna().sum() < column.notna().sum():
+        return np.empty(0)
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(values[np.isfinite(values)])

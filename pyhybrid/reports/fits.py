@@ -1,0 +1,97 @@
+"""Sections on fits: convergence, exact sampling, re-weighting. CONFIDENTIAL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyhybrid.engines import Diagnostics
+from pyhybrid.fitting.exact import ExactPosterior
+from pyhybrid.fitting.reweighting import Reweighted
+from pyhybrid.reports.figures.mechanisms import plot_bound_against_weight, plot_weights_before_after
+from pyhybrid.reports.page import Section, Table, meanings, number_text, section
+
+__all__ = ["convergence_section", "exact_section", "reweighting_section"]
+
+
+def convergence_section(
+    fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
+) -> Section:
+    """Worst values over all scalar quantities of each fit, one column per fit.
+
+    Parameters
+    ----------
+    fits : mapping of str to Diagnostics
+        By the name of the mechanism or model.
+    of : str
+        What was fitted.
+    """
+    verdicts, single = [], len(fits) == 1
+    well = [name for name, found in fits.items() if found.converged]
+    if well:
+        verdicts.append([f"The chains{'' if single else f' of {_listed(well)}'} converged."])
+    for name, found in fits.items():
+        if not found.converged:
+            who = "The chains" if single else f"The chains of {name}"
+            verdicts.append([f"{who} HAVE NOT CONVERGED."])
+        verdicts += [[problem] for problem in found.problems]
+    table = Table(
+        header=["Diagnostic", *(["Value"] if single else fits), "What it is"],
+        rows=[
+            [field, *(number_text(getattr(found, field)) for found in fits.values()), about]
+            for field, about in meanings("diagnostics").items()
+            if field != "n_elsewhere" or any(each.n_elsewhere is not None for each in fits.values())
+        ],
+    )
+    rule = next(iter(fits.values())).rule.describe()
+    return section("convergence", paragraphs=verdicts, tables=[table], of=of, rule=rule)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def exact_section(exact: ExactPosterior) -> Section:
+    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data.
+
+    A grid that is not costs accuracy and no privacy; another one, chosen after a look at this, is a
+    choice made by looking at the data, which no charge covers.
+    """
+    rows = [
+        [axis.name, number_text(axis.lower), number_text(axis.upper), str(axis.size),
+         number_text(exact.resolution[axis.name])]
+        for axis in exact.grid.axes
+    ]  # fmt: skip
+    header = ["Coordinate", "Lower", "Upper", "Points", "Deviation in cells"]
+    coarse = [name for name, cells in exact.resolution.items() if cells < 1]
+    return section("exact", tables=[Table(header=header, rows=rows)], exact=exact, coarse=coarse)
+
+
+def reweighting_section(heading: str, path: Reweighted) -> Section:
+    """Bounds and weights before and after, and every step of the search. Confidential."""
+    before, after, by_size = path.start, path.fit, path.risk == "size"
+    scatter = None
+    if by_size:
+        scatter = plot_bound_against_weight(
+            after.alpha,
+            after.bounds.by_record,
+            overall=after.bounds.overall,
+            before=(before.alpha, before.bounds.by_record, before.bounds.overall),
+        )
+    rows = [
+        [
+            str(place),
+            str(step.round),
+            f"{step.k:.4f}",
+            *(number_text(v) for v in (step.estimated_bound, step.bound, step.efficiency)),
+            "saved" if not step.refitted else "yes" if step.accepted else "no",
+        ]
+        for place, step in enumerate(path.steps, start=1)
+    ]
+    header = ["Step", "Round", "k", "Estimated bound", "Refitted bound", "Efficiency", "Within"]
+    return section(
+        "reweighting",
+        figures=[scatter, plot_weights_before_after(before.alpha, after.alpha)],
+        tables=[Table(header=header, rows=rows, numbers=True)],
+        heading=heading, before=before.bounds, after=after.bounds, by_size=by_size, risk=path.risk,
+    )  # fmt: skip
