@@ -24,7 +24,7 @@ from pyhybrid.measures import (
     risk_summary,
     utility_summary,
 )
-from pyhybrid.measures.as_json import risk_as_dict, utility_as_dict
+from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.running.progress import Progress
 

@@ -24,12 +24,10 @@ from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.formula.row_rules import read_rules
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.households import with_households
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.postprocess import AFTERWARDS, check_still_published
+from pyhybrid.releases.postprocess import AFTERWARDS, with_households, with_rows, with_totals
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.rows import with_rows
-from pyhybrid.releases.totals import with_totals
+from pyhybrid.releases.statement import check_still_published
 from pyhybrid.reports.levels import level_shares
 from pyhybrid.reports.page import number_text
 

@@ -120,7 +120,7 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
     overwrite: Replace --out and --csv.
     """
     from pyhybrid.studies import STUDIES, load_study
-    from pyhybrid.studies.reproduction import made_with, reproduction_page, stacked
+    from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
     _check_new(out, csv, overwrite=overwrite)
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
@@ -138,7 +138,7 @@ def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bo
 def _show(result: StudyResult) -> None:
     from pyhybrid.reports.page import number_text
     from pyhybrid.studies import STUDIES
-    from pyhybrid.studies.reproduction import reproduce
+    from pyhybrid.studies.runner import reproduce
 
     study, found = STUDIES[result.study], result.summary
     title = escape(f"Study {study.name}: {study.title} ({study.source})")

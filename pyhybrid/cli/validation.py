@@ -23,7 +23,7 @@ from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement.rows import UNITS
+from pyhybrid.validation.agreement.validation import UNITS
 from pyhybrid.validation.audits import AuditFinding, AuditReport, run_audits
 
 __all__ = ["Finding", "audit", "doctor", "validate"]

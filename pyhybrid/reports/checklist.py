@@ -21,7 +21,6 @@ from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import afterwards_sentences
-from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
 __all__ = ["COUNTED", "review_checklist"]

@@ -18,17 +18,6 @@ from pyhybrid.reports.figures.mechanisms import (
     plot_mean_density,
     plot_weights,
 )
-from pyhybrid.reports.numbers import interval_text
-from pyhybrid.reports.page import Section, Table, picture_of, render_page
-from pyhybrid.reports.reweighting import reweighting_section
-from pyhybrid.reports.verdicts import comparison_verdict
-from pyhybrid.studies.comparing.comparison import (
-    DATA,
-    NOT_COVERED,
-    Comparison,
-    outcome_of,
-    synthetic_means,
-)
 from pyhybrid.reports.fits import convergence_section, reweighting_section
 from pyhybrid.reports.page import (
     Cell,
@@ -41,8 +30,13 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
 from pyhybrid.studies.comparing import curve as curves
-from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison, synthetic_means
-from pyhybrid.studies.comparing.outcome import outcome_of
+from pyhybrid.studies.comparing.comparison import (
+    DATA,
+    NOT_COVERED,
+    Comparison,
+    outcome_of,
+    synthetic_means,
+)
 
 __all__ = ["charge_name", "charges_title", "comparison_report", "curve_report", "epsilon_words",
            "in_lines", "statistic_names"]  # fmt: skip

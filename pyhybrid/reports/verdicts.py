@@ -16,39 +16,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.masking.imputation import naming_share
-from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.arrays.utility import interval_overlap
-from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.release import Release
-from pyhybrid.reports.checklist import COUNTED
-from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of
-from pyhybrid.reports.numbers import number_text
-from pyhybrid.reports.page import Marked, Section, Table
-from pyhybrid.reports.verdict import in_short
-from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
-from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.analysis import naming_share
+from pyhybrid.masking.imputation import naming_share
 from pyhybrid.measures.arrays.combining import combine_partially_synthetic
 from pyhybrid.measures.arrays.estimates import max_ecdf
-from pyhybrid.measures.arrays.intervals import interval_overlap, standardised_difference
 from pyhybrid.measures.arrays.matching import MatchingRisk
-from pyhybrid.measures.definitions import MEASURES
-from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.intervals import ModelUtility
+from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
+from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
+from pyhybrid.measures.tables.models import ModelUtility
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
-from pyhybrid.studies.comparing.comparison import DATA, Comparison
-from pyhybrid.studies.comparing.curve import RiskUtilityCurve
-from pyhybrid.studies.comparing.curve_points import NEAR
-from pyhybrid.studies.comparing.means import moved_away_text
-from pyhybrid.studies.comparing.outcome import outcome_of
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, measure_label, word_of
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
+from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 __all__ = ["FAIR", "GOOD", "LIMITS", "POOR", "comparison_verdict", "curve_verdict", "is_number",
            "judge_outcome", "mask_verdict", "measure_label", "risk_verdict", "utility_verdict",

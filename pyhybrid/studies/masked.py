@@ -33,6 +33,7 @@ from pyhybrid.masking import (
     risk_subgroups,
 )
 from pyhybrid.masking.chains import GibbsSettings
+from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 from pyhybrid.studies.study import (
     Claim,
     Found,
@@ -43,7 +44,6 @@ from pyhybrid.studies.study import (
     mean_of,
     means_of,
 )
-from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 
 __all__ = ["FORMULA", "KEYS", "RADIUS", "SHORT_CHAINS", "STUDY_I", "TRUE", "masked_database"]
 

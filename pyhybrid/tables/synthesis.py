@@ -46,13 +46,18 @@ from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.tables.calibration import calibrate_table, epsilon_of
-from pyhybrid.tables.coded_table import in_form_of_data, working_table
-from pyhybrid.tables.marginals import MarginalsOfPlan, marginals_by_plan, measured
-from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 from pyhybrid.tables.domains import MOST_BINS, domain_of
 from pyhybrid.tables.plan import Plan, PlannedColumn
+from pyhybrid.tables.synthesis import (
+    MarginalsOfPlan,
+    calibrate_table,
+    epsilon_of,
+    in_form_of_data,
+    marginals_by_plan,
+    measured,
+    working_table,
+)
 
 __all__ = ["MECHANISMS", "calibrate_table", "delta_of", "in_form_of_data", "marginals_by_plan",
            "measured", "synthesize_table", "working_table"]  # fmt: skip

@@ -15,8 +15,6 @@ import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.measures.as_json import utility_as_dict
-from pyhybrid.engines import ConvergenceRule
 from pyhybrid.measures.summaries import utility_as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design

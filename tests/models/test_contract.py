@@ -21,7 +21,7 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.cap import Cap
 

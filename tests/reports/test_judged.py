@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 from pyhybrid.measures.summaries import MEASURES
-from pyhybrid.reports.judged import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
-from pyhybrid.measures.definitions import MEASURES
 from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, judge_outcome, word_of
 
 

@@ -17,7 +17,6 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
 from pyhybrid.tables.plan import Plan
 from pyhybrid.tables.synthesis import in_form_of_data
-from tests.conftest import require
 from tests.tables.conftest import TYPES
 
 SHORT: dict[str, Any] = {
