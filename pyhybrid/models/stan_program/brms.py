@@ -24,6 +24,7 @@ from pyhybrid.engines.embedded_points import check_compiles
 from pyhybrid.models.stan_program.composed_model import ComposedModel
 from pyhybrid.models.stan_program.stan_model import StanModel
 from pyhybrid.models.stan_program.stan_text import (
+    WHOLE_PROGRAM,
     Declared,
     Token,
     arguments,
@@ -32,6 +33,7 @@ from pyhybrid.models.stan_program.stan_text import (
     declarations,
     names_in,
     tokens_of,
+    without_index,
     written,
 )
 
@@ -46,10 +48,6 @@ _OLD_ARRAY = re.compile(
     r"^(\s*)((?:int|real|vector|matrix)(?:<[^>\n]*>)?(?:\[[^\]\n]*\])?)\s+(\w+)\[([^\]\n]+)\]\s*;",
     re.MULTILINE,
 )
-_BLOCKS = (
-    "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
-    "generated quantities",
-)  # fmt: skip
 _AS_THEY_ARE = ("functions", "parameters", "transformed parameters", "generated quantities")
 _CENTERING = (
     "intKc=K-1;matrix[N,Kc]Xc;vector[Kc]means_X;for(iin2:K){means_X[i-1]=mean(X[,i]);"
@@ -156,7 +154,7 @@ def _composed(
     text: str, standata: Mapping[str, Any], predictors: tuple[str, ...], given: dict[str, Any]
 ) -> ComposedModel:
     """The program taken apart, with a design that is centered as brms does it."""
-    blocks = blocks_of(tokens_of(text, "brms", lenient=True), "brms", _BLOCKS)
+    blocks = blocks_of(tokens_of(text, "brms", lenient=True), "brms", WHOLE_PROGRAM)
     data = declarations(blocks["data"], only=True, where="data")
     made = dict(standata)
     centered = written(blocks.get("transformed data", ()))
@@ -229,7 +227,7 @@ def _program_of(
     """The text of the composed program: the code of all records, for one; what is read as ``Y[n]``
     alone is one number."""
     single = {own.name for own in record if own.dims == 1 and _read_by_n(inner, own.name)}
-    inner = _without_n(inner, single)
+    inner = without_index(inner, single, "n")
     target = next(k for k, token in enumerate(inner) if token.text == "target")
     before, opened = written(inner[: target - len(_FOR)]), target + len(_TARGET) - 1
     term = inner[opened + 1 : closing(inner, opened)]
@@ -254,15 +252,6 @@ def _read_by_n(tokens: Sequence[Token], name: str) -> bool:
     """True if a variable is read as ``name[n]`` and in no other way."""
     places = [k for k, token in enumerate(tokens) if token.text == name]
     return all([t.text for t in tokens[k + 1 : k + 4]] == ["[", "n", "]"] for k in places)
-
-
-def _without_n(tokens: Sequence[Token], names: set[str]) -> tuple[Token, ...]:
-    """``name[n]`` as ``name``."""
-    made, place = list[Token](), 0
-    while place < len(tokens):
-        made.append(tokens[place])
-        place += 4 if tokens[place].text in names else 1
-    return tuple(made)
 
 
 def _of_one(own: Declared, single: bool) -> str:

@@ -9,24 +9,35 @@ brackets, and of nothing that a compiler could read in another way.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "TYPES",
+    "WHOLE_PROGRAM",
     "Declared",
+    "Function",
     "Token",
     "arguments",
     "blocks_of",
     "closing",
     "conditions",
     "declarations",
+    "functions_of",
     "names_in",
+    "segments",
     "tokens_of",
+    "without_index",
     "written",
 ]
+
+WHOLE_PROGRAM = (
+    "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
+    "generated quantities",
+)  # fmt: skip
+"""Blocks of a Stan program."""
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
@@ -46,6 +57,7 @@ TYPES = {
     "cholesky_factor_cov": "matrix",
 }  # fmt: skip
 """Types of declarations, and as what a function gets them."""
+_NONE: tuple[Token, ...] = ()
 _ENDS_EXPRESSION = frozenset({";", ",", "{", "}", "=", "+=", "-=", "*=", "/=", ".*=", "./=", "~"})
 
 
@@ -76,8 +88,8 @@ class Declared:
     @property
     def dims(self) -> int:
         """Number of its dimensions."""
-        own = {"vector": 1, "row_vector": 1, "matrix": 2}.get(TYPES[self.of], 0)
-        return own + _n_dims(self.array)
+        of_type = {"vector": 1, "row_vector": 1, "matrix": 2}.get(TYPES[self.of], 0)
+        return of_type + len(arguments(self.array))
 
     @property
     def is_int(self) -> bool:
@@ -95,7 +107,7 @@ class Declared:
     @property
     def argument(self) -> str:
         """Its type as an argument of a function."""
-        commas = "," * (_n_dims(self.array) - 1)
+        commas = "," * (len(arguments(self.array)) - 1)
         return f"array[{commas}] {TYPES[self.of]}" if self.array else TYPES[self.of]
 
 
@@ -200,61 +212,63 @@ def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[De
     InvalidInput
         With `only`, for anything else than declarations of one name each.
     """
-    found = []
+    variables = []
     for statement in _statements(tokens):
-        own = _declared(statement)
-        if own is not None and (not only or own[1] == len(statement)):
-            found.append(own[0])
+        variable = _declared(statement, alone=only)
+        if variable is not None:
+            variables.append(variable)
         elif only:
             raise InvalidInput(
                 f"block {where!r} must hold declarations of one variable each, as 'real<lower=0> "
                 f"rate;': line {statement[0].line} has something else"
             )
-    return tuple(found)
+    return tuple(variables)
 
 
 def _statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     """What ends with a semicolon outside of inner braces; what is in these is left out."""
-    own: list[Token] = []
+    statement: list[Token] = []
     place = 0
     while place < len(tokens):
         token = tokens[place]
         if token.text == ";":
-            if own:
-                yield tuple(own)
-            own = []
-        elif token.text == "{" and (not own or own[-1].text in (")", "else")):
-            place, own = closing(tokens, place), []
+            if statement:
+                yield tuple(statement)
+            statement = []
+        elif token.text == "{" and (not statement or statement[-1].text in (")", "else")):
+            place, statement = closing(tokens, place), []
         else:
-            own.append(token)
+            statement.append(token)
         place += 1
-    if own:
-        yield tuple(own)
+    if statement:
+        yield tuple(statement)
 
 
-def _declared(statement: Sequence[Token]) -> tuple[Declared, int] | None:
-    """The variable that a statement declares, and the place after its name."""
-    place, array = 0, _NONE
-    if statement[0].text == "array" and len(statement) > 1 and statement[1].text == "[":
-        end = closing(statement, 1)
-        array, place = tuple(statement[2:end]), end + 1
+def _declared(statement: Sequence[Token], *, alone: bool) -> Declared | None:
+    """The variable that a statement declares; with `alone`, if nothing comes after its name."""
+    array, place = _NONE, 0
+    if [token.text for token in statement[:2]] == ["array", "["]:
+        array, place = _within(statement, 1, "[", closing)
     if place >= len(statement) or statement[place].text not in TYPES:
         return None
-    of, place = statement[place].text, place + 1
-    bounds = sizes = _NONE
-    if place < len(statement) and statement[place].text == "<":
-        end = _end_of_bounds(statement, place)
-        bounds, place = tuple(statement[place + 1 : end]), end + 1
-    if place < len(statement) and statement[place].text == "[":
-        end = closing(statement, place)
-        sizes, place = tuple(statement[place + 1 : end]), end + 1
+    of = statement[place].text
+    bounds, place = _within(statement, place + 1, "<", _end_of_bounds)
+    sizes, place = _within(statement, place, "[", closing)
     if place >= len(statement) or not statement[place].is_name:
         return None
-    made = Declared(statement[place].text, of, bounds, sizes, array)
-    return made, place + 1
+    if alone and place + 1 != len(statement):
+        return None
+    return Declared(statement[place].text, of, bounds, sizes, array)
 
 
-_NONE: tuple[Token, ...] = ()
+def _within(
+    tokens: Sequence[Token], place: int, mark: str, end: Callable[[Sequence[Token], int], int]
+) -> tuple[tuple[Token, ...], int]:
+    """What stands between brackets, if they open at `place`, and the place after them."""
+    if place >= len(tokens) or tokens[place].text != mark:
+        return _NONE, place
+    stop = end(tokens, place)
+    return tuple(tokens[place + 1 : stop]), stop + 1
 
 
 def _end_of_bounds(tokens: Sequence[Token], place: int) -> int:
@@ -268,22 +282,37 @@ def _end_of_bounds(tokens: Sequence[Token], place: int) -> int:
     return len(tokens) - 1
 
 
-def _n_dims(tokens: Sequence[Token]) -> int:
-    """Number of sizes between commas."""
-    return len(arguments(tokens)) if tokens else 0
-
-
 def arguments(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
     """What stands between commas, or a bar, outside of inner brackets."""
-    made: list[list[Token]] = [[]]
+    parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in _OPEN) - (token.text in _OPEN.values())
         if depth == 0 and token.text in (",", "|"):
-            made.append([])
+            parts.append([])
         else:
-            made[-1].append(token)
-    return [tuple(own) for own in made if own]
+            parts[-1].append(token)
+    return [tuple(part) for part in parts if part]
+
+
+def segments(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """What stands between semicolons and braces."""
+    start = 0
+    for place, token in enumerate(tokens):
+        if token.text in (";", "{", "}"):
+            yield tuple(tokens[start:place])
+            start = place + 1
+    yield tuple(tokens[start:])
+
+
+def without_index(tokens: Sequence[Token], names: Collection[str], index: str) -> tuple[Token, ...]:
+    """The tokens with ``y[i]`` as ``y``, for the names and the index given."""
+    kept, place = list[Token](), 0
+    while place < len(tokens):
+        kept.append(tokens[place])
+        ahead = [token.text for token in tokens[place + 1 : place + 4]]
+        place += 4 if tokens[place].text in names and ahead == ["[", index, "]"] else 1
+    return tuple(kept)
 
 
 def conditions(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -304,3 +333,31 @@ def _start_of_expression(tokens: Sequence[Token], place: int) -> int:
         if depth < 0 or (depth == 0 and (text in _ENDS_EXPRESSION or text in ("?", ":", "return"))):
             return at + 1
     return 0
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's: its name, its arguments and what stands in its braces."""
+
+    name: str
+    arguments: tuple[tuple[Token, ...], ...]
+    body: tuple[Token, ...]
+    place: int = 0
+
+
+def functions_of(tokens: Sequence[Token]) -> tuple[Function, ...]:
+    """The functions that a functions block defines."""
+    functions, place = [], 0
+    while place < len(tokens):
+        if tokens[place].text == "(" and place and tokens[place - 1].is_name:
+            end = closing(tokens, place)
+            given = tuple(arguments(tokens[place + 1 : end]))
+            body: tuple[Token, ...] = ()
+            name, opened = tokens[place - 1].text, end + 1
+            if opened < len(tokens) and tokens[opened].text == "{":
+                end = closing(tokens, opened)
+                body = tuple(tokens[opened + 1 : end])
+            functions.append(Function(name, given, body, opened + 1))
+            place = end
+        place += 1
+    return tuple(functions)

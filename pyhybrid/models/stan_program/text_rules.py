@@ -1,6 +1,7 @@
-"""Which likelihoods have a value for every record and every parameter, so that a cap bounds them.
+"""Rules that a program's text must keep, read in its tokens.
 
-Stan's functions raise an error for arguments they do not take, and an error ends an evaluation as a
+**Likelihoods that a cap bounds** have a value for every record and every parameter. Stan's
+functions raise an error for arguments they do not take, and an error ends an evaluation as a
 density of 0 does: a hard constraint on the parameters that no cap bounds, and that a record may
 set. Three rules leave no error that parameters and a record bring about together:
 
@@ -12,24 +13,38 @@ set. Three rules leave no error that parameters and a record bring about togethe
 - densities, which do not, are called through a function that returns -inf in place of an error.
 
 A likelihood that breaks one may still be right: its charge is local.
+
+**Whole programs that decide by weights** and do one thing at one weight or cap and another thing
+elsewhere can pass every trial and do harm in the release. The weights and the cap of a fit are
+tried; here what could tell them from others is refused: weights and cap may multiply and clip
+terms, nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.base import StanProgram
 from pyhybrid.models.stan_program.stan_text import (
     TYPES,
+    WHOLE_PROGRAM,
+    Function,
     Token,
     arguments,
+    blocks_of,
     closing,
     conditions,
+    functions_of,
     names_in,
+    segments,
+    tokens_of,
+    written,
 )
 
-__all__ = ["RELIED_ON", "Function", "functions_of", "guarded", "guards", "reached", "why_not_total"]
+__all__ = ["RELIED_ON", "check_decides_nothing", "guarded", "guards", "reached", "why_not_total"]
 
 _NAMES = (
     "abs fabs append_array append_col append_row asinh atan atan2 block cbrt ceil col cols "
@@ -84,34 +99,14 @@ RELIED_ON = (
     _TOTAL | _GUARDED.keys() | _GUARDED_NUMBERS.keys() | {"is_nan", "is_inf", "not_a_number"}
 )
 """Functions of Stan's whose names the user's must not have: another meaning of them would tell."""
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the user's: its name, its arguments and what stands in its braces."""
-
-    name: str
-    arguments: tuple[tuple[Token, ...], ...]
-    body: tuple[Token, ...]
-    place: int = 0
-
-
-def functions_of(tokens: Sequence[Token]) -> tuple[Function, ...]:
-    """The functions that a functions block defines."""
-    found, place = [], 0
-    while place < len(tokens):
-        if tokens[place].text == "(" and place and tokens[place - 1].is_name:
-            end = closing(tokens, place)
-            given = tuple(arguments(tokens[place + 1 : end]))
-            body: tuple[Token, ...] = ()
-            name, opened = tokens[place - 1].text, end + 1
-            if opened < len(tokens) and tokens[opened].text == "{":
-                end = closing(tokens, opened)
-                body = tuple(tokens[opened + 1 : end])
-            found.append(Function(name, given, body, opened + 1))
-            place = end
-        place += 1
-    return tuple(found)
+_NAMES_OF_LINEAR = (
+    "dot_product sum elt_multiply size num_elements rows cols to_vector to_row_vector reduce_sum "
+    "reduce_sum_static map_rect head tail segment rep_vector if for while return print"
+)
+_LINEAR = frozenset(_NAMES_OF_LINEAR.split())
+_CLIPS = frozenset({"fmax", "fmin"})
+_NONE: tuple[Token, ...] = ()
+_MANY = 50  # arguments of a function
 
 
 def _called(tokens: Sequence[Token]) -> set[str]:
@@ -139,19 +134,11 @@ def reached(body: Sequence[Token], functions: Sequence[Function]) -> set[str]:
 def why_not_total(
     body: Sequence[Token], data: Collection[str], functions: Sequence[Function]
 ) -> tuple[str, ...]:
-    """How a likelihood breaks the rules, in words; empty if it keeps them.
-
-    Parameters
-    ----------
-    body : sequence of Token
-    data : collection of str
-        Names that it reads and that are data.
-    functions : sequence of Function
-        The user's.
-    """
+    """How a likelihood that reads the `data` named breaks the rules, in words; empty if it keeps
+    them. `functions` are the user's."""
     used = reached(body, functions)
-    own = {each.name for each in functions}
-    found = [_of_body(body, set(data), own, "log_lik")]
+    names = {function.name for function in functions}
+    broken = _broken_rules(body, set(data), names, "log_lik")
     for function in functions:
         if function.name in used:
             given = {
@@ -159,25 +146,26 @@ def why_not_total(
                 for argument in function.arguments
                 if {"data", "int"} & names_in(argument[:-1])
             }
-            found.append(_of_body(function.body, given, own, function.name))
-    return tuple(dict.fromkeys(text for each in found for text in each))
+            broken += _broken_rules(function.body, given, names, function.name)
+    return tuple(dict.fromkeys(broken))
 
 
-def _of_body(body: Sequence[Token], data: set[str], own: set[str], name: str) -> list[str]:
+def _broken_rules(body: Sequence[Token], data: set[str], users: set[str], name: str) -> list[str]:
     known = (data | _whole_numbers(body)) - _declared_anew(body)
-    deciding: set[int] = set()
-    found = []
+    broken = []
     for start, end in conditions(body):
-        deciding |= set(range(start, end))
-        read = names_in(body[start:end]) - known - _TOTAL - own
+        read = names_in(body[start:end]) - known - _TOTAL - users
         if read:
-            found.append(f"{name} decides by {sorted(read)[0]!r}, which is not data")
-    compares = [t.text for place, t in enumerate(body) if place not in deciding]
-    if _COMPARES & set(compares):
-        found.append(f"{name} compares outside of an if")
-    others = _called(body) - _TOTAL - own - _GUARDED.keys() - _GUARDED_NUMBERS.keys()
-    found += [f"{name} calls {other}, which can fail" for other in sorted(others)]
-    return found
+            broken.append(f"{name} decides by {sorted(read)[0]!r}, which is not data")
+    if _compares_outside_conditions(body):
+        broken.append(f"{name} compares outside of an if")
+    others = _called(body) - _TOTAL - users - _GUARDED.keys() - _GUARDED_NUMBERS.keys()
+    return broken + [f"{name} calls {other}, which can fail" for other in sorted(others)]
+
+
+def _compares_outside_conditions(tokens: Sequence[Token]) -> bool:
+    deciding = {place for start, end in conditions(tokens) for place in range(start, end)}
+    return any(t.text in _COMPARES for place, t in enumerate(tokens) if place not in deciding)
 
 
 def _whole_numbers(body: Sequence[Token]) -> set[str]:
@@ -247,3 +235,97 @@ def _density(name: str, kinds: str) -> str:
         f"      return negative_infinity();\n    }}\n    "
         f"return {name}({names[0]} | {', '.join(names[1:])});\n  }}\n"
     )
+
+
+def check_decides_nothing(program: StanProgram) -> None:
+    """Raise InvalidInput if a program decides by weights or cap, or steps at a value of them.
+
+    Names that are made of them count as they do. ``use_cap`` alone may decide.
+    """
+    tokens = tokens_of(program.text, program.name, lenient=True)
+    by = _deciding(blocks_of(tokens, program.name, WHOLE_PROGRAM))
+    if by is not None:
+        raise InvalidInput(
+            f"program {program.name!r} must do the same at all weights and caps: line {by.line} "
+            f"decides, compares or steps by {by.text!r}; weights may multiply a record's term, "
+            "and a cap may clip it, fmax(-cap, fmin(cap, ...)), where use_cap alone says so"
+        )
+
+
+def _deciding(blocks: Mapping[str, tuple[Token, ...]]) -> Token | None:
+    """The first name made of weights or cap by which something is decided, if there is one."""
+    functions = functions_of(blocks.get("functions", ()))
+    acting = [block for name, block in blocks.items() if name != "data"]
+    told = _told([t for block in acting for t in block], functions, {"weights", "cap"})
+    for block in acting:
+        for start, end in conditions(block):
+            names = names_in(block[start:end])
+            if names & told or ("use_cap" in names and names != {"use_cap"}):
+                return next(t for t in block[start:end] if t.text in told | {"use_cap"})
+        for segment in segments(block):
+            named = next((token for token in segment if token.text in told), None)
+            if named is not None and _steps(segment, told, {f.name for f in functions}):
+                return named
+    return None
+
+
+def _told(tokens: Sequence[Token], functions: Sequence[Function], told: set[str]) -> frozenset[str]:
+    """Names of what is made of weights or cap: by assignment, or as an argument."""
+    while True:
+        more = set(told)
+        for segment in segments(tokens):
+            at = next((k for k, t in enumerate(segment) if t.text in ("=", "+=")), None)
+            if at and names_in(segment[at:]) & told:
+                left = [token.text for token in segment[:at] if token.text not in "[]"]
+                place = next((k for k, t in enumerate(segment[:at]) if t.text == "["), None)
+                assigned = segment[at - 1].text if segment[at - 1].is_name else None
+                if assigned is None and place:
+                    assigned = segment[place - 1].text
+                more |= {assigned or left[0]} - {"target", "log_lik"}
+        for function in functions:
+            for given in _calls(tokens, function.name):
+                more |= _arguments_told(function, given, told)
+        if more == told:
+            return frozenset(told)
+        told = more
+
+
+def _calls(tokens: Sequence[Token], name: str) -> Iterator[list[tuple[Token, ...]]]:
+    """Arguments of calls of a function, and of those it is handed to, which tell it all."""
+    for place, token in enumerate(tokens[:-1]):
+        if token.text == name and tokens[place + 1].text == "(":
+            yield arguments(tokens[place + 2 : closing(tokens, place + 1)])
+        elif token.text == name and tokens[place - 1].text == "(":
+            given = arguments(tokens[place : closing(tokens, place - 1)])
+            if tokens[place - 2].text.startswith("reduce_sum"):  # (slice, first, last, the others)
+                yield [given[1], _NONE, _NONE, *given[3:]]
+            else:
+                yield [tuple(token for each in given[1:] for token in each)] * _MANY
+
+
+def _arguments_told(
+    function: Function, given: Sequence[tuple[Token, ...]], told: set[str]
+) -> set[str]:
+    pairs = zip(function.arguments, given, strict=False)
+    return {argument[-1].text for argument, value in pairs if names_in(value) & told}
+
+
+def _steps(segment: Sequence[Token], told: frozenset[str], users: set[str]) -> bool:
+    """True if a statement compares `told` names, or calls with them what is not linear."""
+    if _compares_outside_conditions(segment):
+        return True
+    if any(
+        t.text in ("^", ".^") and names_in(segment[max(0, place - 4) : place + 2]) & told
+        for place, t in enumerate(segment)
+    ):
+        return True
+    for place, token in enumerate(segment[:-1]):
+        if not token.is_name or segment[place + 1].text != "(":
+            continue
+        given = arguments(segment[place + 2 : closing(segment, place + 1)])
+        if token.text in _LINEAR | users or not any(names_in(each) & told for each in given):
+            continue
+        ends = {written([t for t in each if t.text != "-"]) for each in given if len(each) < 3}
+        if token.text not in _CLIPS or not ends & told:
+            return True
+    return False
