@@ -24,10 +24,10 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,20 +73,10 @@ class NotChecked(Exception):
     """Why a check could not be made. Never leaves `pyhybrid.models`."""
 
 
-class DataBlock(Protocol):
-    """A program's data block under weights, one for all or (n,), and a cap; with other values in
-    the place of what is confidential: of all `records` or those chosen (n,), and of `rest`, what
-    has not one value per record."""
-
-    def __call__(
-        self,
-        alpha: FloatArray | float,
-        cap: float | None = None,
-        *,
-        other: OtherValues | None = None,
-        records: Mask | None = None,
-        rest: bool = True,
-    ) -> dict[str, Any]: ...
+DataBlock = Callable[..., Mapping[str, Any]]
+"""``data(alpha, cap=None, *, other=None, records=None, rest=True)``: a program's data block under
+weights, one for all or (n,), and a cap; with other values in the place of what is confidential: of
+all `records` or those chosen (n,), and of `rest`, what has not one value per record."""
 
 
 # --- weights -------------------------------------------------------------------------------------
@@ -112,38 +102,23 @@ def check_weights_act(
 ) -> None:
     """Hold the program's log density against its log_lik, for n records, at random points.
 
-    Parameters
-    ----------
-    program : StanProgram
-    data : DataBlock
-    n : int
-        Number of records.
-    weighted : bool
-        True if the program's log_lik is weighted.
-    capped : bool
-        True if it takes a cap: clipping is checked as well.
-
-    Raises
-    ------
-    InvalidInput
-        Says which of the demands is not met.
+    `weighted` if the program's log_lik is weighted, `capped` if it takes a cap: clipping is checked
+    as well. Raises InvalidInput, which says which of the demands is not met.
     """
     rng = np.random.default_rng(_SEED)
     some, none = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
     none[:: max(2, n // 5)] = 0
-    plain = ProgramAtPoints(program, data(1.0))
-    points, size = usable_points(plain, rng, program)
-    log_lik = plain.quantities(points)["log_lik"]
-    check_yielded(program, log_lik, (len(points), n), density_above_one=True)
-    finite = np.isfinite(log_lik).all(axis=1)
+    terms = _Terms.at_random(program, data, rng, weighted)
+    check_yielded(program, terms.log_lik, (len(terms.points), n), density_above_one=True)
+    finite = np.asarray(np.isfinite(terms.log_lik).all(axis=1))
     if not finite.any():
         raise InvalidInput(
             f"log_lik of program {program.name!r} must be finite: it is not, at any point tried"
         )
-    points, size, log_lik = points[finite], size[finite], log_lik[finite]
-    cap = float(np.median(np.abs(some * log_lik)))
+    terms = terms.chosen(finite)
+    cap = float(np.median(np.abs(some * terms.log_lik)))
     for alpha, clip in ((some, None), (none, None), *(((some, cap),) if capped else ())):
-        _hold(program, data, points, size, log_lik, alpha, clip, weighted=weighted)
+        terms.hold(alpha, clip)
 
 
 def check_acts_at(
@@ -163,23 +138,20 @@ def check_acts_at(
     InvalidInput
         If the program does another thing there than at the weights tried when it was bound.
     """
-    plain = ProgramAtPoints(program, data(1.0))
-    points, size = usable_points(plain, np.random.default_rng(_SEED_OF_FIT), program)
-    log_lik = plain.quantities(points)["log_lik"]
-    prior = _hold(program, data, points, size, log_lik, alpha, cap, weighted=weighted)
+    terms = _Terms.at_random(program, data, np.random.default_rng(_SEED_OF_FIT), weighted)
+    prior = terms.hold(alpha, cap)
     for other in others:
-        with_other = partial(data, other=other)
+        with_other = replace(terms, data=partial(data, other=other))
         try:
-            log_lik = ProgramAtPoints(program, with_other(1.0)).quantities(points)["log_lik"]
-            left, density = _densities(program, with_other, points, alpha, cap)
+            log_lik = with_other.at(1.0).quantities(terms.points)["log_lik"]
+            left, density = with_other.densities(alpha, cap)
         except PyhybridError:
             continue
         usable = np.isfinite(left) & np.isfinite(density)
-        if usable.sum() < min(2, len(points)):
+        if usable.sum() < min(2, len(terms.points)):
             continue
         left, density, before = left[usable], density[usable], prior[usable]
-        expected = _clipped(alpha, log_lik[usable], cap)
-        _compare(program, density - left, expected, np.abs(size[usable]), cap)
+        replace(terms.chosen(usable), log_lik=log_lik[usable]).compare(density - left, alpha, cap)
         within = _TOLERANCE * (1 + np.abs(left).max() + np.abs(before).max())
         if not np.allclose(left - before, (left - before)[0], rtol=0, atol=within):
             raise InvalidInput(
@@ -190,78 +162,80 @@ def check_acts_at(
         return
 
 
-def _hold(
-    program: StanProgram,
-    data: DataBlock,
-    points: FloatArray,
-    size: FloatArray,
-    log_lik: FloatArray,
-    alpha: FloatArray,
-    cap: float | None,
-    *,
-    weighted: bool,
-) -> FloatArray:
-    """The log density with weights of 0, after that with `alpha` was held against `log_lik`."""
-    given = ProgramAtPoints(program, data(alpha, cap)).quantities(points)["log_lik"]
-    if weighted and not np.allclose(given, alpha * log_lik, rtol=1e-6, atol=1e-9):
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """Terms of the records: log_lik (S, n) with all weights 1 at points (S, p), where the size of
+    the log density is `size` (S,)."""
+
+    program: StanProgram
+    data: DataBlock
+    weighted: bool
+    points: FloatArray
+    size: FloatArray
+    log_lik: FloatArray
+
+    @classmethod
+    def at_random(
+        cls, program: StanProgram, data: DataBlock, rng: np.random.Generator, weighted: bool
+    ) -> _Terms:
+        at = ProgramAtPoints(program, data(1.0))
+        points, density = usable_points(at, rng, program)
+        log_lik = at.quantities(points)["log_lik"]
+        return cls(program, data, weighted, points, np.abs(density), log_lik)
+
+    def chosen(self, which: Mask) -> _Terms:
+        """The terms at some of the points."""
+        parts = (self.points[which], self.size[which], self.log_lik[which])
+        return _Terms(self.program, self.data, self.weighted, *parts)
+
+    def at(self, alpha: FloatArray | float, cap: float | None = None) -> ProgramAtPoints:
+        return ProgramAtPoints(self.program, self.data(alpha, cap))
+
+    def densities(self, alpha: FloatArray, cap: float | None) -> tuple[FloatArray, FloatArray]:
+        """Log densities (S,) with weights of 0 and with `alpha`."""
+        bare, weighted = (self.at(weights, cap) for weights in (0.0, alpha))
+        return bare.log_density(self.points), weighted.log_density(self.points)
+
+    def hold(self, alpha: FloatArray, cap: float | None) -> FloatArray:
+        """The log density with weights of 0, after that with `alpha` was held against log_lik."""
+        given, name = self.at(alpha, cap).quantities(self.points)["log_lik"], self.program.name
+        if self.weighted and not np.allclose(given, alpha * self.log_lik, rtol=1e-6, atol=1e-9):
+            raise InvalidInput(
+                f"log_lik of program {name!r} must be weights times the log-likelihood, as "
+                "log_lik_weighted=True says: it is not; leave the flag out if it is not weighted"
+            )
+        if not self.weighted and not np.allclose(given, self.log_lik, rtol=1e-6, atol=1e-9):
+            raise InvalidInput(
+                f"log_lik of program {name!r} must not depend on weights: it does; take the "
+                "weights out of generated quantities, or give log_lik_weighted=True"
+            )
+        prior, density = self.densities(alpha, cap)
+        self.compare(density - prior, alpha, cap)
+        return prior
+
+    def compare(self, moved: FloatArray, alpha: FloatArray, cap: float | None) -> None:
+        """Differences of log densities (S,) against the sum of the weighted terms, each clipped;
+        those of weight 0 count nothing."""
+        terms = np.where(alpha > 0, alpha * self.log_lik, 0.0)
+        expected = (terms if cap is None else np.clip(terms, -cap, cap)).sum(axis=1)
+        error = moved - expected
+        error = np.abs(error - error.mean() if error.size > 1 else error)
+        if (error <= _TOLERANCE * (1 + self.size + np.abs(expected))).all():
+            return
+        if cap is not None:
+            raise InvalidInput(
+                f"the cap of program {self.program.name!r} must clip each record's weights[i] * "
+                "log_lik[i] to [-cap, cap] where use_cap is 1: the log density does not move as it "
+                "should"
+            )
+        still = bool((np.abs(moved - moved.mean()) <= _TOLERANCE * (1 + self.size)).all())
+        why = "weights do not act at all" if still else "they act otherwise"
         raise InvalidInput(
-            f"log_lik of program {program.name!r} must be weights times the log-likelihood, as "
-            "log_lik_weighted=True says: it is not; leave the flag out if it is not weighted"
+            f"weights of program {self.program.name!r} must multiply each record's log_lik in the "
+            f"model block: {why}. Between two weight vectors the log density must differ by the "
+            "difference of the weighted log_lik; write 'target += weights[i] * ..._lpdf(y[i] | "
+            "...);' with the same term as in log_lik"
         )
-    if not weighted and not np.allclose(given, log_lik, rtol=1e-6, atol=1e-9):
-        raise InvalidInput(
-            f"log_lik of program {program.name!r} must not depend on weights: it does; take the "
-            "weights out of generated quantities, or give log_lik_weighted=True"
-        )
-    prior, density = _densities(program, data, points, alpha, cap)
-    _compare(program, density - prior, _clipped(alpha, log_lik, cap), np.abs(size), cap)
-    return prior
-
-
-def _densities(
-    program: StanProgram,
-    data: Callable[..., Mapping[str, Any]],
-    points: FloatArray,
-    alpha: FloatArray,
-    cap: float | None,
-) -> tuple[FloatArray, FloatArray]:
-    """Log densities (S,) with weights of 0 and with `alpha`, at the cap."""
-    bare, there = (ProgramAtPoints(program, data(weights, cap)) for weights in (0.0, alpha))
-    return bare.log_density(points), there.log_density(points)
-
-
-def _clipped(alpha: FloatArray, log_lik: FloatArray, cap: float | None) -> FloatArray:
-    """Sum of the weighted terms (S, n), each clipped; those of weight 0 count nothing."""
-    terms = np.where(alpha > 0, alpha * log_lik, 0.0)
-    total: FloatArray = (terms if cap is None else np.clip(terms, -cap, cap)).sum(axis=1)
-    return total
-
-
-def _compare(
-    program: StanProgram,
-    moved: FloatArray,
-    expected: FloatArray,
-    size: FloatArray,
-    cap: float | None,
-) -> None:
-    """Differences of log densities against those of log_lik, over points."""
-    error = moved - expected
-    error = np.abs(error - error.mean() if error.size > 1 else error)
-    if (error <= _TOLERANCE * (1 + size + np.abs(expected))).all():
-        return
-    if cap is not None:
-        raise InvalidInput(
-            f"the cap of program {program.name!r} must clip each record's weights[i] * log_lik[i] "
-            "to [-cap, cap] where use_cap is 1: the log density does not move as it should"
-        )
-    still = bool((np.abs(moved - moved.mean()) <= _TOLERANCE * (1 + size)).all())
-    why = "weights do not act at all" if still else "they act otherwise"
-    raise InvalidInput(
-        f"weights of program {program.name!r} must multiply each record's log_lik in the model "
-        f"block: {why}. Between two weight vectors the log density must differ by the difference "
-        "of the weighted log_lik; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
-        "same term as in log_lik"
-    )
 
 
 def check_yielded(
@@ -301,24 +275,11 @@ def usable_points(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
-    """What a program reads at some points, with the true data and with other values.
+    """What a program reads at unconstrained points (S, p), with the true data and with other values
+    of its outcome (n,), from the references `others`.
 
-    Attributes
-    ----------
-    program : StanProgram
-    data : DataBlock
-    outcome : ndarray, shape (n,)
-        Confidential values.
-    others : callable
-        References to draw other values from.
-    has_rest : bool
-        True if data hold entries that are neither public nor one value per record.
-    points : ndarray, shape (S, p)
-        Unconstrained points where its log density is finite.
-    predict : str, optional
-        The generated quantity that is the replicate.
-    weighted : bool
-        The program's log_lik is weighted.
+    `has_rest` if data hold entries that are neither public nor one value per record; `predict` is
+    the generated quantity that is the replicate, `weighted` if the program's log_lik is.
     """
 
     program: StanProgram
@@ -333,17 +294,9 @@ class Reads:
     def check(self, *, n_references: int, splits: Iterable[Mask]) -> None:
         """Raise InvalidInput for a program that reads what it must not; see the module.
 
-        Parameters
-        ----------
-        n_references : int
-            References that are tried; with more than one, values in the range of the data's, too.
-        splits : iterable of ndarray of bool, shape (n,)
-            Records whose values are replaced while those of the others stay; see `all_pairs`.
-
-        Raises
-        ------
-        NotChecked
-            If the program takes no other values, so that nothing can be said.
+        `n_references` are tried; with more than one, values in the range of the data's, too.
+        `splits` (n,) are records whose values are replaced while those of the others stay; see
+        `all_pairs`. Raises NotChecked if the program takes no other values.
         """
         if "log_lik" not in self._truth:
             raise NotChecked("its generated quantities fail")
@@ -352,12 +305,14 @@ class Reads:
             raise NotChecked("the program takes no other values in the place of the outcome")
         if n_references > 1:
             taken += self._taken(like_the_data(self.outcome))
+        nobody = np.zeros(self.outcome.size, dtype=bool)
         for other, at, where in taken:
             self._check_replicates(at, where)
             self._check_prior(at)
-            self._check_rest(other)
+            if self.has_rest:
+                self._check_log_lik([other], nobody, rest=True)
         for mask in splits:
-            self._check_others([other for other, _, _ in taken], mask)
+            self._check_log_lik([other for other, _, _ in taken], mask, rest=False)
 
     @cached_property
     def _truth(self) -> dict[str, FloatArray]:
@@ -444,34 +399,24 @@ class Reads:
                 "are named in public=), and multiply every term of a record by its weight"
             )
 
-    def _check_rest(self, other: OtherValues) -> None:
-        """log_lik must not read entries of a mapping of no one record that are not public."""
-        if not self.has_rest:
-            return
-        kept = self._keeps_log_lik(other, np.zeros(self.outcome.size, dtype=bool), rest=True)
-        if kept is None:
-            raise NotChecked("the program does not take other values of entries of data")
-        if not kept:
-            raise InvalidInput(
-                f"log_lik of program {self.program.name!r} must not read entries of data that are "
-                "not known to be public and have not one value per record: name constants in "
-                "public="
-            )
-
-    def _check_others(self, others: Sequence[OtherValues], mask: Mask) -> None:
-        """log_lik of the records outside `mask` when those inside have other outcomes, by the first
-        reference that the program takes."""
-        answers = (self._keeps_log_lik(other, mask, rest=False) for other in others)
+    def _check_log_lik(self, others: Sequence[OtherValues], mask: Mask, *, rest: bool) -> None:
+        """log_lik of the records outside `mask` must stay when those inside have other outcomes, or
+        the `rest` of the data other values, by the first reference that the program takes."""
+        answers = (self._keeps_log_lik(other, mask, rest=rest) for other in others)
         kept = next((answer for answer in answers if answer is not None), None)
         if kept is None:
-            raise NotChecked("the program does not take other values for some of the records")
+            what = "of entries of data" if rest else "for some of the records"
+            raise NotChecked(f"the program does not take other values {what}")
         if not kept:
-            raise InvalidInput(
-                f"log_lik of program {self.program.name!r} must not read the outcome of other "
-                "records: with other values there, a record's own log_lik changes, so that its "
-                "weight does not bound what it adds; give centers, scales and counts as constants "
-                "that are known beforehand"
+            what = (
+                "entries of data that are not known to be public and have not one value per "
+                "record: name constants in public="
+                if rest
+                else "the outcome of other records: with other values there, a record's own "
+                "log_lik changes, so that its weight does not bound what it adds; give centers, "
+                "scales and counts as constants that are known beforehand"
             )
+            raise InvalidInput(f"log_lik of program {self.program.name!r} must not read {what}")
 
     def _keeps_log_lik(self, other: OtherValues, mask: Mask, *, rest: bool) -> bool | None:
         """Whether log_lik stays as it is outside `mask`; None if the program does not take the

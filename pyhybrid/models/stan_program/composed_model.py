@@ -247,6 +247,7 @@ class BoundComposedModel(BoundProgram):
 
     model: ComposedModel
     guarded: bool
+    takes_center: ClassVar[bool] = True  # pyhybrid writes the clipping
 
     @cached_property
     def program(self) -> StanProgram:
@@ -296,11 +297,6 @@ class BoundComposedModel(BoundProgram):
                 f"which no cap bounds: {'; '.join(self.never_strict)}."
             )
         return tuple(said)
-
-    @property
-    def takes_center(self) -> bool:
-        """True: pyhybrid writes the clipping."""
-        return True
 
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0

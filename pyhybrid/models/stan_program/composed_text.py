@@ -36,11 +36,11 @@ from pyhybrid.models.stan_program.stan_text import (
     Token,
     arguments,
     blocks_of,
-    closing,
     declarations,
     functions_of,
     names_in,
     segments,
+    statements,
     tokens_of,
     without_index,
     written,
@@ -64,6 +64,7 @@ _BLOCKS = (
     "replicate", "generated quantities",
 )  # fmt: skip
 _NEEDED = ("record", "parameters", "prior", "log_lik", "replicate")
+_BRANCHES = ("if", "for")
 _NAME_OF = {"log_lik": "pyhybrid_log_lik", "replicate": "pyhybrid_replicate_rng"}
 _NOWHERE = {
     **dict.fromkeys(
@@ -123,16 +124,9 @@ _REPLICATES = """\
 
 @dataclass(frozen=True)
 class ComposedText:
-    """The parts that a user gives; see the module.
+    """The parts that a user gives, in a program's `text`; see the module.
 
-    Attributes
-    ----------
-    name : str
-        Of the program.
-    text : str
-        The user's text.
-    discrete : bool
-        True if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
+    `discrete` if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
     """
 
     name: str
@@ -146,8 +140,7 @@ class ComposedText:
                 f"program {self.name!r} must have a block {missing[0]!r}: it has "
                 f"{', '.join(self.blocks) or 'none'}"
             )
-        for tokens in self.blocks.values():
-            self._check_names(tokens)
+        self._check_names()
         others = (*self.constants, *self.parameters)
         twice = [own.name for own in others if own.name in self._of_record]
         if twice:
@@ -161,8 +154,8 @@ class ComposedText:
         if not self.record:
             raise InvalidInput(f"program {self.name!r} must declare the outcome in block 'record'")
 
-    def _check_names(self, tokens: Sequence[Token]) -> None:
-        for token in tokens:
+    def _check_names(self) -> None:
+        for token in (token for tokens in self.blocks.values() for token in tokens):
             if token.text in _NOWHERE:
                 raise InvalidInput(
                     f"program {self.name!r} must not hold {token.text!r}, line {token.line}: it "
@@ -335,13 +328,18 @@ def composed_template(program: StanProgram) -> str:
     entries = {each.name: _by_record(each) for each in data if each.name not in _OF_WHOLE}
     names = {name for name, entry in entries.items() if entry is not None}
     constants = [each.text() for each in data if each.name in entries.keys() - names]
+    prior = [
+        f"{written(statement)};"
+        for statement in statements(blocks.get("model", ()))
+        if not names_in(statement) & (names | _OF_WHOLE) and statement[0].text not in _BRANCHES
+    ]
     parts = {
         "functions": written(blocks.get("functions", ())),
         "data": "\n".join(constants),
         "record": "\n".join(entry for entry in entries.values() if entry) or "real y;",
         "parameters": written(blocks.get("parameters", ())),
         "transformed parameters": written(blocks.get("transformed parameters", ())),
-        "prior": _prior(blocks.get("model", ()), names),
+        "prior": "\n".join(prior) or "// the prior of the parameters",
         "log_lik": _returned(blocks, names, "log_lik"),
         "replicate": _returned(blocks, names, None),
     }
@@ -367,28 +365,10 @@ def _by_record(own: Declared) -> str | None:
     return None
 
 
-def _prior(model: Sequence[Token], names: set[str]) -> str:
-    """Statements of the model block that read neither records nor weights."""
-    kept, statement = list[str](), list[Token]()
-    place = 0
-    while place < len(model):
-        if model[place].text == "{":
-            place, statement = closing(model, place), []
-        elif model[place].text == ";":
-            reads = names_in(statement) & (names | _OF_WHOLE)
-            if statement and not reads and statement[0].text not in ("if", "for"):
-                kept.append(f"{written(statement)};")
-            statement = []
-        else:
-            statement.append(model[place])
-        place += 1
-    return "\n".join(kept) or "// the prior of the parameters"
-
-
 def _returned(blocks: Mapping[str, tuple[Token, ...]], names: set[str], name: str | None) -> str:
     """The expression of one record's `name`, or that which is drawn, with its local variables."""
-    statements = list(segments(blocks.get("generated quantities", ())))
-    for place, statement in enumerate(statements):
+    parts = list(segments(blocks.get("generated quantities", ())))
+    for place, statement in enumerate(parts):
         at = next((k for k, token in enumerate(statement) if token.text == "="), None)
         if at is None or len(statement) < 4 or statement[at - 1].text != "]":
             continue
@@ -397,7 +377,7 @@ def _returned(blocks: Mapping[str, tuple[Token, ...]], names: set[str], name: st
         if not ((statement[at - 4].text == name) if name else drawn):
             continue
         local = list[str]()
-        for before in reversed(statements[:place]):
+        for before in reversed(parts[:place]):
             if not before or before[0].text not in ("real", "int", "vector", "row_vector"):
                 if not any(token.text == "=" for token in before):
                     break

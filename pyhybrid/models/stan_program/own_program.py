@@ -137,6 +137,9 @@ class BoundProgram:
     table: pd.DataFrame
     design: Design | None = None
     _log_lik: WeakKeyDictionary[Draws, FloatArray] = field(default_factory=WeakKeyDictionary)
+    first_try: ClassVar[None] = None  # nothing is known of how its parameters lie,
+    grid_form: ClassVar[None] = None  # nor that they lie on a grid
+    takes_center: ClassVar[bool] = False  # a whole program clips terms as they are
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process's copy, without what was computed from draws."""
@@ -151,14 +154,14 @@ class BoundProgram:
         """The program that is sampled."""
         raise NotImplementedError
 
-    def data_of_ones(self) -> dict[str, Any]:
-        """Data block with all weights 1, unchecked."""
-        raise NotImplementedError
-
     @property
     def weights_log_lik(self) -> bool:
         """True if the program's log_lik is weighted."""
         return False
+
+    def data_of_ones(self) -> dict[str, Any]:
+        """Data block with all weights 1, unchecked."""
+        raise NotImplementedError
 
     @property
     def read_columns(self) -> tuple[str, ...]:
@@ -221,16 +224,6 @@ class BoundProgram:
     def row_of(self) -> npt.NDArray[np.intp]:
         """Each record is a row of its own."""
         return np.arange(self.n)
-
-    @property
-    def first_try(self) -> None:
-        """None: nothing is known of how its parameters lie."""
-        return None
-
-    @property
-    def grid_form(self) -> None:
-        """None: its parameters are not known to lie on a grid."""
-        return None
 
     def log_lik(self, draws: Draws) -> LogLik:
         """Unweighted log-likelihood, one column per record."""

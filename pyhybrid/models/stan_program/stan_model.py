@@ -259,11 +259,6 @@ class BoundStanModel(BoundProgram):
         return tuple(said)
 
     @property
-    def takes_center(self) -> bool:
-        """False: a user's program clips terms as they are."""
-        return False
-
-    @property
     def weights_log_lik(self) -> bool:
         """What the user says."""
         return self.model.log_lik_weighted

@@ -28,6 +28,7 @@ __all__ = [
     "functions_of",
     "names_in",
     "segments",
+    "statements",
     "tokens_of",
     "without_index",
     "written",
@@ -213,7 +214,7 @@ def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[De
         With `only`, for anything else than declarations of one name each.
     """
     variables = []
-    for statement in _statements(tokens):
+    for statement in statements(tokens):
         variable = _declared(statement, alone=only)
         if variable is not None:
             variables.append(variable)
@@ -225,7 +226,7 @@ def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[De
     return tuple(variables)
 
 
-def _statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+def statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     """What ends with a semicolon outside of inner braces; what is in these is left out."""
     statement: list[Token] = []
     place = 0

@@ -119,16 +119,11 @@ def _called(tokens: Sequence[Token]) -> set[str]:
 
 def reached(body: Sequence[Token], functions: Sequence[Function]) -> set[str]:
     """Names of the user's functions that a body calls, or those that it calls."""
-    by_name: dict[str, set[str]] = {}
-    for own in functions:
-        by_name[own.name] = by_name.get(own.name, set()) | _called(own.body)
-    found, queue = set[str](), list(_called(body) & by_name.keys())
-    while queue:
-        name = queue.pop()
-        if name not in found:
-            found.add(name)
-            queue += by_name[name] & by_name.keys()
-    return found
+    called, last = _called(body), set[str]()
+    while called != last:
+        last = called
+        called = called.union(*(_called(f.body) for f in functions if f.name in called))
+    return called & {function.name for function in functions}
 
 
 def why_not_total(
@@ -170,59 +165,54 @@ def _compares_outside_conditions(tokens: Sequence[Token]) -> bool:
 
 def _whole_numbers(body: Sequence[Token]) -> set[str]:
     """Local variables of type int, and those that count in a loop."""
-    found = set()
-    for place, token in enumerate(body):
-        after = [each.text for each in body[place : place + 3]]
-        if token.text == "int" and len(after) > 1 and body[place + 1].is_name:
-            found.add(after[1])
-        elif after[:2] == ["for", "("] and place + 2 < len(body):
-            counts = {each.text for each in body[place + 3 : closing(body, place + 1)]}
-            found |= {after[2]} if ":" in counts else set()
-    return found
+    names = set()
+    for place, (token, after) in enumerate(pairwise(body)):
+        if token.text == "int" and after.is_name:
+            names.add(after.text)
+        elif token.text == "for" and after.text == "(":
+            loop = [part.text for part in body[place + 2 : closing(body, place + 1)]]
+            names |= {loop[0]} if ":" in loop[1:] else set()
+    return names
 
 
 def _declared_anew(body: Sequence[Token]) -> set[str]:
     """Local variables that are no whole numbers, and those that run over the values of an array."""
-    found = set()
-    for place in range(1, len(body)):
-        name, before = body[place], body[place - 1].text
+    names = set()
+    for place, (before, name) in enumerate(pairwise(body)):
         if not name.is_name or name.text in _KEYWORDS:
             continue
-        runs = before == "(" and [each.text for each in body[place + 1 : place + 2]] == ["in"]
-        counts = runs and ":" in {e.text for e in body[place : closing(body, place - 1)]}
-        if before == "]" or (before in TYPES and before != "int") or (runs and not counts):
-            found.add(name.text)
-    return found
+        runs = before.text == "(" and [token.text for token in body[place + 2 : place + 3]] == [
+            "in"
+        ]
+        counts = runs and ":" in {t.text for t in body[place + 1 : closing(body, place)]}
+        declares = before.text in TYPES and before.text != "int"
+        if before.text == "]" or declares or (runs and not counts):
+            names.add(name.text)
+    return names
 
 
 def guarded(tokens: Sequence[Token], own: Collection[str]) -> tuple[Token, ...]:
     """The tokens with calls of densities through the functions of `guards`, but for functions that
     are the user's `own`."""
-    made = []
-    for place, token in enumerate(tokens):
-        guards_it = token.text in _GUARDED or token.text in _GUARDED_NUMBERS
-        call = place + 1 < len(tokens) and tokens[place + 1].text == "("
-        if guards_it and call and token.text not in own:
-            token = replace(token, text=_guard(token.text))
-        made.append(token)
-    return tuple(made)
-
-
-def _guard(name: str) -> str:
-    return f"pyhybrid_total_{name}"
+    names = (_GUARDED.keys() | _GUARDED_NUMBERS.keys()) - set(own)
+    called = [after.text == "(" and token.text in names for token, after in pairwise(tokens)]
+    return tuple(
+        replace(token, text=f"pyhybrid_total_{token.text}") if is_called else token
+        for token, is_called in zip(tokens, [*called, False], strict=False)
+    )
 
 
 def guards(tokens: Sequence[Token], own: Collection[str]) -> str:
     """The functions that guarded calls in `tokens` need."""
     called = _called(tokens) - set(own)
-    made = [_density(name, _GUARDED[name]) for name in sorted(called & _GUARDED.keys())]
-    for name in sorted(called & _GUARDED_NUMBERS.keys()):
-        made.append(
-            f"  real {_guard(name)}(real pyhybrid_x) {{\n"
-            f"    if ({_GUARDED_NUMBERS[name]}) {{\n      return {name}(pyhybrid_x);\n    }}\n"
-            "    return not_a_number();\n  }\n"
-        )
-    return "".join(made)
+    densities = [_density(name, _GUARDED[name]) for name in sorted(called & _GUARDED.keys())]
+    numbers = [
+        f"  real pyhybrid_total_{name}(real pyhybrid_x) {{\n"
+        f"    if ({_GUARDED_NUMBERS[name]}) {{\n      return {name}(pyhybrid_x);\n    }}\n"
+        "    return not_a_number();\n  }\n"
+        for name in sorted(called & _GUARDED_NUMBERS.keys())
+    ]
+    return "".join([*densities, *numbers])
 
 
 def _density(name: str, kinds: str) -> str:
@@ -231,7 +221,7 @@ def _density(name: str, kinds: str) -> str:
     given = ", ".join(f"{type_} {x}" for type_, _, x in rules)
     refused = " || ".join(rule.format(x=x) for _, rule, x in rules)
     return (
-        f"  real {_guard(name)}({given}) {{\n    if ({refused}) {{\n"
+        f"  real pyhybrid_total_{name}({given}) {{\n    if ({refused}) {{\n"
         f"      return negative_infinity();\n    }}\n    "
         f"return {name}({names[0]} | {', '.join(names[1:])});\n  }}\n"
     )
@@ -284,7 +274,8 @@ def _told(tokens: Sequence[Token], functions: Sequence[Function], told: set[str]
                 more |= {assigned or left[0]} - {"target", "log_lik"}
         for function in functions:
             for given in _calls(tokens, function.name):
-                more |= _arguments_told(function, given, told)
+                pairs = zip(function.arguments, given, strict=False)
+                more |= {argument[-1].text for argument, value in pairs if names_in(value) & told}
         if more == told:
             return frozenset(told)
         told = more
@@ -301,13 +292,6 @@ def _calls(tokens: Sequence[Token], name: str) -> Iterator[list[tuple[Token, ...
                 yield [given[1], _NONE, _NONE, *given[3:]]
             else:
                 yield [tuple(token for each in given[1:] for token in each)] * _MANY
-
-
-def _arguments_told(
-    function: Function, given: Sequence[tuple[Token, ...]], told: set[str]
-) -> set[str]:
-    pairs = zip(function.arguments, given, strict=False)
-    return {argument[-1].text for argument, value in pairs if names_in(value) & told}
 
 
 def _steps(segment: Sequence[Token], told: frozenset[str], users: set[str]) -> bool:
