@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -58,7 +59,6 @@ class Categories:
 
 
 Coded = Numbers | Categories
-_BASES = ("scale", "poly", "ns", "bs", "cut")
 
 
 def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
@@ -167,11 +167,12 @@ def _columns(factor: Factor, node: ast.Call, df: pd.DataFrame, state: State) -> 
     """Columns of scale, poly, ns, bs or cut, with what they took from the data before."""
     name, options, key = ast.unparse(node.func), _options(node), _key(factor, node)
     values = _arithmetic(factor, node.args[0], df, state)
+    learn, columns = _BASES[name]
     if key not in state:
         if not values.size or not np.isfinite(values).all():  # refused later, with its row
             return np.full((values.size, 1), np.nan if name != "cut" else -1.0)
-        state[key] = _learn(name, values, options)
-    return _basis(name, values, options, state[key])
+        state[key] = learn(values, options)
+    return columns(values, options, state[key])
 
 
 def _levels(
@@ -245,28 +246,6 @@ def _takes_from_data(name: str, given: Options) -> bool:
     return name == "cut" and not isinstance(given.get("breaks"), list)
 
 
-def _learn(name: str, x: FloatArray, given: Options) -> dict[str, Any]:
-    """What `name` takes from the values x (n,), finite, under the options given."""
-    if name == "scale":
-        return _learn_scale(x, given)
-    if name == "poly":
-        return _learn_poly(x, _degree(given, 1)) if not given.get("raw", False) else {}
-    if name == "cut":
-        return {"breaks": _breaks(x, given)}
-    return _learn_spline(name, x, given)
-
-
-def _basis(name: str, x: FloatArray, given: Options, taken: Options) -> FloatArray:
-    """Columns of the values x (n,): shape (n, k). Values are not checked."""
-    if name == "scale":
-        return np.asarray(((x - taken["center"]) / taken["scale"])[:, None])
-    if name == "poly":
-        return _poly(x, _degree(given, 1), taken)
-    if name == "cut":
-        return _interval(x, given, taken["breaks"])[:, None].astype(np.float64)
-    return _bs(x, given, taken) if name == "bs" else _ns(x, given, taken)
-
-
 def _labels(given: Options, breaks: list[float]) -> list[str]:
     """Names of the intervals of `cut`, as R writes them: 3 digits, more where needed."""
     labels = given.get("labels")
@@ -300,6 +279,10 @@ def _learn_scale(x: FloatArray, given: Options) -> dict[str, Any]:
     return {"center": middle, "scale": spread}
 
 
+def _scale(x: FloatArray, given: Options, taken: Options) -> FloatArray:
+    return np.asarray(((x - taken["center"]) / taken["scale"])[:, None])
+
+
 def _degree(given: Options, default: int) -> int:
     degree = given.get("degree", default)
     if not isinstance(degree, int) or isinstance(degree, bool) or not 1 <= degree <= 20:
@@ -307,8 +290,11 @@ def _degree(given: Options, default: int) -> int:
     return degree
 
 
-def _learn_poly(x: FloatArray, degree: int) -> dict[str, Any]:
+def _learn_poly(x: FloatArray, given: Options) -> dict[str, Any]:
     """Coefficients of the three-term recurrence of polynomials orthogonal on x, as R keeps them."""
+    degree = _degree(given, 1)
+    if given.get("raw", False):
+        return {}
     if np.unique(x).size <= degree:
         raise InvalidInput(
             f"poly() of degree {degree} must have more than {degree} distinct values"
@@ -330,9 +316,9 @@ def _recurrence(x: FloatArray, alpha: list[float], norms: list[float]) -> list[F
     return values
 
 
-def _poly(x: FloatArray, degree: int, taken: Options) -> FloatArray:
+def _poly(x: FloatArray, given: Options, taken: Options) -> FloatArray:
     if not taken:
-        return np.column_stack([x**power for power in range(1, degree + 1)])
+        return np.column_stack([x**power for power in range(1, _degree(given, 1) + 1)])
     values = _recurrence(x, taken["alpha"], taken["norms"])[1:]
     return np.column_stack(
         [v / np.sqrt(s) for v, s in zip(values, taken["norms"][1:], strict=True)]
@@ -398,13 +384,13 @@ def _ns(x: FloatArray, given: Options, taken: Options) -> FloatArray:
     return np.asarray(np.einsum("nj,jk->nk", straight[:, drop:], turned[:, 2:]))
 
 
-def _breaks(x: FloatArray, given: Options) -> list[float]:
+def _learn_cut(x: FloatArray, given: Options) -> dict[str, Any]:
     breaks = given.get("breaks")
     if isinstance(breaks, list):
         edges = sorted(float(each) for each in breaks)
         if len(edges) < 2 or len(set(edges)) < len(edges):
             raise InvalidInput("breaks of cut must be two or more different numbers")
-        return edges
+        return {"breaks": edges}
     if not isinstance(breaks, int) or isinstance(breaks, bool) or not 2 <= breaks <= 200:
         raise InvalidInput(
             "breaks of cut must be c(...) of numbers, or how many intervals, 2 to 200"
@@ -412,13 +398,25 @@ def _breaks(x: FloatArray, given: Options) -> list[float]:
     low, high = float(x.min()), float(x.max())
     edges = [float(each) for each in np.linspace(low, high, breaks + 1)]
     edges[0], edges[-1] = low - (high - low) / 1000, high + (high - low) / 1000
-    return edges
+    return {"breaks": edges}
 
 
-def _interval(x: FloatArray, given: Options, breaks: list[float]) -> npt.NDArray[np.intp]:
-    """Place of the interval that each value lies in; -1 for none."""
-    edges, right = np.asarray(breaks), given.get("right", True)
+def _cut(x: FloatArray, given: Options, taken: Options) -> FloatArray:
+    """Place of the interval that each value lies in; -1 for none; shape (n, 1)."""
+    edges, right = np.asarray(taken["breaks"]), given.get("right", True)
     place = np.searchsorted(edges, x, side="left" if right else "right") - 1
     if given.get("include_lowest", False):
         place = np.where(x == edges[0 if right else -1], 0 if right else edges.size - 2, place)
-    return np.where((place >= 0) & (place < edges.size - 1) & ~np.isnan(x), place, -1)
+    there = (place >= 0) & (place < edges.size - 1) & ~np.isnan(x)
+    return np.where(there, place, -1.0)[:, None]
+
+
+_BASES: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., FloatArray]]] = {
+    "scale": (_learn_scale, _scale),
+    "poly": (_learn_poly, _poly),
+    "ns": (partial(_learn_spline, "ns"), _ns),
+    "bs": (partial(_learn_spline, "bs"), _bs),
+    "cut": (_learn_cut, _cut),
+}
+"""What each takes from values x (n,), finite, under the options given; and its columns (n, k) of
+values, which are not checked, with what it took."""

@@ -13,7 +13,7 @@ is coded again with what was kept. Refusals name rows, never values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,8 +104,8 @@ class Coding:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Design:
-    """Outcome and predictors of one regression.
+class Design(Matrix):
+    """Outcome and predictors of one regression; its matrix has full column rank.
 
     Attributes
     ----------
@@ -113,15 +113,6 @@ class Design:
         Name of the outcome's column.
     y : ndarray, shape (n,)
         Outcome as floats, finite.
-    X : ndarray, shape (n, K)
-        Design matrix of full column rank.
-    offset : ndarray, shape (n,)
-        What ``offset()`` adds to the linear predictor; 0 without one.
-    columns : tuple of str
-        Names of its columns.
-    group : ndarray of int, shape (K,)
-        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
-        first.
     predictors : tuple of str
         Columns of the table that the right-hand side reads.
     data_dependent : tuple of str
@@ -132,10 +123,6 @@ class Design:
 
     outcome: str
     y: FloatArray
-    X: FloatArray
-    offset: FloatArray
-    columns: tuple[str, ...]
-    group: Positions
     predictors: tuple[str, ...]
     data_dependent: tuple[str, ...] = ()
     coding: Coding | None = field(default=None, repr=False)
@@ -219,17 +206,13 @@ def read_design(
     matrix, coding = _code_table(parsed, df)
     _check_groups(matrix)
     _check_rank(matrix, any_rank=any_rank)
+    dependent = _all_records_terms(coding, df, matrix.X)
+    if at is not None:
+        matrix = replace(matrix, X=matrix.X[at], offset=matrix.offset[at])
     return Design(
-        outcome=parsed.outcome,
-        y=y,
-        X=matrix.X if at is None else matrix.X[at],
-        offset=matrix.offset if at is None else matrix.offset[at],
-        columns=matrix.columns,
-        group=matrix.group,
-        predictors=parsed.predictors,
-        data_dependent=_all_records_terms(coding, df, matrix.X),
-        coding=coding,
-    )
+        **vars(matrix), outcome=parsed.outcome, y=y, predictors=parsed.predictors,
+        data_dependent=dependent, coding=coding,
+    )  # fmt: skip
 
 
 def check_formulas(df: Any, formulas: Iterable[str]) -> None:
@@ -271,12 +254,8 @@ def _outcome(
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
     kinds = pd.api.types
-    if (
-        isinstance(values.dtype, pd.CategoricalDtype)
-        or not kinds.is_numeric_dtype(values)
-        or kinds.is_complex_dtype(values)
-        or kinds.is_bool_dtype(values)
-    ):
+    real = kinds.is_numeric_dtype(values) and not kinds.is_complex_dtype(values)
+    if not real or kinds.is_bool_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
         instead = (
             "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
             if _numbers_as_text(values)
@@ -428,24 +407,19 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
         columns += [f"{text}[{level}]" for level in values.levels]
         terms += [text] * len(values.levels)
     sizes = [X.shape[1], *(len(values.levels) for _, values in groups)]
+    offset = np.zeros(n)
+    for values in (coded[factor.text] for factor in formula.offsets):
+        assert isinstance(values, Numbers)
+        with np.errstate(over="ignore"):  # refused later, with its row
+            offset = offset + values.values[:, 0]
     matrix = Matrix(
         X=np.hstack([X, *(np.eye(len(values.levels))[values.codes] for _, values in groups)]),
-        offset=_offset([coded[factor.text] for factor in formula.offsets], n),
+        offset=offset,
         columns=tuple(columns),
         terms=tuple(terms),
         group=np.repeat(np.arange(len(sizes)), sizes),
     )
     return matrix, made.model_spec
-
-
-def _offset(parts: Sequence[Coded], n: int) -> FloatArray:
-    """Sum of the offsets, shape (n,); infinite where it overflows."""
-    total = np.zeros(n)
-    for part in parts:
-        assert isinstance(part, Numbers)
-        with np.errstate(over="ignore"):
-            total = total + part.values[:, 0]
-    return total
 
 
 def _terms(formula: Formula) -> Any:

@@ -228,25 +228,19 @@ def completion_of(
             continue
         if not gone.any():
             continue
-        values = numbers_of(table[name])
-        if name not in fill:
+        if name in fill:
+            numbers[name] = fill[name]
+        elif gone.all():
+            raise InvalidInput(
+                f"predictor {name!r} must have a value: all are missing; leave it out"
+            )
+        else:
+            numbers[name] = float(np.median(numbers_of(table[name])[~gone]))
             read.append(name)
-        numbers[name] = fill[name] if name in fill else _median(values, name)
-        pattern = gone.tobytes()
-        if pattern not in patterns:
-            indicators[_unused(f"missing_{name}", [*table.columns, *indicators])] = name
-            patterns.add(pattern)
+        if gone.tobytes() not in patterns:
+            patterns.add(gone.tobytes())
+            marker = f"missing_{name}"
+            while marker in {*table.columns, *indicators}:
+                marker += "_"
+            indicators[marker] = name
     return Completion(levels=levels, numbers=numbers, indicators=indicators, read=tuple(read))
-
-
-def _median(values: FloatArray, name: str) -> float:
-    there = values[~np.isnan(values)]
-    if not there.size:
-        raise InvalidInput(f"predictor {name!r} must have a value: all are missing; leave it out")
-    return float(np.median(there))
-
-
-def _unused(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
