@@ -66,11 +66,7 @@ def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
 
     `state` is read where it knows the factor and added to where it does not. Values outside the
     factor's domain come back as NaN, or as code -1; `pyhybrid.models.formula.design` refuses them.
-
-    Raises
-    ------
-    InvalidInput
-        For columns of a type that the factor cannot take, and options that it cannot take.
+    Columns of a type, and options, that the factor cannot take raise InvalidInput.
     """
     try:
         with np.errstate(all="ignore"):  # log(-1) and the like are found later, with their row

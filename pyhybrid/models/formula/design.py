@@ -86,13 +86,8 @@ class Matrix:
 class Coding:
     """How the columns of a design were made, so that other tables are coded alike. Confidential.
 
-    Attributes
-    ----------
-    formula : Formula
-    state : dict
-        What the factors took from the data: levels, centers, knots.
-    spec : object
-        formulaic's record of contrasts and of the columns left out.
+    `state` is what the factors took from the data (levels, centers, knots), `spec` formulaic's
+    record of contrasts and of the columns left out.
     """
 
     formula: Formula
@@ -150,14 +145,8 @@ class Design(Matrix):
         return self.recoded(df).X
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
-        """Design matrix and offset of another table, coded as this one's.
-
-        Raises
-        ------
-        InvalidInput
-            For levels that the data did not have, and for missing or non-finite values; names the
-            row.
-        """
+        """Design matrix and offset of another table, coded as this one's; InvalidInput names the
+        row of levels that the data did not have, and of missing or non-finite values."""
         assert self.coding is not None
         return _code_table(self.coding.formula, df, self.coding)[0]
 

@@ -30,17 +30,9 @@ _SPREADS = (0.05, 1.0)  # smallest and largest standard deviation of log tau tha
 def grouped_hints(
     hints: dict[str, Any], group: npt.NDArray[np.intp], prior_scale: float
 ) -> dict[str, Any]:
-    """Hints as stan/blocks/coefficients_data.stan takes them.
-
-    Parameters
-    ----------
-    hints : dict
-        With the quadratic of `pyhybrid.models.families.coefficients.quadratic`.
-    group : ndarray of int, shape (K,)
-        Which term (1 | g) each column of the design belongs to, 0 for the first ones, of none.
-    prior_scale : float
-        Of tau.
-    """
+    """Hints as stan/blocks/coefficients_data.stan takes them: with the quadratic of
+    `pyhybrid.models.families.coefficients.quadratic`, which term (1 | g) each column of the design
+    belongs to (K,), 0 for the first ones, of none, and the prior scale of tau."""
     n_terms = int(group[-1])
     n_apart = int((group == n_terms).sum()) if n_terms else 0
     root, apart_root = _arranged(hints["information_root"], n_apart)

@@ -90,13 +90,8 @@ class RowRule:
 
 
 def read_rules(texts: Sequence[str], columns: Iterable[str]) -> tuple[RowRule, ...]:
-    """Rules against the names of a table's columns.
-
-    Raises
-    ------
-    InvalidInput
-        For a text that is no rule, or names what is no column; quotes the rule.
-    """
+    """Rules against the names of a table's columns; InvalidInput quotes a text that is no rule, or
+    names what is no column."""
     if isinstance(texts, str):
         raise InvalidInput(f"rules must be a list of texts: found {texts!r}")
     return tuple(_read(text, list(columns)) for text in texts)
@@ -114,22 +109,9 @@ def rules_met_by(table: pd.DataFrame, rules: Sequence[RowRule]) -> None:
 def meeting(
     rules: Sequence[RowRule], draw: Callable[[], pd.DataFrame], known: pd.DataFrame
 ) -> pd.DataFrame:
-    """Columns drawn anew in rows that break a rule, until all rows meet all.
-
-    Parameters
-    ----------
-    rules : sequence of RowRule
-        Whose columns are in `known` or drawn.
-    draw : callable
-        Draws the columns for all rows.
-    known : DataFrame
-        The rows' other values.
-
-    Raises
-    ------
-    SamplingError
-        If the model has next to no probability where a rule holds; names the rule.
-    """
+    """Columns drawn anew, for all rows by `draw`, in rows that break a rule, until all rows meet
+    all. Columns of `rules` are drawn or among the rows' other values, `known`. SamplingError names
+    a rule that the model has next to no probability to meet."""
     drawn = _fixed(rules, draw(), known)
     for _ in range(_TRIES):
         whole = with_columns(known, drawn)

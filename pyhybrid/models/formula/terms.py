@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -376,14 +376,15 @@ def _factor(read: Any, formula: str, columns: Sequence[str]) -> Factor:
     return Factor(text=text, source=ast.unparse(reader.read(tree)), columns=reader.used)
 
 
+@dataclass(frozen=True, kw_only=True)
 class _FactorReader:
     """Checks the syntax tree of one factor, and names its columns."""
 
-    def __init__(
-        self, *, formula: str, text: str, columns: Sequence[str], named: dict[str, str]
-    ) -> None:
-        self.formula, self.text, self.columns, self.named = formula, text, columns, named
-        self.used: dict[str, str] = {}
+    formula: str
+    text: str
+    columns: Sequence[str]
+    named: Mapping[str, str]
+    used: dict[str, str] = field(default_factory=dict)
 
     def refuse(self, why: str) -> InvalidInput:
         return InvalidInput(

@@ -60,10 +60,7 @@ def row_label(index: pd.Index, position: int) -> str:
 def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
     """ "numbers", "logicals" or "levels"; `as_levels` if the user asks for levels by name.
 
-    Raises
-    ------
-    InvalidInput
-        For dates, and for what is neither; names the column and what to do.
+    Dates, and what is neither, raise InvalidInput, which names the column and what to do.
     """
     dtype, name = values.dtype, str(values.name)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -207,11 +204,8 @@ def completion_of(
 ) -> Completion:
     """How missing values of `predictors` are completed, with declared numbers in `fill`.
 
-    Raises
-    ------
-    InvalidInput
-        For a declared number of a column that has levels, and for one whose values are all missing
-        without a declared number.
+    A declared number of a column that has levels, and a column whose values are all missing without
+    one, raise InvalidInput.
     """
     levels: dict[str, list[str]] = {}
     numbers: dict[str, float] = {}

@@ -1,20 +1,18 @@
 """Checks of a user's whole Stan program: that weights act, and what must not be read.
 
-**Weights.** At random points theta the log density under weights and a cap must differ from that
-under weights of 0 by the sum of the (clipped) weighted terms of the program's own log_lik, up to a
-constant that theta does not enter (a program may drop normalizing constants). A program that
-forgets a weight, weights a prior, or whose log_lik is not the term in its model fails it.
+At random points theta the log density under weights and a cap must differ from that under weights
+of 0 by the sum of the (clipped) weighted terms of the program's own log_lik, up to a constant that
+theta does not enter (a program may drop normalizing constants).
 
-**Reads.** All numbers that are not declared public are replaced by other values
-(`pyhybrid.models.columns.surrogate_values`). At the same points, with the same random numbers: the
-parameters and the replicate must stay as they are, bit for bit; with all weights 0, the log density
-may move by a constant in theta only, as what is left of it is the prior; the log_lik of a record
-must stay as it is when outcomes of other records are replaced, for every pair of records.
+What a program reads is tried with other values in the place of all numbers that are not declared
+public (`pyhybrid.models.columns.surrogate_values`), at the same points, with the same random
+numbers: the parameters and the replicate must stay as they are, bit for bit; with all weights 0,
+the log density may move by a constant in theta only, as what is left of it is the prior; the
+log_lik of a record must stay when outcomes of other records are replaced, for every pair.
 
-**Functions in Python** are handed a table without the confidential outcome, or with other values in
-its place. They could still reach the records by another way: a variable of their module, a closure,
-a default, a file. Objects with one value per record are looked for in what they hold, and what they
-return is held against the outcome.
+Functions in Python could reach the records by a variable of their module, a closure, a default or a
+file: objects with one value per record are looked for in what they hold, and what they return is
+held against the outcome.
 """
 
 from __future__ import annotations
@@ -131,13 +129,8 @@ def check_acts_at(
     weighted: bool,
 ) -> None:
     """Hold the log density at the very weights `alpha` (n,) and cap of a fit against log_lik, with
-    the data's outcome and with another, and what is left with weights of 0.
-
-    Raises
-    ------
-    InvalidInput
-        If the program does another thing there than at the weights tried when it was bound.
-    """
+    the data's outcome and with another, and what is left with weights of 0; InvalidInput if the
+    program does another thing there than at the weights tried when it was bound."""
     terms = _Terms.at_random(program, data, np.random.default_rng(_SEED_OF_FIT), weighted)
     prior = terms.hold(alpha, cap)
     for other in others:

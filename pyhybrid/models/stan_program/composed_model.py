@@ -341,13 +341,8 @@ class BoundComposedModel(BoundProgram):
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """The outcome drawn anew, by a program that has no data of the outcome; see
-        `pyhybrid.models.base.BoundModel`.
-
-        Raises
-        ------
-        InvalidInput
-            If `given` has a column synthesized that `rows` may hold the true values of.
-        """
+        `pyhybrid.models.base.BoundModel`. A column synthesized in `given` that `rows` may hold the
+        true values of raises InvalidInput."""
         table = self.table if given is None else given
         before = self.synthesized_before(table) if self.model.rows else []
         if before:

@@ -102,14 +102,7 @@ class OwnProgram:
         }
 
     def design_of(self, df: pd.DataFrame) -> Design:
-        """The design of the formula, or of none, and a check of the names of columns.
-
-        Raises
-        ------
-        InvalidInput
-            For an outcome that is missing or not numeric, a formula that cannot be evaluated, has
-            another outcome or an offset, and predictors that are no columns.
-        """
+        """The design of the formula, or of none, and a check of the names of columns."""
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
         if design.outcome != self.outcome:
             raise InvalidInput(

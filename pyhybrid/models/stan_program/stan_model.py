@@ -277,11 +277,8 @@ class BoundStanModel(BoundProgram):
     ) -> dict[str, Any]:
         """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect.
 
-        Raises
-        ------
-        InvalidInput
-            If a cap is given that the program does not take, or one with a center or units; if the
-            program does at these weights and cap what it does at no others.
+        A cap that the program does not take, or one with a center or units, and a program that does
+        at these weights and cap what it does at no others, raise InvalidInput.
         """
         if isinstance(cap, Cap):
             if not cap.is_plain:
@@ -408,13 +405,9 @@ class BoundStanModel(BoundProgram):
         """The outcome drawn anew; see `pyhybrid.models.base.BoundModel`.
 
         The program, or the function in Python, gets one draw of the parameters and data in which
-        other values stand in the place of the confidential outcome.
-
-        Raises
-        ------
-        InvalidInput
-            If the program reads what it must not at the draws, or `given` has a column synthesized
-            that a data mapping may hold the true values of.
+        other values stand in the place of the confidential outcome. A program that reads what it
+        must not at the draws, and a column synthesized in `given` that a data mapping may hold the
+        true values of, raise InvalidInput.
         """
         self.check_draws(draws)
         table, how = self.table if given is None else given, self.model.predict
@@ -431,11 +424,8 @@ class BoundStanModel(BoundProgram):
                 raise
             names = [name for name in parameter_names(self.program) if name in draws.variables]
             made = {name: single.flat(name) for name in names}
-        if isinstance(how, str):
-            replicate = self.as_column(made[how][0])
-        else:
-            kept = [name for name in draws.variables if name != "log_lik" and name in made]
-            replicate = self.predicted({name: made[name][0] for name in kept}, table, rng)
+        made = {name: made[name] for name in draws.variables if name in made}
+        replicate = self.replicate_of(made, 0, table, rng)
         return self.released(replicate, f"{self.predictor} of draw {draw + 1}")
 
     @property
@@ -444,27 +434,33 @@ class BoundStanModel(BoundProgram):
         how = self.model.predict
         return how if isinstance(how, str) else "predict(parameters, df, rng)"
 
-    def predicted(
-        self, parameters: dict[str, FloatArray], table: pd.DataFrame, rng: np.random.Generator
+    def replicate_of(
+        self,
+        quantities: Mapping[str, FloatArray],
+        point: int,
+        table: pd.DataFrame,
+        rng: np.random.Generator,
     ) -> FloatArray:
-        """What the function in Python returns, shape (n,)."""
-        assert callable(self.model.predict)
-        columns = tuple(name for name in table.columns if name != self.model.outcome)
-        return self.as_column(self.model.predict(parameters, _handed_over(table, columns), rng))
-
-    def as_column(self, values: Any) -> FloatArray:
-        """`values` as floats (n,); they may be infinite."""
+        """What the program generated, or what the function in Python returns, of its variables at a
+        point: floats (n,), which may be infinite."""
+        how = self.model.predict
+        if isinstance(how, str):
+            values: Any = quantities[how][point]
+        else:
+            parameters = {name: v[point] for name, v in quantities.items() if name != "log_lik"}
+            columns = tuple(name for name in table.columns if name != self.model.outcome)
+            values = how(parameters, _handed_over(table, columns), rng)
         try:
-            column = np.asarray(values, dtype=np.float64)
+            replicate = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput(
                 f"{self.predictor} must return numbers: found {type(values)}"
             ) from None
-        if column.shape != (self.n,):
+        if replicate.shape != (self.n,):
             raise InvalidInput(
-                f"{self.predictor} must have shape ({self.n},): found {column.shape}"
+                f"{self.predictor} must have shape ({self.n},): found {replicate.shape}"
             )
-        return column
+        return replicate
 
     def _without_outcome(
         self, single: Draws, seed: int, table: pd.DataFrame
@@ -579,12 +575,8 @@ def _called(
 def check_bound(bound: BoundStanModel) -> None:
     """Check the functions, the program's weights and cap, and what it reads.
 
-    Raises
-    ------
-    InvalidInput
-        Says which of the demands is not met.
-    NotChecked, EngineUnavailable
-        If nothing can be said.
+    InvalidInput says which of the demands is not met, NotChecked and EngineUnavailable that nothing
+    can be said.
     """
     model = bound.model
     for name, function in (("data", model.data), ("predict", model.predict)):
@@ -609,17 +601,14 @@ def check_bound(bound: BoundStanModel) -> None:
     at, points = _points(bound)
     by_seed = [at.quantities(points, seed=seed) for seed in _SEEDS]
     generated = model.predict if isinstance(model.predict, str) else None
-    if generated not in by_seed[0]:  # refused where it is used, if it is a name
-        generated = None
-    _check_all_reads(bound, points, generated)
-    if generated is not None:
-        sets = [bound.as_column(one) for made in by_seed for one in made[generated]]
-        check_no_copy(np.array(sets), bound.outcome, bound.predictor)
-    elif callable(model.predict):
+    named = generated in by_seed[0]  # a name that is not is refused where it is used
+    _check_all_reads(bound, points, generated if named else None)
+    if named or generated is None:
         here, again = (
-            _predicted(bound, made, seed) for made, seed in zip(by_seed, _SEEDS, strict=True)
+            _replicates(bound, made, seed) for made, seed in zip(by_seed, _SEEDS, strict=True)
         )
-        _check_predicted(bound, points, here)
+        if generated is None:
+            _check_predicted(bound, points, here)
         check_no_copy(np.array([*here, *again]), bound.outcome, bound.predictor)
 
 
@@ -673,7 +662,7 @@ def _check_predicted(bound: BoundStanModel, points: FloatArray, here: list[Float
             quantities = at.quantities(points, seed=_SEEDS[0])
         except PyhybridError:
             continue
-        there = _predicted(bound, quantities, _SEEDS[0])
+        there = _replicates(bound, quantities, _SEEDS[0])
         if not np.array_equal(np.array(here), np.array(there), equal_nan=True):
             raise InvalidInput(
                 f"{bound.predictor} must not read the confidential outcome: what it returns "
@@ -684,22 +673,21 @@ def _check_predicted(bound: BoundStanModel, points: FloatArray, here: list[Float
     raise NotChecked("the program takes no other values in the place of the outcome")
 
 
-def _predicted(
+def _replicates(
     bound: BoundStanModel, quantities: Mapping[str, FloatArray], seed: int
 ) -> list[FloatArray]:
-    """What the function in Python returns at each point."""
-    returned = []
+    """A replicate at each point."""
+    replicates = []
     for point in range(len(next(iter(quantities.values())))):
-        parameters = {name: v[point] for name, v in quantities.items() if name != "log_lik"}
         rng = np.random.default_rng([seed, point])
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                returned.append(bound.predicted(parameters, bound.table, rng))
+                replicates.append(bound.replicate_of(quantities, point, bound.table, rng))
         except PyhybridError:
             raise
         except Exception as error:
             raise NotChecked(
                 f"predict fails at random parameters ({type(error).__name__})"
             ) from None
-    return returned
+    return replicates

@@ -115,13 +115,10 @@ class Declared:
 def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ...]:
     """The tokens of a program's text, without comments; if `lenient`, without what is no token.
 
-    Raises
-    ------
-    InvalidInput
-        For what is no token: strings, ``#include`` and other ``#``, a comment that is not closed,
-        characters beyond ASCII.
+    What is no token raises InvalidInput: strings, ``#include`` and other ``#``, a comment that is
+    not closed, characters beyond ASCII.
     """
-    found, place, line, space = [], 0, 1, ""
+    tokens, place, line, space = [], 0, 1, ""
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None and lenient:
@@ -134,10 +131,10 @@ def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ..
         if match.lastgroup in ("space", None):
             space += "\n" if "\n" in match[0] else " "
         else:
-            found.append(Token(match[0], line, space))
+            tokens.append(Token(match[0], line, space))
             space = ""
         line, place = line + match[0].count("\n"), match.end()
-    return tuple(found)
+    return tuple(tokens)
 
 
 def written(tokens: Sequence[Token]) -> str:
@@ -168,13 +165,10 @@ def blocks_of(
 ) -> dict[str, tuple[Token, ...]]:
     """The tokens between the braces of each block, by its name.
 
-    Raises
-    ------
-    InvalidInput
-        For a block that is not `known` or comes twice, text outside of blocks, or brackets that do
-        not match.
+    A block that is not `known` or comes twice, text outside of blocks, and brackets that do not
+    match raise InvalidInput.
     """
-    found: dict[str, tuple[Token, ...]] = {}
+    blocks: dict[str, tuple[Token, ...]] = {}
     place = 0
     while place < len(tokens):
         start = place
@@ -183,8 +177,8 @@ def blocks_of(
         block = " ".join(token.text for token in tokens[start:place])
         line = tokens[min(start, len(tokens) - 1)].line
         is_block = place < len(tokens) and tokens[place].text == "{"
-        if block not in known or not is_block or block in found:
-            twice = " once" if block in found else ""
+        if block not in known or not is_block or block in blocks:
+            twice = " once" if block in blocks else ""
             raise InvalidInput(
                 f"program {name!r} must hold the blocks {', '.join(known)}{twice}, and nothing "
                 f"outside of them: line {line} has other text, or a block is closed too early"
@@ -195,9 +189,9 @@ def blocks_of(
                 f"program {name!r} must have brackets that match: those of block {block!r}, line "
                 f"{line}, do not"
             )
-        found[block] = tuple(tokens[place + 1 : end])
+        blocks[block] = tuple(tokens[place + 1 : end])
         place = end + 1
-    return found
+    return blocks
 
 
 def names_in(tokens: Sequence[Token]) -> set[str]:
@@ -206,13 +200,8 @@ def names_in(tokens: Sequence[Token]) -> set[str]:
 
 
 def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[Declared, ...]:
-    """Variables declared in a block, not those within its inner braces.
-
-    Raises
-    ------
-    InvalidInput
-        With `only`, for anything else than declarations of one name each.
-    """
+    """Variables declared in a block, not those within its inner braces; with `only`, anything else
+    than declarations of one name each raises InvalidInput."""
     variables = []
     for statement in statements(tokens):
         variable = _declared(statement, alone=only)
