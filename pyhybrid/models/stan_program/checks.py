@@ -104,8 +104,8 @@ def check_weights_act(
     as well. Raises InvalidInput, which says which of the demands is not met.
     """
     rng = np.random.default_rng(_SEED)
-    some, none = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
-    none[:: max(2, n // 5)] = 0
+    positive, with_zeros = rng.uniform(0.2, 1, n), rng.uniform(0, 1, n)
+    with_zeros[:: max(2, n // 5)] = 0
     terms = _Terms.at_random(program, data, rng, weighted)
     check_yielded(program, terms.log_lik, (len(terms.points), n), density_above_one=True)
     finite = np.asarray(np.isfinite(terms.log_lik).all(axis=1))
@@ -114,8 +114,9 @@ def check_weights_act(
             f"log_lik of program {program.name!r} must be finite: it is not, at any point tried"
         )
     terms = terms.chosen(finite)
-    cap = float(np.median(np.abs(some * terms.log_lik)))
-    for alpha, clip in ((some, None), (none, None), *(((some, cap),) if capped else ())):
+    cap = float(np.median(np.abs(positive * terms.log_lik)))
+    tried = [(positive, None), (with_zeros, None), *([(positive, cap)] if capped else [])]
+    for alpha, clip in tried:
         terms.hold(alpha, clip)
 
 
@@ -137,9 +138,10 @@ def check_acts_at(
         with_other = replace(terms, data=partial(data, other=other))
         try:
             log_lik = with_other.at(1.0).quantities(terms.points)["log_lik"]
-            left, density = with_other.densities(alpha, cap)
+            bare, there = with_other.at(0.0, cap), with_other.at(alpha, cap)
         except PyhybridError:
             continue
+        left, density = bare.log_density(terms.points), there.log_density(terms.points)
         usable = np.isfinite(left) & np.isfinite(density)
         if usable.sum() < min(2, len(terms.points)):
             continue
@@ -184,14 +186,10 @@ class _Terms:
     def at(self, alpha: FloatArray | float, cap: float | None = None) -> ProgramAtPoints:
         return ProgramAtPoints(self.program, self.data(alpha, cap))
 
-    def densities(self, alpha: FloatArray, cap: float | None) -> tuple[FloatArray, FloatArray]:
-        """Log densities (S,) with weights of 0 and with `alpha`."""
-        bare, weighted = (self.at(weights, cap) for weights in (0.0, alpha))
-        return bare.log_density(self.points), weighted.log_density(self.points)
-
     def hold(self, alpha: FloatArray, cap: float | None) -> FloatArray:
         """The log density with weights of 0, after that with `alpha` was held against log_lik."""
-        given, name = self.at(alpha, cap).quantities(self.points)["log_lik"], self.program.name
+        at, name = self.at(alpha, cap), self.program.name
+        given = at.quantities(self.points)["log_lik"]
         if self.weighted and not np.allclose(given, alpha * self.log_lik, rtol=1e-6, atol=1e-9):
             raise InvalidInput(
                 f"log_lik of program {name!r} must be weights times the log-likelihood, as "
@@ -202,8 +200,8 @@ class _Terms:
                 f"log_lik of program {name!r} must not depend on weights: it does; take the "
                 "weights out of generated quantities, or give log_lik_weighted=True"
             )
-        prior, density = self.densities(alpha, cap)
-        self.compare(density - prior, alpha, cap)
+        prior = self.at(0.0, cap).log_density(self.points)
+        self.compare(at.log_density(self.points) - prior, alpha, cap)
         return prior
 
     def compare(self, moved: FloatArray, alpha: FloatArray, cap: float | None) -> None:
