@@ -59,22 +59,19 @@ class RowRule:
         unknown = table[list(self.columns)].isna().any(axis=1).to_numpy()
         return np.asarray(met | unknown)
 
-    @property
-    def fixes(self) -> tuple[str, Any] | None:
-        """Column and value of a structural zero ``A -> column == value``, A not reading it."""
+    def fixed(self, drawn: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+        """`drawn`, a structural zero ``A -> column == value``, A not reading it, in its place."""
         match self._sides:
             case (
                 ast.expr() as condition,
                 ast.Compare(ast.Name(id=name), [ast.Eq()], [ast.Constant(value=value)]),
             ) if name not in _names(condition):
-                return self._named.get(name, name), value
-        return None
-
-    def where(self, table: pd.DataFrame) -> BoolArray:
-        """Rows whose value is fixed, shape (n,)."""
-        condition, _ = self._sides
-        assert condition is not None
-        return self._true(condition, table)
+                column = self._named.get(name, name)
+                if column in drawn:
+                    where = self._true(condition, with_columns(known, drawn))
+                    values = drawn[column].mask(where, value).astype(drawn[column].dtype)
+                    return with_columns(drawn, {column: values})
+        return drawn
 
     @property
     def _sides(self) -> tuple[ast.expr | None, ast.expr]:
@@ -112,13 +109,20 @@ def meeting(
     """Columns drawn anew, for all rows by `draw`, in rows that break a rule, until all rows meet
     all. Columns of `rules` are drawn or among the rows' other values, `known`. SamplingError names
     a rule that the model has next to no probability to meet."""
-    drawn = _fixed(rules, draw(), known)
+
+    def draw_and_fix() -> pd.DataFrame:
+        drawn = draw()
+        for rule in rules:
+            drawn = rule.fixed(drawn, known)
+        return drawn
+
+    drawn = draw_and_fix()
     for _ in range(_TRIES):
         whole = with_columns(known, drawn)
         broken = ~np.logical_and.reduce([rule.holds(whole) for rule in rules])
         if not broken.any():
             return drawn
-        other = _fixed(rules, draw(), known)
+        other = draw_and_fix()
         mixed = {column: drawn[column].where(~broken, other[column]) for column in drawn}
         drawn = pd.DataFrame(mixed, index=drawn.index)
     whole = with_columns(known, drawn)
@@ -128,17 +132,6 @@ def meeting(
         "no probability where it holds, in some synthetic row; give the columns another order, "
         "another type, or the rule as a structural zero (condition -> column == value)"
     )
-
-
-def _fixed(rules: Sequence[RowRule], drawn: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Structural zeros in their place."""
-    for rule in rules:
-        if rule.fixes is not None and rule.fixes[0] in drawn:
-            column, value = rule.fixes
-            whole = with_columns(known, drawn)  # its condition is of drawn ones
-            fixed = drawn[column].mask(rule.where(whole), value).astype(drawn[column].dtype)
-            drawn = with_columns(drawn, {column: fixed})
-    return drawn
 
 
 def _read(text: Any, columns: list[str]) -> RowRule:

@@ -136,11 +136,6 @@ class ComposedModel(OwnProgram):
         discrete = not self.density_above_one
         return ComposedText(name=self.source.name, text=self.source.text, discrete=discrete)
 
-    @property
-    def sampled(self) -> StanProgram:
-        """The composed program."""
-        return self.text.program()
-
     @cached_property
     def entry(self) -> str:
         """Name of the outcome in the program."""
@@ -176,7 +171,9 @@ class ComposedModel(OwnProgram):
             "by_record": self.by_record,
             "public": [constant.name for constant in self.text.constants],
         }
-        return {**super().describe(), **{name: value for name, value in given.items() if value}}
+        composed = {"program_sha256": self.text.program().sha256}
+        named = {name: value for name, value in given.items() if value}
+        return {**super().describe(), **composed, **named}
 
     def bind(self, df: pd.DataFrame) -> BoundComposedModel:
         """Check `df` and the program on it, and join them.

@@ -80,11 +80,6 @@ class OwnProgram:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
 
-    @property
-    def sampled(self) -> StanProgram:
-        """The program that is sampled."""
-        return self.source
-
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Numbers of the decimals given, of the outcome's column, if they are."""
         return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
@@ -94,7 +89,7 @@ class OwnProgram:
         return {
             "model": self.name,
             "program": self.source.name,
-            "program_sha256": self.sampled.sha256,
+            "program_sha256": self.source.sha256,
             "outcome": self.outcome,
             "formula": self.formula,
             "density_above_one": self.density_above_one,
