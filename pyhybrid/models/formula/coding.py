@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 State = dict[str, Any]
-"""What factors took from the data, by their text: frozen with the model."""
+"""Values that factors took from the data, by their text: frozen with the model."""
 Options = Mapping[str, Any]
 """Options of a function, as they are written in the formula."""
 
@@ -76,7 +76,7 @@ def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
 
 
 def takes_all_records(factor: Factor) -> bool:
-    """Whether the factor's text says that it computes something from all records."""
+    """True if the factor's text says that it computes something from all records."""
     return any(
         _takes_from_data(ast.unparse(node.func), _options(node))
         for node in ast.walk(factor.tree)
@@ -232,7 +232,7 @@ def _compared(
 
 
 def _takes_from_data(name: str, given: Options) -> bool:
-    """Whether a function computes anything from all records, under the options given."""
+    """True if a function computes anything from all records, under the options given."""
     if name == "scale":
         return any(given.get(option, True) is True for option in ("center", "scale"))
     if name == "poly":
@@ -414,5 +414,5 @@ _BASES: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., FloatArr
     "bs": (partial(_learn_spline, "bs"), _bs),
     "cut": (_learn_cut, _cut),
 }
-"""What each takes from values x (n,), finite, under the options given; and its columns (n, k) of
-values, which are not checked, with what it took."""
+"""Functions of values x (n,), finite, and the options given, for what is taken from the data; and
+of values, which are not checked, options and what was taken, for the columns (n, k)."""

@@ -481,7 +481,7 @@ def _other_tables(df: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, Positions]]:
 def _keeps_values(
     factor: Factor, df: pd.DataFrame, others: Sequence[tuple[pd.DataFrame, Positions]]
 ) -> bool:
-    """Whether records keep the factor's values in other tables, coded anew."""
+    """True if records keep the factor's values in other tables, coded anew."""
     values = _comparable(code_factor(factor, df, {}))
     try:
         return all(
@@ -509,7 +509,7 @@ def _alike(values: npt.NDArray[Any], again: npt.NDArray[Any]) -> bool:
 
 
 def _keeps_rows(coding: Coding, X: FloatArray, table: pd.DataFrame, rows: Positions) -> bool:
-    """Whether records keep their rows of the design in a table coded with what was kept."""
+    """True if records keep their rows of the design in a table coded with what was kept."""
     try:
         again = _code_table(coding.formula, table, coding)[0].X
     except InvalidInput:

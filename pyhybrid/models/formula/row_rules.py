@@ -51,7 +51,7 @@ class RowRule:
     columns: tuple[str, ...]
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
-        """Whether each row meets the rule, shape (n,)."""
+        """True where a row meets the rule, shape (n,)."""
         condition, consequence = self._sides
         met = self._true(consequence, table)
         if condition is not None:

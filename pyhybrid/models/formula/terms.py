@@ -57,7 +57,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(ELEMENTWISE, ("x",)),
     "log": ("x", "base"),
 }
-"""What a term may call, with R's names of its arguments (dots as underscores)."""
+"""Functions that a term may call, with R's names of its arguments (dots as underscores)."""
 _IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale")
 _CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly")
 _LOGICAL: Mapping[str, bool] = {"TRUE": True, "FALSE": False, "T": True, "F": False}
@@ -69,7 +69,7 @@ _OPTIONS: Mapping[str, str] = {
     "raw": "TRUE or FALSE", "intercept": "TRUE or FALSE", "right": "TRUE or FALSE",
     "include_lowest": "TRUE or FALSE", "base": "a number above 0, not 1",
 }  # fmt: skip
-"""What each option must be; written out, and never computed from a column."""
+"""Demands on each option: written out, and never computed from a column."""
 _INSTEAD: Mapping[str, str] = {
     "center": "write scale(x, scale=FALSE)",
     "standardize": "write scale(x)",
@@ -206,7 +206,7 @@ def parse_formula(formula: Any, columns: Sequence[str]) -> Formula:
 
 
 def has_groups(formula: str) -> bool:
-    """Whether the text of a formula that can be read has a term (1 | g)."""
+    """True if the text of a formula that can be read has a term (1 | g)."""
     return isinstance(formula, str) and "|" in _bare(formula)
 
 
@@ -495,7 +495,7 @@ class _FactorReader:
 
 
 def _is_option(key: str, value: Any) -> bool:
-    """Whether a constant is what an option must be; see `_OPTIONS`."""
+    """True if a constant is what an option must be; see `_OPTIONS`."""
     must = _OPTIONS[key]
     if isinstance(value, list):
         kinds: dict[str, tuple[type, ...]] = {"levels": (int, float, str), "labels": (str,)}

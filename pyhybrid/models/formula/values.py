@@ -181,7 +181,7 @@ class Completion:
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """What was read from all records."""
+        """Sentences on what was read from all records."""
         return tuple(
             f"median of {name} in the place of its missing values; fill= declares a number"
             for name in self.read

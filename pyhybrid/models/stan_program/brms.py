@@ -210,14 +210,22 @@ def _composed(
     if centered:
         data = (*data, *_centered(centered, values))
     used = names_in(_tokens(likelihood["before"] + likelihood["term"]))
-    record = [own for own in data if _first_size(own) == "N" and own.name in used]
-    constants = [own for own in data if _first_size(own) != "N" and own.name != "N"]
+    record = [
+        variable for variable in data if _first_size(variable) == "N" and variable.name in used
+    ]
+    constants = [
+        variable for variable in data if _first_size(variable) != "N" and variable.name != "N"
+    ]
     try:
         model = ComposedModel(
             _program_of(blocks, likelihood, record, constants),
             columns={"Y": given["outcome"]},
-            data={own.name: _value(values[own.name]) for own in constants},
-            rows={own.name: values[own.name] for own in record if own.name not in _OURS},
+            data={variable.name: _value(values[variable.name]) for variable in constants},
+            rows={
+                variable.name: values[variable.name]
+                for variable in record
+                if variable.name not in _OURS
+            },
             **given,
         )
         check_compiles(model.text.program())
@@ -237,14 +245,14 @@ def _tokens(text: str) -> tuple[Token, ...]:
     return tokens_of(text, "brms", lenient=True)
 
 
-def _first_size(own: Declared) -> str:
+def _first_size(variable: Declared) -> str:
     """The first size of a declaration; "" of a single number."""
-    sizes = arguments(own.array or own.sizes)
+    sizes = arguments(variable.array or variable.sizes)
     return written(sizes[0]) if sizes else ""
 
 
 def _centered(text: str, values: dict[str, Any]) -> tuple[Declared, ...]:
-    """What brms computes in transformed data, if it is the centering of X and nothing else."""
+    """Variables of transformed data, if these are the centering of X and nothing else."""
     if "".join(text.split()) != _CENTERING:
         raise _NotByRecord("its transformed data are other than the centering of X")
     X = values["X"] = np.asarray(values["X"], dtype=np.float64)
@@ -263,7 +271,11 @@ def _program_of(
     """The text of the composed program: the code of all records, for one; what is read as ``Y[n]``
     alone is one number."""
     inner = _tokens(likelihood["before"] + likelihood["term"])
-    single = {own.name for own in record if own.dims == 1 and _read_by_n(inner, own.name)}
+    single = {
+        variable.name
+        for variable in record
+        if variable.dims == 1 and _read_by_n(inner, variable.name)
+    }
 
     def of_one(part: str) -> str:
         return written(without_index(_tokens(likelihood[part]), single, "n"))
@@ -275,8 +287,8 @@ def _program_of(
     before, draw = of_one("before"), f"{likelihood['name']}_rng({of_one('rest')})"
     body = "int N = 1;\n{}\n{{ int n = 1; return {}; }}"
     parts = {
-        "data": "\n".join(own.text() for own in constants),
-        "record": "\n".join(_of_one(own, own.name in single) for own in record),
+        "data": "\n".join(variable.text() for variable in constants),
+        "record": "\n".join(_of_one(variable, variable.name in single) for variable in record),
         "prior": written((*model[:start], *model[end + 1 :])),
         "log_lik": body.format(before, of_one("term")),
         "replicate": body.format(before, draw),
@@ -291,12 +303,12 @@ def _read_by_n(tokens: Sequence[Token], name: str) -> bool:
     return all([t.text for t in tokens[k + 1 : k + 4]] == ["[", "n", "]"] for k in places)
 
 
-def _of_one(own: Declared, single: bool) -> str:
+def _of_one(variable: Declared, single: bool) -> str:
     """The declaration of one number, or with 1 in the place of N."""
     if single:
-        return replace(own, of="int" if own.is_int else "real", sizes=(), array=()).text()
+        return replace(variable, of="int" if variable.is_int else "real", sizes=(), array=()).text()
     sizes, array = (
         tuple(replace(token, text="1") if token.text == "N" else token for token in tokens)
-        for tokens in (own.sizes, own.array)
+        for tokens in (variable.sizes, variable.array)
     )
-    return replace(own, sizes=sizes, array=array).text()
+    return replace(variable, sizes=sizes, array=array).text()

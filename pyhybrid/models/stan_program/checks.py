@@ -266,7 +266,7 @@ def usable_points(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reads:
-    """What a program reads at unconstrained points (S, p), with the true data and with other values
+    """Reads of a program at unconstrained points (S, p), with the true data and with other values
     of its outcome (n,), from the references `others`.
 
     `has_rest` if data hold entries that are neither public nor one value per record; `predict` is
@@ -362,7 +362,7 @@ class Reads:
     def _stays(
         self, there: Mapping[str, FloatArray], name: str, where: Mask | slice = slice(None)
     ) -> bool:
-        """Whether a variable is what it is with the true data, at the points `where`."""
+        """True if a variable is what it is with the true data, at the points `where`."""
         if name not in self._truth or name not in there:  # of size 0, or refused where it is used
             return name not in self._truth and name not in there
         return np.array_equal(self._truth[name][where], there[name][where], equal_nan=True)
@@ -410,7 +410,7 @@ class Reads:
             raise InvalidInput(f"log_lik of program {self.program.name!r} must not read {what}")
 
     def _keeps_log_lik(self, other: OtherValues, mask: Mask, *, rest: bool) -> bool | None:
-        """Whether log_lik stays as it is outside `mask`; None if the program does not take the
+        """True if log_lik stays as it is outside `mask`; None if the program does not take the
         data."""
         at = self._at(other, 1.0 if self.weighted else 0.0, records=mask, rest=rest)
         if at is None or at.n_unconstrained != self.points.shape[1]:
@@ -542,7 +542,7 @@ def _contains(values: npt.NDArray[Any], outcome: FloatArray) -> bool:
 
 
 def _reached(thing: Any, said: str) -> Iterator[tuple[str, Any]]:
-    """What an object leads to: names of a function's code, attributes, elements."""
+    """Objects that an object leads to: names of a function's code, attributes, elements."""
     if isinstance(thing, functools.partial):
         yield from [(said, each) for each in (thing.func, *thing.args)]
         yield from thing.keywords.items()

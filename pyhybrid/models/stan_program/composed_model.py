@@ -273,7 +273,7 @@ class BoundComposedModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is so by the form of the program, and what the user says of it."""
+        """Sentences on what is so by the form of the program, and what the user says of it."""
         said = [
             "A program of the user's own, composed by pyhybrid: the outcome is not in scope in its "
             "prior and its replicates, and log_lik of a record is a function of that record, the "
@@ -301,7 +301,7 @@ class BoundComposedModel(BoundProgram):
         """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect."""
         clip = cap_data(None if cap is None else Cap.of(cap), self.row_of)
         ours = {name: value for name, value in clip.items() if name not in _NO_FROZEN}
-        entry = next(own for own in self.model.text.record if own.name == self.model.entry)
+        entry = next(entry for entry in self.model.text.record if entry.name == self.model.entry)
         outcome = _numbers(self.table[self.model.outcome], entry)
         return self._prefixed(self.table, {entry.name: outcome, "weights": alpha, **ours})
 

@@ -56,7 +56,7 @@ from pyhybrid.models.stan_program.text_rules import (
 __all__ = ["OURS", "REPLICATE", "ComposedText", "composed_template"]
 
 OURS = "pyhybrid_"
-"""What names of pyhybrid's begin with, and no name of the user's."""
+"""Beginning of pyhybrid's names, and of no name of the user's."""
 REPLICATE = "pyhybrid_replicate"
 _OF_WHOLE = frozenset({"weights", "cap", "use_cap", "n", "N"})  # data of ours in a whole program
 _BLOCKS = (
@@ -142,7 +142,7 @@ class ComposedText:
             )
         self._check_names()
         others = (*self.constants, *self.parameters)
-        twice = [own.name for own in others if own.name in self._of_record]
+        twice = [variable.name for variable in others if variable.name in self._of_record]
         if twice:
             raise InvalidInput(f"{twice[0]!r} must be declared once: it is in record and elsewhere")
         stans = [each.name for each in self._functions if each.name in RELIED_ON]
@@ -177,7 +177,10 @@ class ComposedText:
             if block == "record" or block not in self.blocks:
                 continue
             hidden = seen.get(block, self._of_record)
-            local = {own.name for own in declarations(self.blocks[block], only=False, where=block)}
+            local = {
+                variable.name
+                for variable in declarations(self.blocks[block], only=False, where=block)
+            }
             for token in self.blocks[block]:
                 if token.text in hidden and token.text not in local:
                     what = "the outcome" if token.text == outcome else "an entry of one record"
@@ -207,19 +210,19 @@ class ComposedText:
 
     @cached_property
     def _of_record(self) -> set[str]:
-        return {own.name for own in self.record}
+        return {variable.name for variable in self.record}
 
     @cached_property
     def parameters(self) -> tuple[Declared, ...]:
         """Parameters, and transformed ones."""
-        own = declarations(self._block("parameters"), only=True, where="parameters")
+        plain = declarations(self._block("parameters"), only=True, where="parameters")
         also = self._block("transformed parameters")
-        return (*own, *declarations(also, only=False, where="transformed parameters"))
+        return (*plain, *declarations(also, only=False, where="transformed parameters"))
 
     @property
     def why_not_total(self) -> tuple[str, ...]:
         """Why log_lik may fail for some records and parameters; empty if it cannot."""
-        data = {own.name for own in (*self.constants, *self.record)}
+        data = {variable.name for variable in (*self.constants, *self.record)}
         return why_not_total(self._block("log_lik"), data, self._functions)
 
     @cached_property
@@ -299,23 +302,24 @@ class ComposedText:
         if guard:
             body = guarded(body, {function.name for function in self._functions})
         given = ", ".join(
-            ("" if own.is_int or not is_data else "data ") + f"{own.argument} {own.name}"
-            for own, is_data in self._read(block)
+            ("" if variable.is_int or not is_data else "data ")
+            + f"{variable.argument} {variable.name}"
+            for variable, is_data in self._read(block)
         )
         return f"  real {_NAME_OF[block]}({given}) {{\n{written(body)}\n  }}\n"
 
     def _read(self, block: str) -> list[tuple[Declared, bool]]:
-        """What a body reads, and whether it is data."""
+        """Variables that a body reads, and True for data."""
         names = names_in(self._block(block))
-        data = [(own, True) for own in (*self.record, *self.constants)]
-        every = [*data, *((own, False) for own in self.parameters)]
-        return [(own, is_data) for own, is_data in every if own.name in names]
+        data = [(variable, True) for variable in (*self.record, *self.constants)]
+        every = [*data, *((variable, False) for variable in self.parameters)]
+        return [(variable, is_data) for variable, is_data in every if variable.name in names]
 
     def _call(self, block: str) -> str:
         """The call of a block's function for record ``pyhybrid_i``."""
         given = ", ".join(
-            f"{OURS}{own.name}[{OURS}i]" if own.name in self._of_record else own.name
-            for own, _ in self._read(block)
+            f"{OURS}{variable.name}[{OURS}i]" if variable.name in self._of_record else variable.name
+            for variable, _ in self._read(block)
         )
         return f"{_NAME_OF[block]}({given})"
 
@@ -350,18 +354,18 @@ def composed_template(program: StanProgram) -> str:
     )
 
 
-def _by_record(own: Declared) -> str | None:
+def _by_record(variable: Declared) -> str | None:
     """The declaration of one record's entry; None for what has not one value per record."""
-    array, sizes = arguments(own.array), arguments(own.sizes)
-    bounds = f"<{written(own.bounds)}>" if own.bounds else ""
+    array, sizes = arguments(variable.array), arguments(variable.sizes)
+    bounds = f"<{written(variable.bounds)}>" if variable.bounds else ""
     if array and written(array[0]) in ("n", "N"):
         rest = ", ".join(written(each) for each in array[1:])
-        of = f"{own.of}{bounds}" + (f"[{written(own.sizes)}]" if own.sizes else "")
-        return f"array[{rest}] {of} {own.name};" if rest else f"{of} {own.name};"
+        of = f"{variable.of}{bounds}" + (f"[{written(variable.sizes)}]" if variable.sizes else "")
+        return f"array[{rest}] {of} {variable.name};" if rest else f"{of} {variable.name};"
     if sizes and not array and written(sizes[0]) in ("n", "N"):
-        if own.of == "matrix":
-            return f"row_vector{bounds}[{written(sizes[1])}] {own.name};"
-        return f"real{bounds} {own.name};"
+        if variable.of == "matrix":
+            return f"row_vector{bounds}[{written(sizes[1])}] {variable.name};"
+        return f"real{bounds} {variable.name};"
     return None
 
 

@@ -47,7 +47,7 @@ class OwnProgram:
     monitored: tuple[str, ...] | None = None
     decimals: int | None = None
     exposure: ClassVar[str]
-    """What to do in place of an offset, for messages."""
+    """Remedy in place of an offset, for messages."""
 
     def __post_init__(self) -> None:
         for name in ("by_record", "density_above_one"):
@@ -69,7 +69,7 @@ class OwnProgram:
 
     @cached_property
     def source(self) -> StanProgram:
-        """What the user gave, as text or as a file, which is read once."""
+        """Program that the user gave, as text or as a file, which is read once."""
         text = os.fspath(self.program)
         if "{" in text:
             return StanProgram(name="user_program", text=text)
@@ -189,7 +189,7 @@ class BoundProgram:
 
     @property
     def density_above_one(self) -> bool:
-        """What the user says, or the safe assumption."""
+        """True unless the user denies it."""
         return bool(self.model.density_above_one)
 
     @property
@@ -204,7 +204,7 @@ class BoundProgram:
 
     @property
     def decimals(self) -> int | None:
-        """What the user gave, or what the outcomes have."""
+        """Number that the user gave, or that the outcomes have."""
         given = self.model.decimals
         return decimals_of(self.outcome) if given is None else given
 

@@ -225,7 +225,7 @@ class BoundStanModel(BoundProgram):
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """What may look at all records: the program's data, too."""
+        """Terms that may look at all records: the program's data, too."""
         terms = () if self.design is None else self.design.data_dependent
         if not self.checked:
             terms = (*terms, "what the Stan program reads, which was not checked")
@@ -233,7 +233,7 @@ class BoundStanModel(BoundProgram):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the user says of the program, and what was not checked."""
+        """Sentences on what the user says of the program, and what was not checked."""
         model = self.model
         said = [
             "The user's own program: replicates are made from a released draw and columns that are "
@@ -260,7 +260,7 @@ class BoundStanModel(BoundProgram):
 
     @property
     def weights_log_lik(self) -> bool:
-        """What the user says."""
+        """True if the user says so."""
         return self.model.log_lik_weighted
 
     def data_of_ones(self) -> dict[str, Any]:
@@ -370,7 +370,7 @@ class BoundStanModel(BoundProgram):
         return references("".join(sorted(kinds)))
 
     def reads(self, points: FloatArray, predict: str | None) -> Reads:
-        """What the program reads at points; `predict` is its replicate."""
+        """Reads of the program at points; `predict` is its replicate."""
         return Reads(
             program=self.program, data=self.data, outcome=self.outcome, others=self.others,
             has_rest=self.has_rest, points=points, predict=predict,
@@ -430,7 +430,7 @@ class BoundStanModel(BoundProgram):
 
     @property
     def predictor(self) -> str:
-        """What makes replicates, for messages."""
+        """Maker of replicates, for messages."""
         how = self.model.predict
         return how if isinstance(how, str) else "predict(parameters, df, rng)"
 
@@ -441,8 +441,8 @@ class BoundStanModel(BoundProgram):
         table: pd.DataFrame,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """What the program generated, or what the function in Python returns, of its variables at a
-        point: floats (n,), which may be infinite."""
+        """Outcome (n,) that the program generated, or the function in Python returns, of the
+        variables at a point; floats, which may be infinite."""
         how = self.model.predict
         if isinstance(how, str):
             values: Any = quantities[how][point]
@@ -502,7 +502,7 @@ class BoundStanModel(BoundProgram):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Instead:
-    """What stands in the place of confidential values; see `BoundStanModel.data`."""
+    """Other values in the place of confidential ones; see `BoundStanModel.data`."""
 
     other: OtherValues | None
     records: Mask | None
@@ -545,7 +545,7 @@ def _plain(values: pd.Series) -> npt.NDArray[Any]:
 def _called(
     function: DataOfTable, shown: pd.DataFrame, table: pd.DataFrame, *, quiet: bool
 ) -> dict[str, Any]:
-    """What a function of the table makes of what it is shown; `quiet` on other values."""
+    """Data that a function makes of the table it is shown; `quiet` on other values."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore" if quiet else None):
             if quiet:
@@ -632,7 +632,7 @@ def _check_all_reads(bound: BoundStanModel, points: FloatArray, generated: str |
 
 
 def _check_public(bound: BoundStanModel) -> None:
-    """What is declared public in a mapping must not be the outcome or in its order."""
+    """Refuse entries declared public that are the outcome or in its order."""
     data = bound.model.data
     if not isinstance(data, Mapping):
         return

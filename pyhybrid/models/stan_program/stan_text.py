@@ -216,7 +216,7 @@ def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[De
 
 
 def statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    """What ends with a semicolon outside of inner braces; what is in these is left out."""
+    """Statements up to a semicolon outside of inner braces; what is in these is left out."""
     statement: list[Token] = []
     place = 0
     while place < len(tokens):
@@ -254,7 +254,7 @@ def _declared(statement: Sequence[Token], *, alone: bool) -> Declared | None:
 def _within(
     tokens: Sequence[Token], place: int, mark: str, end: Callable[[Sequence[Token], int], int]
 ) -> tuple[tuple[Token, ...], int]:
-    """What stands between brackets, if they open at `place`, and the place after them."""
+    """Tokens between brackets, if they open at `place`, and the place after them."""
     if place >= len(tokens) or tokens[place].text != mark:
         return _NONE, place
     stop = end(tokens, place)
@@ -273,7 +273,7 @@ def _end_of_bounds(tokens: Sequence[Token], place: int) -> int:
 
 
 def arguments(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
-    """What stands between commas, or a bar, outside of inner brackets."""
+    """Tokens between commas, or a bar, outside of inner brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -286,7 +286,7 @@ def arguments(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
 
 
 def segments(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    """What stands between semicolons and braces."""
+    """Tokens between semicolons and braces."""
     start = 0
     for place, token in enumerate(tokens):
         if token.text in (";", "{", "}"):
