@@ -115,9 +115,10 @@ def check_weights_act(
         )
     terms = terms.chosen(finite)
     cap = float(np.median(np.abs(positive * terms.log_lik)))
-    tried = [(positive, None), (with_zeros, None), *([(positive, cap)] if capped else [])]
-    for alpha, clip in tried:
-        terms.hold(alpha, clip)
+    prior = terms.hold(positive, None)
+    for alpha, clip in ((with_zeros, None), *([(positive, cap)] if capped else [])):
+        density = terms.at(alpha, clip).log_density(terms.points)
+        terms.compare(density - prior, alpha, clip)
 
 
 def check_acts_at(
