@@ -36,8 +36,8 @@ from pyhybrid.models.columns.levels import levels_declared, outcome_levels
 from pyhybrid.models.composite.bound_steps import designs_of
 from pyhybrid.models.formula.coding import levels_taken
 from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
+from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of
-from pyhybrid.models.formula.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
 from pyhybrid.releases.data_fingerprint import data_mark

@@ -6,18 +6,21 @@ A `Model` is a description; `bind` joins it to a table. The bound model is confi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = ["BoundModel", "Model"]
+__all__ = ["BoundModel", "Model", "ReleasedByMechanism"]
+
+_RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
+_RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
 
 
 class Model(Protocol):
@@ -133,3 +136,12 @@ class BoundModel(Protocol):
         `given` has the rows of the table, some columns synthesized before and without those that
         are synthesized later; predictors are read from it, and from the table if it is omitted.
         """
+
+
+class ReleasedByMechanism:
+    """A model that answers those who call it as they would call one of other packages."""
+
+    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_such_attribute(self, name, _RIGHT_CALLS)

@@ -29,7 +29,6 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, measure_label, word_of
 from pyhybrid.studies.comparing.comparison import DATA, Comparison, moved_away_text, outcome_of
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 

@@ -49,15 +49,6 @@ from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 from pyhybrid.tables.domains import MOST_BINS, domain_of
 from pyhybrid.tables.plan import Plan, PlannedColumn
-from pyhybrid.tables.synthesis import (
-    MarginalsOfPlan,
-    calibrate_table,
-    epsilon_of,
-    in_form_of_data,
-    marginals_by_plan,
-    measured,
-    working_table,
-)
 
 __all__ = ["MECHANISMS", "calibrate_table", "delta_of", "in_form_of_data", "marginals_by_plan",
            "measured", "synthesize_table", "working_table"]  # fmt: skip

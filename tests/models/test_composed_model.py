@@ -20,7 +20,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import log_lik_at
-from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
+from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.privacy.cap import Cap
 from tests.conftest import require

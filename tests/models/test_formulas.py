@@ -15,7 +15,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula import coding, recoding
+from pyhybrid.models.formula import design, terms
 from pyhybrid.models.formula.design import read_design
 from tests.golden.designs.cases import FORMULAS, table
 from tests.golden.designs.make_designs import STORED, sorted_columns
@@ -50,7 +50,7 @@ def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
 
 
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
-    from pyhybrid.models.formula.whitelist import FUNCTIONS
+    from pyhybrid.models.formula.terms import FUNCTIONS
 
     text = " ".join(FORMULAS)
     assert [name for name in FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
@@ -262,16 +262,16 @@ def test_a_reduction_that_slips_past_the_lists_is_found_by_coding_anew(
     """Negative control: sqrt is made to look at all records; only the table can show it."""
     df = table()
     assert read_design("y ~ sqrt(x) + z", df).data_dependent == ()
-    monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", reduction)
+    monkeypatch.setitem(terms.ELEMENTWISE, "sqrt", reduction)
     assert read_design("y ~ sqrt(x) + z", df).data_dependent == ("sqrt(x)",)
-    monkeypatch.setattr(recoding, "_other_tables", lambda _: iter(()))
+    monkeypatch.setattr(design, "_other_tables", lambda _: iter(()))
     assert read_design("y ~ sqrt(x) + z", df).data_dependent == (), "nothing else finds it"
 
 
 def test_a_term_that_is_found_out_makes_a_charge_local(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhybrid.mechanisms.censored.calibration import calibrate
 
-    monkeypatch.setitem(coding._ELEMENTWISE, "sqrt", lambda x: x - x.mean())
+    monkeypatch.setitem(terms.ELEMENTWISE, "sqrt", lambda x: x - x.mean())
     with pytest.raises(InvalidInput, match="depends on all records"):
         calibrate(ph.Poisson("y ~ sqrt(x)"), table(), epsilon=4, holds_no_released_record=True)
 

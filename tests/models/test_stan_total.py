@@ -11,7 +11,7 @@ from scipy import stats
 from pyhybrid.engines import StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.stan_program.stan_text import tokens_of
-from pyhybrid.models.stan_program.total_likelihoods import RELIED_ON, guarded, guards
+from pyhybrid.models.stan_program.text_rules import RELIED_ON, guarded, guards
 
 ODD = (
     "{not_a_number(), negative_infinity(), positive_infinity(), -9e9, -1, -0.5, 0, 0.5, 1, 2, 9e9}"

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.coded import row_label
+from pyhybrid.models.formula.values import row_label
 
 __all__ = [
     "OutcomeLevels",

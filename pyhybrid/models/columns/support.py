@@ -11,7 +11,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.formula.coded import row_label
+from pyhybrid.models.formula.values import row_label
 
 __all__ = [
     "check_many_counts",

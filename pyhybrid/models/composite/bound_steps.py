@@ -38,7 +38,7 @@ from pyhybrid.models.families.cap_data import cap_data
 from pyhybrid.models.families.coefficients import NORMAL_ACCEPTANCE
 from pyhybrid.models.families.regression import Parameters, Positions
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.missing_predictors import Completion
+from pyhybrid.models.formula.values import Completion
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenTerms

@@ -25,7 +25,7 @@ from pyhybrid.models.families.regression import (
     Positions,
     RegressionModel,
 )
-from pyhybrid.models.formula.matrix import Matrix
+from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.formula.values import with_columns
 
 __all__ = [

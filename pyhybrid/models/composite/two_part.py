@@ -26,9 +26,8 @@ from pyhybrid.models.composite.steps import (
 from pyhybrid.models.families.bernoulli import Bernoulli
 from pyhybrid.models.families.log_normal import LogNormal
 from pyhybrid.models.families.regression import Positions, RegressionModel
-from pyhybrid.models.formula.coded import row_label
 from pyhybrid.models.formula.design import check_formulas
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.formula.values import row_label, with_columns
 
 __all__ = ["TwoPart"]
 

@@ -25,10 +25,9 @@ from pyhybrid.models.composite.steps import (
 )
 from pyhybrid.models.families.bernoulli import Bernoulli
 from pyhybrid.models.families.regression import Positions, RegressionModel
-from pyhybrid.models.formula.coded import row_label
 from pyhybrid.models.formula.design import check_formulas
-from pyhybrid.models.formula.missing_predictors import Completion, completion_of
 from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.values import Completion, completion_of, row_label
 
 __all__ = ["WithMissing"]
 

@@ -25,8 +25,7 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype, support_said
 from pyhybrid.models.families.aggregation import Rows, distinct_rows, weighted_rows
 from pyhybrid.models.families.cap_data import cap_data, frozen_log_lik, frozen_rows, with_frozen
-from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.models.formula.matrix import Matrix
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization.generalized_linear import dispersed, rough_fits_of
 from pyhybrid.privacy.cap import Cap

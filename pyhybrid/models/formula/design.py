@@ -2,14 +2,18 @@
 
 Unordered categorical predictors get treatment contrasts against their first level, ordered ones
 polynomial contrasts (`contr.poly`), logicals one column; rows are never dropped. What a formula may
-contain is in `pyhybrid.models.formula.terms`; whether its terms are functions of single records is
-also confirmed on the table (`pyhybrid.models.formula.recoding`).
+contain is in `pyhybrid.models.formula.terms`. Whether its terms are functions of single records is
+read from their text and confirmed on the table: a term that looks at all records (a centering, a
+spline with knots from the data) moves for every record when one leaves. So each term that claims to
+look at its own record is coded again, with nothing kept from the data, on tables without some
+records and with one record changed: the other records must keep their values. The design as a whole
+is coded again with what was kept. Refusals name rows, never values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,11 +23,18 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.coded import Coding, code_table, row_label, term_of
-from pyhybrid.models.formula.groups import check_groups, no_groups
-from pyhybrid.models.formula.matrix import Matrix
-from pyhybrid.models.formula.recoding import all_records_terms
-from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.coding import (
+    Categories,
+    Coded,
+    Numbers,
+    State,
+    code_factor,
+    takes_all_records,
+)
+from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
+from pyhybrid.models.formula.values import kind_of, numbers_of, row_label
+
+__all__ = ["Coding", "Design", "Matrix", "check_formulas", "read_design", "row_label"]
 
 _READ_FIRST: Mapping[str, str] = {
     "str": "; read it first, e.g. pd.read_csv('survey.csv')",
@@ -32,13 +43,64 @@ _READ_FIRST: Mapping[str, str] = {
     "ndarray": "; make one of it: pd.DataFrame(data, columns=[...])",
     "Series": "; make one of it: data.to_frame()",
 }
-
-__all__ = ["Design", "check_formulas", "read_design", "row_label"]
+_WITH_GROUPS = (
+    "Poisson, NegativeBinomial, Bernoulli, BetaBinomial, BetaRegression, NormalRegression, "
+    "LogNormal and Gamma"
+)
+_ENOUGH = 5000  # records that are coded again
+_DIGITS = 1e-10
+Positions = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Design:
-    """Outcome and predictors of one regression.
+class Matrix:
+    """A design matrix with the names of its columns.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, K)
+    offset : ndarray, shape (n,)
+        Sum of the offsets; 0 without any.
+    columns, terms : tuple of str, length K
+        Name of each column, which may hold a level, and of the term it belongs to, which does not.
+    group : ndarray of int, shape (K,)
+        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
+        first. The term with the most levels is the last one.
+    """
+
+    X: FloatArray
+    offset: FloatArray
+    columns: tuple[str, ...]
+    terms: tuple[str, ...]
+    group: Positions
+
+    def named(self, place: int) -> str:
+        """How messages name a column: by its term, and by its place among the columns of the term
+        rather than by its level, which is a value of the data."""
+        term = self.terms[place]
+        nth = f" (column {place - self.terms.index(term) + 1} of it)"
+        return repr(term) + (nth if self.terms.count(term) > 1 else "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coding:
+    """How the columns of a design were made, so that other tables are coded alike. Confidential.
+
+    `state` is what the factors took from the data (levels, centers, knots), `spec` formulaic's
+    record of contrasts and of the columns left out.
+    """
+
+    formula: Formula
+    state: State
+    spec: Any
+
+    def __repr__(self) -> str:
+        return f"<Coding of {self.formula.text!r}>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design(Matrix):
+    """Outcome and predictors of one regression; its matrix has full column rank.
 
     Attributes
     ----------
@@ -46,15 +108,6 @@ class Design:
         Name of the outcome's column.
     y : ndarray, shape (n,)
         Outcome as floats, finite.
-    X : ndarray, shape (n, K)
-        Design matrix of full column rank.
-    offset : ndarray, shape (n,)
-        What ``offset()`` adds to the linear predictor; 0 without one.
-    columns : tuple of str
-        Names of its columns.
-    group : ndarray of int, shape (K,)
-        Which of the terms (1 | g) each column belongs to, from 1; 0 for the others, which come
-        first.
     predictors : tuple of str
         Columns of the table that the right-hand side reads.
     data_dependent : tuple of str
@@ -65,10 +118,6 @@ class Design:
 
     outcome: str
     y: FloatArray
-    X: FloatArray
-    offset: FloatArray
-    columns: tuple[str, ...]
-    group: npt.NDArray[np.intp]
     predictors: tuple[str, ...]
     data_dependent: tuple[str, ...] = ()
     coding: Coding | None = field(default=None, repr=False)
@@ -88,31 +137,25 @@ class Design:
         """Rows that are equal where rows of X are, of fewer columns: the levels of groups are one
         number each, shape (n, k)."""
         terms = (self.X[:, self.group == t] for t in range(1, self.n_terms + 1))
-        own = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
-        return np.column_stack([self.X[:, self.group == 0], *own])
+        levels = [indicators @ np.arange(indicators.shape[1]) for indicators in terms]
+        return np.column_stack([self.X[:, self.group == 0], *levels])
 
     def matrix_of(self, df: pd.DataFrame) -> FloatArray:
         """Design matrix (n, K) of another table; see `recoded`."""
         return self.recoded(df).X
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
-        """Design matrix and offset of another table, coded as this one's.
-
-        Raises
-        ------
-        InvalidInput
-            For levels that the data did not have, and for missing or non-finite values; names the
-            row.
-        """
+        """Design matrix and offset of another table, coded as this one's; InvalidInput names the
+        row of levels that the data did not have, and of missing or non-finite values."""
         assert self.coding is not None
-        return code_table(self.coding.formula, df, self.coding)[0]
+        return _code_table(self.coding.formula, df, self.coding)[0]
 
 
 def read_design(
     formula: str,
     df: pd.DataFrame,
     numbers_of: Callable[[pd.Series, str], FloatArray] | None = None,
-    at: npt.NDArray[np.intp] | None = None,
+    at: Positions | None = None,
     *,
     any_rank: bool = False,
     groups: bool = False,
@@ -136,7 +179,7 @@ def read_design(
         named). No message holds a value of the data.
     """
     _check_table(df)
-    parsed = parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
+    parsed = _parsed(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
     y = _outcome(values, parsed.outcome, numbers_of or _numbers)
     if at is None and np.ptp(y) == 0:
@@ -144,36 +187,39 @@ def read_design(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
         )
     if parsed.groups and not groups:
-        raise no_groups(parsed.text, parsed.groups[0])
-    made, coding = code_table(parsed, df)
-    check_groups(made)
-    plain = made.group == 0
-    _check_rank(made.X[:, plain], made.terms[: plain.sum()], any_rank=any_rank)
+        name = next(iter(parsed.groups[0].columns.values()))
+        raise InvalidInput(
+            f"formula {parsed.text!r} has {parsed.groups[0].text}, which {_WITH_GROUPS} take: "
+            f"write {name} here, a coefficient for each level"
+        )
+    matrix, coding = _code_table(parsed, df)
+    _check_groups(matrix)
+    _check_rank(matrix, any_rank=any_rank)
+    dependent = _all_records_terms(coding, df, matrix.X)
+    if at is not None:
+        matrix = replace(matrix, X=matrix.X[at], offset=matrix.offset[at])
     return Design(
-        outcome=parsed.outcome,
-        y=y,
-        X=made.X if at is None else made.X[at],
-        offset=made.offset if at is None else made.offset[at],
-        columns=made.columns,
-        group=made.group,
-        predictors=parsed.predictors,
-        data_dependent=all_records_terms(coding, df, made.X),
-        coding=coding,
-    )
+        **vars(matrix), outcome=parsed.outcome, y=y, predictors=parsed.predictors,
+        data_dependent=dependent, coding=coding,
+    )  # fmt: skip
 
 
 def check_formulas(df: Any, formulas: Iterable[str]) -> None:
     """Refuse a table or formulas that `read_design` would refuse by names alone."""
     _check_table(df)
     for formula in formulas:
-        parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
+        _parsed(formula, df)
+
+
+def _parsed(formula: str, df: pd.DataFrame) -> Formula:
+    return parse_formula(formula, [name for name in df.columns if isinstance(name, str)])
 
 
 def _check_table(df: Any) -> None:
     if not isinstance(df, pd.DataFrame):
-        found = type(df).__name__
-        instead = _READ_FIRST.get(found, "")
-        raise InvalidInput(f"data must be a pandas DataFrame: found {found}{instead}")
+        kind = type(df).__name__
+        instead = _READ_FIRST.get(kind, "")
+        raise InvalidInput(f"data must be a pandas DataFrame: found {kind}{instead}")
     if df.shape[1] == 0 or len(df) == 0:
         raise InvalidInput(f"data must have rows and columns: found shape {df.shape}")
     if len(df) < 2:
@@ -197,12 +243,8 @@ def _outcome(
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
     kinds = pd.api.types
-    if (
-        isinstance(values.dtype, pd.CategoricalDtype)
-        or not kinds.is_numeric_dtype(values)
-        or kinds.is_complex_dtype(values)
-        or kinds.is_bool_dtype(values)
-    ):
+    real = kinds.is_numeric_dtype(values) and not kinds.is_complex_dtype(values)
+    if not real or kinds.is_bool_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
         instead = (
             "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
             if _numbers_as_text(values)
@@ -232,10 +274,30 @@ def _numbers_as_text(values: pd.Series) -> bool:
         return False
 
 
-def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> None:
-    """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
+def _check_groups(matrix: Matrix) -> None:
+    """Refuse groups with one level, or with one for each record."""
+    for number in range(1, int(matrix.group[-1]) + 1):
+        of_group = matrix.group == number
+        text = matrix.terms[int(np.flatnonzero(of_group)[0])]
+        used = int(matrix.X[:, of_group].any(axis=0).sum())
+        if used == 1:
+            raise InvalidInput(
+                f"group {text} must have 2 levels or more: all records have the same; leave it "
+                "out, e.g. y ~ x"
+            )
+        if used == len(matrix.X):
+            raise InvalidInput(
+                f"group {text} must have records in common: each of the {used} has a level of its "
+                "own; write it as a predictor if it is a number, e.g. y ~ x, or leave it out"
+            )
+
+
+def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
+    """Refuse columns, those of groups aside, that are combinations of earlier ones, by pivoted QR
+    of the scaled design."""
     from scipy.linalg import qr
 
+    X = matrix.X[:, matrix.group == 0]
     with np.errstate(over="ignore"):
         size = np.sqrt((X**2).sum(axis=0))
     if not np.isfinite(size).all():
@@ -245,15 +307,211 @@ def _check_rank(X: FloatArray, terms: tuple[str, ...], *, any_rank: bool) -> Non
     zero = np.flatnonzero(size == 0)
     if zero.size:
         raise InvalidInput(
-            f"predictor {term_of(terms, int(zero[0]))} must not be all zero: drop it, or a level "
+            f"predictor {matrix.named(int(zero[0]))} must not be all zero: drop it, or a level "
             "that no record has"
         )
     triangle, order = qr(X / size, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > diagonal[0] * max(X.shape) * np.finfo(float).eps).sum())
     if rank < X.shape[1]:
-        named = ", ".join(term_of(terms, int(place)) for place in order[rank:])
+        named = ", ".join(matrix.named(int(place)) for place in order[rank:])
         raise InvalidInput(
             f"the design must have full column rank: rank {rank} of {X.shape[1]} columns; "
             f"{named} is a combination of the others"
         )
+
+
+def _code_table(
+    formula: Formula, df: pd.DataFrame, coding: Coding | None = None
+) -> tuple[Matrix, Coding]:
+    """Design matrix of `df`, and how it was made; `coding` is that of another table, which `df` is
+    then coded by."""
+    for name in formula.predictors:
+        if df[name].isna().any():
+            label = row_label(df.index, int(np.flatnonzero(df[name].isna())[0]))
+            raise InvalidInput(
+                f"predictor {name!r} must not be missing: {label} is; drop or impute such rows, or "
+                "take ph.WithMissing(model)"
+            )
+    state = {} if coding is None else dict(coding.state)
+    coded = {factor.text: code_factor(factor, df, state) for factor in formula.factors}
+    _check_values(coded, df.index)
+    matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
+    infinite = np.argwhere(~np.isfinite(matrix.X))
+    if infinite.size:  # a product of finite numbers
+        label, named = row_label(df.index, int(infinite[0, 0])), matrix.named(int(infinite[0, 1]))
+        raise InvalidInput(f"predictor {named} must be finite: {label} is not")
+    beyond = np.flatnonzero(~np.isfinite(matrix.offset))
+    if beyond.size:  # a sum of finite numbers
+        label = row_label(df.index, int(beyond[0]))
+        raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
+    return matrix, Coding(formula=formula, state=state, spec=spec)
+
+
+def _check_values(coded: Mapping[str, Coded], index: pd.Index) -> None:
+    for text, values in coded.items():
+        if isinstance(values, Numbers):
+            wrong = np.flatnonzero(~np.isfinite(values.values).all(axis=1))
+            must, does = "be finite", "is not"
+        else:
+            wrong = np.flatnonzero(values.codes < 0)
+            must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
+            does = "does not"
+        if wrong.size:
+            label = row_label(index, int(wrong[0]))
+            raise InvalidInput(f"predictor {text!r} must {must}: {label} {does}")
+
+
+def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> tuple[Matrix, Any]:
+    """Design matrix of factors that were evaluated on n records, by formulaic, and its record.
+
+    `spec` is the record of another table with the same formula: which columns are left out to keep
+    full rank was decided there.
+    """
+    table, context = {}, {}
+    grouped = {factor.text for factor in formula.groups}
+    for text, values in coded.items():
+        if text in grouped:
+            continue
+        if isinstance(values, Numbers) and not values.names:
+            table[text] = values.values[:, 0]
+        else:
+            context[text] = _encoded(values)
+    frame = pd.DataFrame(table, index=pd.RangeIndex(n))
+    if spec is None:
+        made = _terms(formula).get_model_matrix(frame, context=context, na_action="ignore")
+    else:
+        made = spec.get_model_matrix(frame, context=context)
+    X = np.array(made, dtype=np.float64, order="C")
+    if X.shape[0] != n or X.shape[1] == 0:
+        raise InvalidInput(
+            f"formula {formula.text!r} must give a row per record and a column or more"
+        )
+    terms = [str(part.term) for part in made.model_spec.structure for _ in part.columns]
+    columns = [str(column) for column in made.columns]
+    levels = [(text, values) for text, values in coded.items() if text in grouped]
+    groups = [(text, values) for text, values in levels if isinstance(values, Categories)]
+    groups.sort(key=lambda named: len(named[1].levels))
+    for text, values in groups:
+        columns += [f"{text}[{level}]" for level in values.levels]
+        terms += [text] * len(values.levels)
+    sizes = [X.shape[1], *(len(values.levels) for _, values in groups)]
+    offset = np.zeros(n)
+    for values in (coded[factor.text] for factor in formula.offsets):
+        assert isinstance(values, Numbers)
+        with np.errstate(over="ignore"):  # refused later, with its row
+            offset = offset + values.values[:, 0]
+    matrix = Matrix(
+        X=np.hstack([X, *(np.eye(len(values.levels))[values.codes] for _, values in groups)]),
+        offset=offset,
+        columns=tuple(columns),
+        terms=tuple(terms),
+        group=np.repeat(np.arange(len(sizes)), sizes),
+    )
+    return matrix, made.model_spec
+
+
+def _terms(formula: Formula) -> Any:
+    """The terms as formulaic's own, which looks each factor up by its text."""
+    from formulaic import Formula as Terms
+    from formulaic.parser.types import Factor as Looked
+    from formulaic.parser.types import Term
+
+    intercept = [Looked("1", eval_method="literal")]
+    return Terms(
+        [
+            Term([Looked(factor.text, eval_method="lookup") for factor in term] or intercept)
+            for term in formula.terms
+        ]
+    )
+
+
+def _encoded(values: Coded) -> Any:
+    """A factor of several columns, as formulaic takes it."""
+    from formulaic.materializers.types import FactorValues
+    from formulaic.transforms import C
+    from formulaic.transforms.contrasts import ContrastsRegistry
+
+    if isinstance(values, Numbers):
+        columns = pd.DataFrame(values.values, columns=list(values.names))
+        return FactorValues(columns, kind="numerical")
+    levels = pd.Categorical.from_codes(values.codes, categories=pd.Index(values.levels))
+    contrasts = getattr(ContrastsRegistry, values.contrasts.removeprefix("contr."))
+    return C(pd.Series(levels), contrasts())
+
+
+def _all_records_terms(coding: Coding, df: pd.DataFrame, X: FloatArray) -> tuple[str, ...]:
+    """Terms whose coding depends on more than the record's own values, sorted."""
+    predictors = df[list(coding.formula.predictors)]
+    others = list(_other_tables(predictors))
+    factors = coding.formula.factors
+    said = {f.text for f in factors if takes_all_records(f)}
+    unsaid = (f for f in factors if f.text not in said)
+    seen = {f.text for f in unsaid if not _keeps_values(f, predictors, others)}
+    if not seen and not all(_keeps_rows(coding, X, *other) for other in others[:1]):
+        seen = {f.text for f in factors}
+    return tuple(sorted(said | seen))
+
+
+def _other_tables(df: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, Positions]]:
+    """Tables with some records as they were, and the places that those have in `df`.
+
+    Without the first record; without those at either end of a column; every second one; and with
+    one record changed, beyond the largest number of each column. Of large tables a part will do:
+    that leaves the others out.
+    """
+    n = len(df)
+    rows = np.arange(n)
+    ends = {0}
+    changed = df.iloc[[n // 2]].copy()
+    for name in df.columns:
+        if kind_of(df[name], as_levels=True) == "numbers":
+            values = numbers_of(df[name])
+            ends |= {int(values.argmin()), int(values.argmax())}
+            with np.errstate(over="ignore"):
+                changed[name] = [float(values.max() + np.ptp(values) + 1)]
+        else:
+            changed[name] = df[name].iloc[[0]].array
+    for keep in (rows[1:], np.setdiff1d(rows, list(ends)), rows[::2]):
+        yield df.iloc[keep[:_ENOUGH]], keep[:_ENOUGH]
+    others = np.delete(rows, n // 2)[:_ENOUGH]
+    yield pd.concat([df.iloc[others], changed]), others
+
+
+def _keeps_values(
+    factor: Factor, df: pd.DataFrame, others: Sequence[tuple[pd.DataFrame, Positions]]
+) -> bool:
+    """True if records keep the factor's values in other tables, coded anew."""
+    values = _comparable(code_factor(factor, df, {}))
+    try:
+        return all(
+            _alike(values[rows], _comparable(code_factor(factor, table, {}))[: rows.size])
+            for table, rows in others
+            if len(rows)
+        )
+    except InvalidInput:  # what the factor takes depends on which records there are
+        return False
+
+
+def _comparable(values: Coded) -> npt.NDArray[Any]:
+    """Numbers, or levels by name in the place of their codes."""
+    if isinstance(values, Numbers):
+        return values.values
+    return np.array([*values.levels, None], dtype=object)[values.codes]
+
+
+def _alike(values: npt.NDArray[Any], again: npt.NDArray[Any]) -> bool:
+    """Equal, numbers but for the last digits."""
+    if values.dtype == object:
+        return bool((values == again).all())
+    size = np.max(np.abs(values), initial=0.0, where=np.isfinite(values))
+    return bool(np.allclose(values, again, rtol=0, atol=_DIGITS * size, equal_nan=True))
+
+
+def _keeps_rows(coding: Coding, X: FloatArray, table: pd.DataFrame, rows: Positions) -> bool:
+    """True if records keep their rows of the design in a table coded with what was kept."""
+    try:
+        again = _code_table(coding.formula, table, coding)[0].X
+    except InvalidInput:
+        return False
+    return _alike(again, X[rows])

@@ -1,4 +1,4 @@
-"""Group intercepts: what a table must have for them, and where the sampler looks for their spread.
+"""Group intercepts, terms (1 | g): where the sampler looks for their spread.
 
 The intercepts of the levels of a group are columns of indicators, with coefficients N(0, tau^2) and
 tau ~ half-t_3. They are standardized like all coefficients
@@ -17,16 +17,9 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.matrix import Matrix
-from pyhybrid.models.formula.whitelist import Factor
 
-__all__ = ["check_groups", "grouped_hints", "no_groups"]
+__all__ = ["grouped_hints"]
 
-_WITH_GROUPS = (
-    "Poisson, NegativeBinomial, Bernoulli, BetaBinomial, BetaRegression, NormalRegression, "
-    "LogNormal and Gamma"
-)
 _USUAL_SCALE = 2.5  # of the other coefficients, for a rough guess of tau
 _LOG_TAU = (-5.0, 4.0)
 _ROUNDS = 2  # over the terms
@@ -34,53 +27,12 @@ _WIDTH = 0.1  # of log tau, for its curvature
 _SPREADS = (0.05, 1.0)  # smallest and largest standard deviation of log tau that is believed
 
 
-def no_groups(formula: str, group: Factor) -> InvalidInput:
-    """The error of a model that takes no terms (1 | g)."""
-    name = next(iter(group.columns.values()))
-    return InvalidInput(
-        f"formula {formula!r} has {group.text}, which {_WITH_GROUPS} take: write {name} here, a "
-        "coefficient for each level"
-    )
-
-
-def check_groups(made: Matrix) -> None:
-    """Refuse groups that the records cannot tell from what they have already.
-
-    Raises
-    ------
-    InvalidInput
-        For a group with one level, or with one for each record.
-    """
-    for number in range(1, int(made.group[-1]) + 1):
-        own = made.group == number
-        text = made.terms[int(np.flatnonzero(own)[0])]
-        used = int(made.X[:, own].any(axis=0).sum())
-        if used == 1:
-            raise InvalidInput(
-                f"group {text} must have 2 levels or more: all records have the same; leave it "
-                "out, e.g. y ~ x"
-            )
-        if used == len(made.X):
-            raise InvalidInput(
-                f"group {text} must have records in common: each of the {used} has a level of its "
-                "own; write it as a predictor if it is a number, e.g. y ~ x, or leave it out"
-            )
-
-
 def grouped_hints(
     hints: dict[str, Any], group: npt.NDArray[np.intp], prior_scale: float
 ) -> dict[str, Any]:
-    """Hints as stan/blocks/coefficients_data.stan takes them.
-
-    Parameters
-    ----------
-    hints : dict
-        With the quadratic of `pyhybrid.models.families.coefficients.quadratic`.
-    group : ndarray of int, shape (K,)
-        Which term (1 | g) each column of the design belongs to, 0 for the first ones, of none.
-    prior_scale : float
-        Of tau.
-    """
+    """Hints as stan/blocks/coefficients_data.stan takes them: with the quadratic of
+    `pyhybrid.models.families.coefficients.quadratic`, which term (1 | g) each column of the design
+    belongs to (K,), 0 for the first ones, of none, and the prior scale of tau."""
     n_terms = int(group[-1])
     n_apart = int((group == n_terms).sum()) if n_terms else 0
     root, apart_root = _arranged(hints["information_root"], n_apart)
@@ -132,10 +84,10 @@ def _log_tau(
 
     for _ in range(_ROUNDS if n_terms > 1 else 1):
         for term in range(n_terms):
-            found = minimize_scalar(loss, bounds=_LOG_TAU, args=(term,), method="bounded").x
-            around = [loss(found + step, term) for step in (-_WIDTH, 0.0, _WIDTH)]
+            mode = minimize_scalar(loss, bounds=_LOG_TAU, args=(term,), method="bounded").x
+            around = [loss(mode + step, term) for step in (-_WIDTH, 0.0, _WIDTH)]
             bend = (around[0] - 2 * around[1] + around[2]) / _WIDTH**2
-            center[term] = found
+            center[term] = mode
             spread[term] = np.clip(1 / np.sqrt(max(bend, 1e-10)), *_SPREADS)
     return center, spread
 
@@ -154,7 +106,7 @@ def _log_evidence(
     plain = scale[:first, None] * root[:, :first]
     information = np.eye(first) + plain @ plain.T + (across / stretch**2) @ across.T
     lower = np.linalg.cholesky(information)
-    own = toward[first:] / stretch
-    rest = np.linalg.solve(lower, toward[:first] - across @ (apart / stretch * own))
-    size = float(own @ own + rest @ rest)
+    last = toward[first:] / stretch
+    rest = np.linalg.solve(lower, toward[:first] - across @ (apart / stretch * last))
+    size = float(last @ last + rest @ rest)
     return size / 2 - float(np.log(stretch).sum() + np.log(np.diag(lower)).sum())

@@ -10,8 +10,6 @@ nothing. Neither costs epsilon.
 from __future__ import annotations
 
 import ast
-import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,19 +20,16 @@ import pandas as pd
 
 from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, unquoted
 from pyhybrid.models.formula.values import with_columns
 
 __all__ = ["RowRule", "meeting", "read_rules", "rules_met_by"]
 
 _TRIES = 1000
-_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne,
-}  # fmt: skip
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-}  # fmt: skip
-_QUOTED = re.compile(r"`([^`]*)`")
+_ALLOWED = (
+    ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, ast.And,
+    ast.Or, ast.Not, ast.USub, *COMPARISONS, ast.Add, ast.Sub, ast.Mult, ast.Div,
+)  # fmt: skip
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -56,51 +51,44 @@ class RowRule:
     columns: tuple[str, ...]
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
-        """Whether each row meets the rule, shape (n,)."""
+        """True where a row meets the rule, shape (n,)."""
         condition, consequence = self._sides
-        met = _values(consequence, table, self._named)
+        met = self._true(consequence, table)
         if condition is not None:
-            met = ~_truth(_values(condition, table, self._named), len(table)) | met
+            met |= ~self._true(condition, table)
         unknown = table[list(self.columns)].isna().any(axis=1).to_numpy()
-        return np.asarray(_truth(met, len(table)) | unknown)
+        return np.asarray(met | unknown)
 
-    @property
-    def fixes(self) -> tuple[str, Any] | None:
-        """Column and value of a structural zero ``A -> column == value``, A not reading it."""
-        condition, own = self._sides
-        if condition is None or not isinstance(own, ast.Compare) or len(own.ops) != 1:
-            return None
-        left, right = own.left, own.comparators[0]
-        if not (isinstance(own.ops[0], ast.Eq) and isinstance(left, ast.Name)):
-            return None
-        if not isinstance(right, ast.Constant) or left.id in _names(condition):
-            return None
-        return self._named.get(left.id, left.id), right.value
-
-    def where(self, table: pd.DataFrame) -> BoolArray:
-        """Rows whose value is fixed, shape (n,)."""
-        condition, _ = self._sides
-        assert condition is not None
-        return _truth(_values(condition, table, self._named), len(table))
+    def fixed(self, drawn: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+        """`drawn`, a structural zero ``A -> column == value``, A not reading it, in its place."""
+        match self._sides:
+            case (
+                ast.expr() as condition,
+                ast.Compare(ast.Name(id=name), [ast.Eq()], [ast.Constant(value=value)]),
+            ) if name not in _names(condition):
+                column = self._named.get(name, name)
+                if column in drawn:
+                    where = self._true(condition, with_columns(known, drawn))
+                    values = drawn[column].mask(where, value).astype(drawn[column].dtype)
+                    return with_columns(drawn, {column: values})
+        return drawn
 
     @property
     def _sides(self) -> tuple[ast.expr | None, ast.expr]:
-        parts = [_parsed(part, self.text) for part in _unquoted(self.text)[0].split("->")]
+        parts = [_parsed(part, self.text) for part in unquoted(self.text)[0].split("->")]
         return (None, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
     @property
     def _named(self) -> dict[str, str]:
-        return _unquoted(self.text)[1]
+        return unquoted(self.text)[1]
+
+    def _true(self, side: ast.expr, table: pd.DataFrame) -> BoolArray:
+        return _truth(_values(side, table, self._named), len(table))
 
 
 def read_rules(texts: Sequence[str], columns: Iterable[str]) -> tuple[RowRule, ...]:
-    """Rules against the names of a table's columns.
-
-    Raises
-    ------
-    InvalidInput
-        For a text that is no rule, or names what is no column; quotes the rule.
-    """
+    """Rules against the names of a table's columns; InvalidInput quotes a text that is no rule, or
+    names what is no column."""
     if isinstance(texts, str):
         raise InvalidInput(f"rules must be a list of texts: found {texts!r}")
     return tuple(_read(text, list(columns)) for text in texts)
@@ -118,90 +106,55 @@ def rules_met_by(table: pd.DataFrame, rules: Sequence[RowRule]) -> None:
 def meeting(
     rules: Sequence[RowRule], draw: Callable[[], pd.DataFrame], known: pd.DataFrame
 ) -> pd.DataFrame:
-    """Columns drawn anew in rows that break a rule, until all rows meet all.
+    """Columns drawn anew, for all rows by `draw`, in rows that break a rule, until all rows meet
+    all. Columns of `rules` are drawn or among the rows' other values, `known`. SamplingError names
+    a rule that the model has next to no probability to meet."""
 
-    Parameters
-    ----------
-    rules : sequence of RowRule
-        Whose columns are in `known` or drawn.
-    draw : callable
-        Draws the columns for all rows.
-    known : DataFrame
-        The rows' other values.
+    def draw_and_fix() -> pd.DataFrame:
+        drawn = draw()
+        for rule in rules:
+            drawn = rule.fixed(drawn, known)
+        return drawn
 
-    Raises
-    ------
-    SamplingError
-        If the model has next to no probability where a rule holds; names the rule.
-    """
-    made = _fixed(rules, draw(), known)
+    drawn = draw_and_fix()
     for _ in range(_TRIES):
-        broken = _broken(rules, made, known)
+        whole = with_columns(known, drawn)
+        broken = ~np.logical_and.reduce([rule.holds(whole) for rule in rules])
         if not broken.any():
-            return made
-        other = _fixed(rules, draw(), known)
-        made = pd.DataFrame({c: made[c].where(~broken, other[c]) for c in made}, index=made.index)
-    whole = with_columns(known, made)
+            return drawn
+        other = draw_and_fix()
+        mixed = {column: drawn[column].where(~broken, other[column]) for column in drawn}
+        drawn = pd.DataFrame(mixed, index=drawn.index)
+    whole = with_columns(known, drawn)
     worst = next(rule for rule in rules if not rule.holds(whole).all())
     raise SamplingError(
-        f"rule {worst.text!r} cannot be met: the model of {', '.join(map(str, made))} has next to "
+        f"rule {worst.text!r} cannot be met: the model of {', '.join(map(str, drawn))} has next to "
         "no probability where it holds, in some synthetic row; give the columns another order, "
         "another type, or the rule as a structural zero (condition -> column == value)"
     )
 
 
-def _broken(rules: Sequence[RowRule], made: pd.DataFrame, known: pd.DataFrame) -> BoolArray:
-    whole = with_columns(known, made)
-    met = np.ones(len(made), dtype=bool)
-    for rule in rules:
-        met &= rule.holds(whole)
-    return ~met
-
-
-def _fixed(rules: Sequence[RowRule], made: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Structural zeros in their place."""
-    for rule in rules:
-        if rule.fixes is not None and rule.fixes[0] in made:
-            column, value = rule.fixes
-            own = made[column]
-            whole = with_columns(known, made)  # its condition is of drawn ones
-            fixed = own.mask(rule.where(whole), value).astype(own.dtype)
-            made = with_columns(made, {column: fixed})
-    return made
-
-
 def _read(text: Any, columns: list[str]) -> RowRule:
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"a rule must be a text such as 'wage <= income': found {text!r}")
-    source, named = _unquoted(text)
+    source, named = unquoted(text)
     parts = source.split("->")
     if len(parts) > 2:
         raise InvalidInput(f"rule {text!r} must have one '->' at most")
-    found: dict[str, None] = {}
+    read: dict[str, None] = {}
     for part in parts:
         tree = _parsed(part, text)
-        if not isinstance(tree, ast.Compare | ast.BoolOp) and not _is_not(tree):
+        negated = isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
+        if not (isinstance(tree, ast.Compare | ast.BoolOp) or negated):
             raise InvalidInput(f"rule {text!r} must be a comparison, such as 'wage <= income'")
-        found |= dict.fromkeys(named.get(name, name) for name in _names(tree))
-    for name in found:
+        read |= dict.fromkeys(named.get(name, name) for name in _names(tree))
+    for name in read:
         if name not in columns:
             raise InvalidInput(
                 f"rule {text!r} must name columns of the table: {name!r} is none"
                 f"{did_you_mean(name, columns)}"
             )
-    return RowRule(text=text, columns=tuple(found))
-
-
-def _unquoted(text: str) -> tuple[str, dict[str, str]]:
-    """The text with names in backticks replaced by plain ones, and what these stand for."""
-    named: dict[str, str] = {}
-
-    def plain(found: re.Match[str]) -> str:
-        name = f"quoted_{len(named)}_"
-        named[name] = found.group(1)
-        return name
-
-    return _QUOTED.sub(plain, text), named
+    return RowRule(text=text, columns=tuple(read))
 
 
 def _parsed(part: str, text: str) -> ast.expr:
@@ -210,11 +163,7 @@ def _parsed(part: str, text: str) -> ast.expr:
     except (SyntaxError, ValueError):
         raise InvalidInput(f"rule {text!r} does not parse") from None
     for node in ast.walk(tree):
-        allowed = (
-            ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load,
-            ast.And, ast.Or, ast.Not, ast.USub, *_COMPARE, *_ARITHMETIC,
-        )  # fmt: skip
-        if not isinstance(node, allowed):
+        if not isinstance(node, _ALLOWED):
             raise InvalidInput(
                 f"rule {text!r} must have comparisons, + - * /, and, or, not: found "
                 f"{type(node).__name__}"
@@ -224,37 +173,34 @@ def _parsed(part: str, text: str) -> ast.expr:
     return tree
 
 
-def _is_not(tree: ast.expr) -> bool:
-    return isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
-
-
 def _names(tree: ast.AST) -> list[str]:
     return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
 
 
 def _values(node: ast.expr, table: pd.DataFrame, named: Mapping[str, str]) -> Any:
     """Value of an expression in each row."""
+
+    def of(part: ast.expr) -> Any:
+        return _values(part, table, named)
+
     if isinstance(node, ast.Name):
         return _column(table[named.get(node.id, node.id)])
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.BinOp):
-        sides = (_values(side, table, named) for side in (node.left, node.right))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _ARITHMETIC[type(node.op)](*sides)
+            return ARITHMETIC[type(node.op)](of(node.left), of(node.right))
     if isinstance(node, ast.UnaryOp):
-        own = _values(node.operand, table, named)
-        return ~_truth(own, len(table)) if isinstance(node.op, ast.Not) else -own
+        negated = isinstance(node.op, ast.Not)
+        return ~_truth(of(node.operand), len(table)) if negated else -of(node.operand)
     if isinstance(node, ast.BoolOp):
-        parts = [_truth(_values(each, table, named), len(table)) for each in node.values]
-        both = isinstance(node.op, ast.And)
-        return np.logical_and.reduce(parts) if both else np.logical_or.reduce(parts)
+        join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+        return join.reduce([_truth(of(part), len(table)) for part in node.values])
     assert isinstance(node, ast.Compare)
-    met, left = np.ones(len(table), dtype=bool), _values(node.left, table, named)
-    for kind, each in zip(node.ops, node.comparators, strict=True):
-        right = _values(each, table, named)
+    met, left = np.ones(len(table), dtype=bool), of(node.left)
+    for kind, right in zip(node.ops, map(of, node.comparators), strict=True):
         try:
-            met &= _truth(_COMPARE[type(kind)](left, right), len(table))
+            met &= _truth(COMPARISONS[type(kind)](left, right), len(table))
         except TypeError:
             raise InvalidInput(
                 f"rule must compare like with like: {ast.unparse(node)!r} compares texts with "
@@ -267,10 +213,11 @@ def _values(node: ast.expr, table: pd.DataFrame, named: Mapping[str, str]) -> An
 def _column(values: pd.Series) -> npt.NDArray[Any]:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    own = values.astype(object)
-    if pd.api.types.infer_dtype(own.dropna(), skipna=True) in ("integer", "floating", "boolean"):
-        return pd.to_numeric(own).to_numpy(dtype=np.float64, na_value=np.nan)
-    return own.fillna("").to_numpy(dtype=object)
+    objects = values.astype(object)
+    kind = pd.api.types.infer_dtype(objects.dropna(), skipna=True)
+    if kind in ("integer", "floating", "boolean"):
+        return pd.to_numeric(objects).to_numpy(dtype=np.float64, na_value=np.nan)
+    return objects.fillna("").to_numpy(dtype=object)
 
 
 def _truth(values: Any, n: int) -> BoolArray:

@@ -1,9 +1,17 @@
-"""Columns of a table: put in place of others; as predictors: numbers, levels, or neither."""
+"""Columns of a table: put in place of others; as predictors: numbers, levels, or neither.
+
+Missing values of predictors get a level of their own, or a number and an indicator in their place.
+A number that is missing is replaced, and each pattern of missing numbers gets an indicator, so that
+what stands in their place decides nothing but what the indicator's coefficient is measured from. It
+is declared, or the median of the column's values, which is a function of the data. The table that
+is released keeps its missing values.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +20,18 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["check_levels", "kind_of", "levels_of", "numbers_of", "with_columns"]
+__all__ = [
+    "Completion",
+    "check_levels",
+    "completion_of",
+    "kind_of",
+    "levels_of",
+    "numbers_of",
+    "row_label",
+    "with_columns",
+]
 
+_MISSING_LEVEL = "(missing)"
 _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
@@ -27,19 +45,22 @@ def with_columns(table: pd.DataFrame, columns: Mapping[Any, Any] | pd.DataFrame)
 
     Names are values here, not keywords: a column may be called "self".
     """
-    made: pd.DataFrame = table.copy(deep=False)
+    copy: pd.DataFrame = table.copy(deep=False)
     for name, values in columns.items():
-        made[name] = values
-    return made
+        copy[name] = values
+    return copy
+
+
+def row_label(index: pd.Index, position: int) -> str:
+    """How messages name a row: by its label in the table's index."""
+    label = index[position]
+    return f"row {label.item() if isinstance(label, np.generic) else label!r}"
 
 
 def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
     """ "numbers", "logicals" or "levels"; `as_levels` if the user asks for levels by name.
 
-    Raises
-    ------
-    InvalidInput
-        For dates, and for what is neither; names the column and what to do.
+    Dates, and what is neither, raise InvalidInput, which names the column and what to do.
     """
     dtype, name = values.dtype, str(values.name)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -48,30 +69,26 @@ def kind_of(values: pd.Series, *, as_levels: bool = False) -> str:
         return "logicals"
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return "numbers"
-    found = "interval"
+    held = "interval"
     if not isinstance(dtype, pd.IntervalDtype):
-        found = pd.api.types.infer_dtype(values.astype(object), skipna=True)
-    if found in _DATES or (found == "string" and not as_levels and _are_dates(values)):
+        held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
+    must = f"predictor {name!r} must be numbers, text, logicals or categories: it"
+    days = "make a column of numbers of them, such as days since a fixed day"
+    if held in _DATES:
+        raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
+    if held == "string" and not as_levels and _are_dates(values):
         raise InvalidInput(
-            f"predictor {name!r} must be numbers, text, logicals or categories: it holds dates; "
-            "make a column of numbers of them, such as days since a fixed day, or write "
-            f"factor({name}) for a level per date"
-            if found == "string"
-            else f"predictor {name!r} must be numbers, text, logicals or categories: it holds "
-            f"dates ({dtype}); make a column of numbers of them, such as days since a fixed day"
+            f"{must} holds dates; {days}, or write factor({name}) for a level per date"
         )
     kinds = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
-    if found not in kinds:
-        raise InvalidInput(
-            f"predictor {name!r} must be numbers, text, logicals or categories: it is {dtype} "
-            f"({found}); make it one of them"
-        )
-    return kinds[found]
+    if held not in kinds:
+        raise InvalidInput(f"{must} is {dtype} ({held}); make it one of them")
+    return kinds[held]
 
 
 def _are_dates(values: pd.Series) -> bool:
     texts = values.dropna().head(_LOOKED_AT)
-    return bool(len(texts)) and all(_DATE_TEXT.fullmatch(str(each)) for each in texts)
+    return bool(len(texts)) and all(_DATE_TEXT.fullmatch(str(text)) for text in texts)
 
 
 def numbers_of(values: pd.Series) -> FloatArray:
@@ -117,3 +134,107 @@ def check_levels(values: pd.Series) -> None:
             f"predictor {str(values.name)!r} must have at most {_MOST_LEVELS} levels: found "
             f"{levels}; put levels together, or leave it out"
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Completion:
+    """How the predictors of a table are completed. Confidential.
+
+    Attributes
+    ----------
+    levels : mapping of str to list
+        Levels of the predictors with levels that have missing values, the missing one last: all
+        categories, as without missing values, for which of them some record has would be read from
+        the data.
+    numbers : mapping of str to float
+        What stands in the place of missing numbers.
+    indicators : mapping of str to str
+        Predictor whose missing values an added column marks, by the column's name.
+    read : tuple of str
+        Predictors whose number was read from the data.
+    """
+
+    levels: Mapping[str, list[str]]
+    numbers: Mapping[str, float]
+    indicators: Mapping[str, str]
+    read: tuple[str, ...]
+
+    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with its predictors completed, and indicators added."""
+        completed: dict[str, Any] = {n: table[of].isna() for n, of in self.indicators.items()}
+        for name, levels in self.levels.items():
+            text = table[name].astype(object).where(table[name].notna(), _MISSING_LEVEL).map(str)
+            completed[name] = pd.Categorical(text, categories=levels)
+        for name, number in self.numbers.items():
+            values = numbers_of(table[name])
+            completed[name] = np.where(np.isnan(values), number, values)
+        return with_columns(table, completed)
+
+    def formula(self, text: str, reads: Sequence[str]) -> str:
+        """The formula with the indicators of the predictors that it reads."""
+        added = [f"`{name}`" for name, of in self.indicators.items() if of in reads]
+        return " + ".join([text, *added])
+
+    def source(self, column: str) -> str:
+        """The table's column that one of the completed table is made of."""
+        return self.indicators.get(column, column)
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Sentences on what was read from all records."""
+        return tuple(
+            f"median of {name} in the place of its missing values; fill= declares a number"
+            for name in self.read
+        )
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Sentences for the charge."""
+        marked = dict.fromkeys((*self.levels, *self.numbers))
+        if not marked:
+            return ()
+        return (
+            f"Missing values of the predictors {', '.join(marked)} count as a level, or as a "
+            "number with an indicator; which predictors have them is taken to be public.",
+        )
+
+
+def completion_of(
+    table: pd.DataFrame, predictors: Sequence[str], fill: Mapping[str, float]
+) -> Completion:
+    """How missing values of `predictors` are completed, with declared numbers in `fill`.
+
+    A declared number of a column that has levels, and a column whose values are all missing without
+    one, raise InvalidInput.
+    """
+    levels: dict[str, list[str]] = {}
+    numbers: dict[str, float] = {}
+    indicators: dict[str, str] = {}
+    patterns: set[bytes] = set()
+    read = []
+    for name in predictors:
+        gone = table[name].isna().to_numpy(dtype=bool)
+        if kind_of(table[name]) != "numbers":
+            if name in fill:
+                raise InvalidInput(f"fill must name columns of numbers: {name!r} has levels")
+            if gone.any():
+                levels[name] = [*map(str, levels_of(table[name])), _MISSING_LEVEL]
+            continue
+        if not gone.any():
+            continue
+        if name in fill:
+            numbers[name] = fill[name]
+        elif gone.all():
+            raise InvalidInput(
+                f"predictor {name!r} must have a value: all are missing; leave it out"
+            )
+        else:
+            numbers[name] = float(np.median(numbers_of(table[name])[~gone]))
+            read.append(name)
+        if gone.tobytes() not in patterns:
+            patterns.add(gone.tobytes())
+            marker = f"missing_{name}"
+            while marker in {*table.columns, *indicators}:
+                marker += "_"
+            indicators[marker] = name
+    return Completion(levels=levels, numbers=numbers, indicators=indicators, read=tuple(read))

@@ -24,6 +24,7 @@ from pyhybrid.engines.embedded import check_compiles
 from pyhybrid.models.stan_program.composed_model import ComposedModel
 from pyhybrid.models.stan_program.stan_model import StanModel
 from pyhybrid.models.stan_program.stan_text import (
+    WHOLE_PROGRAM,
     Declared,
     Token,
     arguments,
@@ -32,32 +33,29 @@ from pyhybrid.models.stan_program.stan_text import (
     declarations,
     names_in,
     tokens_of,
+    without_index,
     written,
 )
 
 __all__ = ["from_brms"]
 
-_LOOP = re.compile(
-    r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \((?P<term>.*?)\);\s*\}", re.DOTALL
+_LIKELIHOOD = re.compile(
+    r"if \(!prior_only\) \{(?P<before>.*?)"
+    r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \((?P<term>"
+    r"\s*(?P<name>\w+)_(?P<kind>lpdf|lpmf)\(Y\[n\]\s*\|\s*(?P<rest>.*?)\)\s*)\);\s*\}",
+    re.DOTALL,
 )
-_TERM = re.compile(r"(?P<name>\w+)_(?P<kind>lpdf|lpmf)\(Y\[n\]\s*\|\s*(?P<rest>.*)\)", re.DOTALL)
-_LIKELIHOOD = re.compile(r"if \(!prior_only\) \{")
+_LOOP = re.compile(r"for \(n in 1:N\) \{\s*target \+= weights\[n\] \* \(.*?\);\s*\}", re.DOTALL)
 _OLD_ARRAY = re.compile(
     r"^(\s*)((?:int|real|vector|matrix)(?:<[^>\n]*>)?(?:\[[^\]\n]*\])?)\s+(\w+)\[([^\]\n]+)\]\s*;",
     re.MULTILINE,
 )
-_BLOCKS = (
-    "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
-    "generated quantities",
-)  # fmt: skip
 _AS_THEY_ARE = ("functions", "parameters", "transformed parameters", "generated quantities")
 _CENTERING = (
     "intKc=K-1;matrix[N,Kc]Xc;vector[Kc]means_X;for(iin2:K){means_X[i-1]=mean(X[,i]);"
     "Xc[,i-1]=X[,i]-means_X[i-1];}"
 )
 _IF = ["if", "(", "!", "prior_only", ")", "{"]
-_FOR = ["for", "(", "n", "in", "1", ":", "N", ")", "{"]
-_TARGET = ["target", "+=", "weights", "[", "n", "]", "*", "("]
 _OF_WHOLE = frozenset({"predict", "public", "data", "if_unchecked", "log_lik_weighted"})
 _OURS = ("Y", "weights")  # entries of the data that pyhybrid puts in
 _HOW = (
@@ -124,28 +122,75 @@ def from_brms(
     if "{" not in text:
         text = Path(text).read_text(encoding="utf-8")
     _check_weights(text, standata)
-    loop, term = _likelihood(text)
-    discrete = term.group("kind") == "lpmf"
+    text = _OLD_ARRAY.sub(r"\1array[\4] \2 \3;", text)  # as current Stan takes them
+    likelihood = _likelihood(text)
+    discrete = likelihood["kind"] == "lpmf"
     given: dict[str, Any] = {
         "outcome": outcome,
+        "predictors": predictors,
         "density_above_one": not discrete,
         "decimals": 0 if discrete and decimals is None else decimals,
         **options,
     }
-    own = {name: np.asarray(values) for name, values in standata.items() if name not in _OURS}
+    data = {name: np.asarray(values) for name, values in standata.items() if name not in _OURS}
     if not _OF_WHOLE & options.keys():
         try:
-            return _composed(_current_arrays(text), own, predictors, given)
+            return _composed(text, likelihood, data, given)
         except _NotByRecord as error:
             warnings.warn(
                 f"the brms program stays whole, and its charges local: {error}", stacklevel=2
             )
     return StanModel(
-        _current_arrays(_with_replicates(text, loop, term, "predict" not in options)),
-        data={name: values.item() if values.ndim == 0 else values for name, values in own.items()},
-        predictors=predictors,
-        **{"predict": "y_rep", "public": tuple(sorted(own)), **given},
+        _with_replicates(text, likelihood, predicts="predict" not in options),
+        data={name: _value(values) for name, values in data.items()},
+        **{"predict": "y_rep", "public": tuple(sorted(data)), **given},
     )
+
+
+def _check_weights(text: str, standata: Mapping[str, Any]) -> None:
+    missing = [name for name in ("N", "Y") if name not in standata]
+    if missing:
+        raise InvalidInput(f"standata must be of brms::make_standata: it has no {missing[0]}")
+    if not re.search(r"\bweights\b", text) or "weights" not in standata:
+        raise InvalidInput(f"a brms model must have weights: this one has none; {_HOW}")
+    if not (np.asarray(standata["weights"], dtype=np.float64) == 1).all():
+        raise InvalidInput(
+            "weights of the brms model must all be 1: pyhybrid's take their place, as terms must "
+            f"not be weighted twice; {_HOW}"
+        )
+
+
+def _likelihood(text: str) -> re.Match[str]:
+    """The loop over the records, the density in it, and what is before it."""
+    n_loops, likelihood = len(_LOOP.findall(text)), _LIKELIHOOD.search(text)
+    if n_loops != 1 or likelihood is None:
+        raise InvalidInput(
+            "a brms model must have one term for each record, target += weights[n] * (density(Y[n] "
+            f"| ...)): found {n_loops} such loops; multivariate, truncated and mixture models "
+            "need a program of their own (ph.StanModel)"
+        )
+    return likelihood
+
+
+def _value(values: Any) -> Any:
+    return values.item() if values.ndim == 0 else values
+
+
+def _with_replicates(text: str, likelihood: re.Match[str], *, predicts: bool) -> str:
+    """The program with log_lik, and y_rep, at the end of its generated quantities."""
+    # Stan's draws have the name of the density without _lpdf; a replicate comes from the same one.
+    draw = f"y_rep[n] = {likelihood['name']}_rng({likelihood['rest']});"
+    added = (
+        f"  vector[N] log_lik;\n{'  vector[N] y_rep;' if predicts else ''}\n"
+        f"  {{\n{likelihood['before']}"
+        f"for (n in 1:N) {{\n      log_lik[n] = {likelihood['term']};\n"
+        f"      {draw if predicts else ''}\n    }}\n  }}\n"
+    )
+    if "generated quantities" in text:
+        whole = text[: text.rstrip().rindex("}")] + added + "}\n"
+    else:
+        whole = f"{text}\ngenerated quantities {{\n{added}}}\n"
+    return re.sub(r"\bY\b", "y", whole)
 
 
 class _NotByRecord(Exception):
@@ -153,28 +198,34 @@ class _NotByRecord(Exception):
 
 
 def _composed(
-    text: str, standata: Mapping[str, Any], predictors: tuple[str, ...], given: dict[str, Any]
+    text: str, likelihood: re.Match[str], standata: Mapping[str, Any], given: dict[str, Any]
 ) -> ComposedModel:
     """The program taken apart, with a design that is centered as brms does it."""
-    blocks = blocks_of(tokens_of(text, "brms", lenient=True), "brms", _BLOCKS)
+    blocks = blocks_of(_tokens(text), "brms", WHOLE_PROGRAM)
+    if _tokens(text[likelihood.end() :])[0].text != "}":
+        raise _NotByRecord("its likelihood goes on after the loop over the records")
     data = declarations(blocks["data"], only=True, where="data")
-    made = dict(standata)
+    values = dict(standata)
     centered = written(blocks.get("transformed data", ()))
     if centered:
-        data = (*data, *_centered(centered, made))
-    inner, prior = _parted(blocks["model"])
-    used = names_in(inner) - {"weights"}
-    record = [own for own in data if _first_size(own) == "N" and own.name in used]
-    constants = [own for own in data if _first_size(own) != "N" and own.name != "N"]
-    program = _program_of(blocks, inner, prior, record, constants)
-    rows = {own.name: made[own.name] for own in record if own.name not in _OURS}
+        data = (*data, *_centered(centered, values))
+    used = names_in(_tokens(likelihood["before"] + likelihood["term"]))
+    record = [
+        variable for variable in data if _first_size(variable) == "N" and variable.name in used
+    ]
+    constants = [
+        variable for variable in data if _first_size(variable) != "N" and variable.name != "N"
+    ]
     try:
         model = ComposedModel(
-            program,
+            _program_of(blocks, likelihood, record, constants),
             columns={"Y": given["outcome"]},
-            predictors=predictors,
-            data={own.name: _value(made[own.name]) for own in constants},
-            rows=rows,
+            data={variable.name: _value(values[variable.name]) for variable in constants},
+            rows={
+                variable.name: values[variable.name]
+                for variable in record
+                if variable.name not in _OURS
+            },
             **given,
         )
         check_compiles(model.text.program())
@@ -190,62 +241,58 @@ def _composed(
     return model
 
 
-def _value(values: Any) -> Any:
-    return values.item() if values.ndim == 0 else values
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tokens_of(text, "brms", lenient=True)
 
 
-def _first_size(own: Declared) -> str:
+def _first_size(variable: Declared) -> str:
     """The first size of a declaration; "" of a single number."""
-    sizes = arguments(own.array or own.sizes)
+    sizes = arguments(variable.array or variable.sizes)
     return written(sizes[0]) if sizes else ""
 
 
-def _centered(text: str, made: dict[str, Any]) -> tuple[Declared, ...]:
-    """What brms computes in transformed data, if it is the centering of X and nothing else."""
+def _centered(text: str, values: dict[str, Any]) -> tuple[Declared, ...]:
+    """Variables of transformed data, if these are the centering of X and nothing else."""
     if "".join(text.split()) != _CENTERING:
         raise _NotByRecord("its transformed data are other than the centering of X")
-    X = made["X"] = np.asarray(made["X"], dtype=np.float64)
-    made |= {"Kc": np.asarray(X.shape[1] - 1), "means_X": X[:, 1:].mean(axis=0)}
-    made["Xc"] = X[:, 1:] - made["means_X"]
-    tokens = tokens_of("int Kc; matrix[N, Kc] Xc; vector[Kc] means_X;", "brms")
-    return declarations(tokens, only=True, where="data")
-
-
-def _parted(model: tuple[Token, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """What stands in ``if (!prior_only) {...}``, and the rest of the model block."""
-    texts = [token.text for token in model]
-    start = next(k for k in range(len(texts)) if texts[k : k + 6] == _IF)
-    end = closing(model, start + 5)
-    return model[start + 6 : end], (*model[:start], *model[end + 1 :])
+    X = values["X"] = np.asarray(values["X"], dtype=np.float64)
+    values |= {"Kc": np.asarray(X.shape[1] - 1), "means_X": X[:, 1:].mean(axis=0)}
+    values["Xc"] = X[:, 1:] - values["means_X"]
+    declared = _tokens("int Kc; matrix[N, Kc] Xc; vector[Kc] means_X;")
+    return declarations(declared, only=True, where="data")
 
 
 def _program_of(
     blocks: Mapping[str, tuple[Token, ...]],
-    inner: tuple[Token, ...],
-    prior: tuple[Token, ...],
+    likelihood: re.Match[str],
     record: Sequence[Declared],
     constants: Sequence[Declared],
 ) -> str:
     """The text of the composed program: the code of all records, for one; what is read as ``Y[n]``
     alone is one number."""
-    single = {own.name for own in record if own.dims == 1 and _read_by_n(inner, own.name)}
-    inner = _without_n(inner, single)
-    target = next(k for k, token in enumerate(inner) if token.text == "target")
-    before, opened = written(inner[: target - len(_FOR)]), target + len(_TARGET) - 1
-    term = inner[opened + 1 : closing(inner, opened)]
-    if closing(inner, target - 1) != len(inner) - 1:
-        raise _NotByRecord("its likelihood goes on after the loop over the records")
-    family, bar = term[0].text[:-5], next(k for k, t in enumerate(term) if t.text == "|")
-    last = closing(term, 1)
-    body = "int N = 1;\n{before}\n{{ int n = 1; return {value}; }}"
-    draw = f"{family}_rng({written(term[bar + 1 : last])})"
+    inner = _tokens(likelihood["before"] + likelihood["term"])
+    single = {
+        variable.name
+        for variable in record
+        if variable.dims == 1 and _read_by_n(inner, variable.name)
+    }
+
+    def of_one(part: str) -> str:
+        return written(without_index(_tokens(likelihood[part]), single, "n"))
+
+    model = blocks["model"]
+    texts = [token.text for token in model]
+    start = next(k for k in range(len(texts)) if texts[k : k + len(_IF)] == _IF)
+    end = closing(model, start + len(_IF) - 1)
+    before, draw = of_one("before"), f"{likelihood['name']}_rng({of_one('rest')})"
+    body = "int N = 1;\n{}\n{{ int n = 1; return {}; }}"
     parts = {
-        "data": "\n".join(own.text() for own in constants),
-        "record": "\n".join(_of_one(own, own.name in single) for own in record),
-        "prior": written(prior),
-        "log_lik": body.format(before=before, value=written(term)),
-        "replicate": body.format(before=before, value=draw),
-        **{name: written(own) for name, own in blocks.items() if name in _AS_THEY_ARE},
+        "data": "\n".join(variable.text() for variable in constants),
+        "record": "\n".join(_of_one(variable, variable.name in single) for variable in record),
+        "prior": written((*model[:start], *model[end + 1 :])),
+        "log_lik": body.format(before, of_one("term")),
+        "replicate": body.format(before, draw),
+        **{name: written(tokens) for name, tokens in blocks.items() if name in _AS_THEY_ARE},
     }
     return "\n".join(f"{name} {{\n{text}\n}}" for name, text in parts.items())
 
@@ -256,73 +303,12 @@ def _read_by_n(tokens: Sequence[Token], name: str) -> bool:
     return all([t.text for t in tokens[k + 1 : k + 4]] == ["[", "n", "]"] for k in places)
 
 
-def _without_n(tokens: Sequence[Token], names: set[str]) -> tuple[Token, ...]:
-    """``name[n]`` as ``name``."""
-    made, place = list[Token](), 0
-    while place < len(tokens):
-        made.append(tokens[place])
-        place += 4 if tokens[place].text in names else 1
-    return tuple(made)
-
-
-def _of_one(own: Declared, single: bool) -> str:
+def _of_one(variable: Declared, single: bool) -> str:
     """The declaration of one number, or with 1 in the place of N."""
     if single:
-        of = "int" if own.is_int else "real"
-        return replace(own, of=of, sizes=(), array=()).text()
+        return replace(variable, of="int" if variable.is_int else "real", sizes=(), array=()).text()
     sizes, array = (
         tuple(replace(token, text="1") if token.text == "N" else token for token in tokens)
-        for tokens in (own.sizes, own.array)
+        for tokens in (variable.sizes, variable.array)
     )
-    return replace(own, sizes=sizes, array=array).text()
-
-
-def _check_weights(text: str, standata: Mapping[str, Any]) -> None:
-    missing = [name for name in ("N", "Y") if name not in standata]
-    if missing:
-        raise InvalidInput(f"standata must be of brms::make_standata: it has no {missing[0]}")
-    if not re.search(r"\bweights\b", text) or "weights" not in standata:
-        raise InvalidInput(f"a brms model must have weights: this one has none; {_HOW}")
-    own = np.asarray(standata["weights"], dtype=np.float64)
-    if not (own == 1).all():
-        raise InvalidInput(
-            "weights of the brms model must all be 1: pyhybrid's take their place, as terms must "
-            f"not be weighted twice; {_HOW}"
-        )
-
-
-def _likelihood(text: str) -> tuple[re.Match[str], re.Match[str]]:
-    """The loop over the records, and the density in it."""
-    loops = list(_LOOP.finditer(text))
-    terms = [_TERM.fullmatch(loop.group("term").strip()) for loop in loops]
-    if len(loops) != 1 or terms[0] is None or not _LIKELIHOOD.search(text):
-        raise InvalidInput(
-            "a brms model must have one term for each record, target += weights[n] * (density(Y[n] "
-            f"| ...)): found {len(loops)} such loops; multivariate, truncated and mixture models "
-            "need a program of their own (ph.StanModel)"
-        )
-    return loops[0], terms[0]
-
-
-def _with_replicates(text: str, loop: re.Match[str], term: re.Match[str], predicts: bool) -> str:
-    """The program with log_lik, and y_rep, at the end of its generated quantities."""
-    start = _LIKELIHOOD.search(text)
-    assert start is not None
-    before = text[start.end() : loop.start()]
-    # Stan's draws have the name of the density without _lpdf; a replicate comes from the same one.
-    draw = f"y_rep[n] = {term.group('name')}_rng({term.group('rest')});"
-    added = (
-        f"  vector[N] log_lik;\n{'  vector[N] y_rep;' if predicts else ''}\n  {{\n{before}"
-        f"for (n in 1:N) {{\n      log_lik[n] = {loop.group('term')};\n"
-        f"      {draw if predicts else ''}\n    }}\n  }}\n"
-    )
-    end = text.rstrip().rindex("}")
-    if "generated quantities" not in text:
-        return re.sub(r"\bY\b", "y", f"{text}\ngenerated quantities {{\n{added}}}\n")
-    whole = text[:end] + added + "}\n"
-    return re.sub(r"\bY\b", "y", whole)
-
-
-def _current_arrays(text: str) -> str:
-    """``int y[N];`` as ``array[N] int y;``, which current Stan takes."""
-    return _OLD_ARRAY.sub(r"\1array[\4] \2 \3;", text)
+    return replace(variable, sizes=sizes, array=array).text()

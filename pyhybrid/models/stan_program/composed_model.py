@@ -1,17 +1,18 @@
-"""A Stan program composed of what a user says of one record."""
+"""A Stan program composed of what a user says of one record, and the same joined to a table."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_flag
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines.embedded import check_compiles
 from pyhybrid.models.columns.decimals import check_decimals
@@ -21,15 +22,24 @@ from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.models.stan_program.own_program import check_columns, checked_names, program_text
 from pyhybrid.models.stan_program.python_parts import is_copy
+from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
+from pyhybrid.models.families.cap_data import cap_data
+from pyhybrid.models.formula.values import row_label
+from pyhybrid.models.stan_program.checks import is_copy
+from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
+from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, one_draw
 from pyhybrid.models.stan_program.stan_text import Declared
+from pyhybrid.privacy.cap import Cap
 
-__all__ = ["ComposedModel"]
+__all__ = ["BoundComposedModel", "ComposedModel"]
 
 _DESIGN, _N_COLUMNS = "X", "K"
+_NO_FROZEN = ("n_frozen", "farthest", "steep")
 
 
 @dataclass(frozen=True, eq=False)
-class ComposedModel:
+class ComposedModel(OwnProgram):
     """A Stan program of the user's own that can be strict: pyhybrid writes it around one record.
 
     The user says what one record has, the parameters and their prior, the log-likelihood of one
@@ -94,111 +104,84 @@ class ComposedModel:
     >>> ph.Censored(model, epsilon=1, inner=ph.Unweighted(model)).release(df)
     """
 
-    program: str | os.PathLike[str]
     _: KW_ONLY
-    outcome: str
     columns: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    formula: str | None = None
     rows: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    predictors: tuple[str, ...] = ()
-    by_record: bool = False
-    density_above_one: bool = True
-    monitored: tuple[str, ...] | None = None
-    decimals: int | None = None
+    exposure: ClassVar[str] = "an exposure is an entry of block 'record'"
 
     def __post_init__(self) -> None:
-        for name in ("by_record", "density_above_one"):
-            check_flag(getattr(self, name), name)
+        super().__post_init__()
         for name in ("columns", "levels", "data", "rows"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InvalidInput(
                     f"{name} must be a mapping: found {type(getattr(self, name)).__name__}"
                 )
-        object.__setattr__(self, "predictors", checked_names(self.predictors, "predictors"))
-        check_decimals(self.decimals)
         self.text.check_scope(self.entry)
-        self._check_entries()
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return type(self).__name__
-
-    @cached_property
-    def text(self) -> ComposedText:
-        """The parts of the program; its file is read once."""
-        name, text = program_text(self.program)
-        return ComposedText(name=name, text=text, discrete=not self.density_above_one)
-
-    @cached_property
-    def entry(self) -> str:
-        """Name of the outcome in the program."""
-        names = [own.name for own in self.text.record if own.name not in self.rows]
-        named = [name for name in names if self.columns.get(name, name) == self.outcome]
-        found = named or [name for name in names if name == "y" and name not in self.columns]
-        if len(found) != 1:
-            raise InvalidInput(
-                f"block 'record' must have one entry of the outcome {self.outcome!r}: it has "
-                f"{len(found)}; give it that name, or 'y', or name it in columns="
-            )
-        return found[0]
-
-    @property
-    def from_columns(self) -> dict[str, str]:
-        """Columns of entries of a record, by the names of these; not the outcome's, nor X."""
-        return {
-            own.name: self.columns.get(own.name, own.name)
-            for own in self.text.record
-            if own.name not in (self.entry, *self.rows) and not self._is_design(own)
-        }
-
-    def _is_design(self, own: Declared) -> bool:
-        return self.formula is not None and own.name == _DESIGN and _DESIGN not in self.columns
-
-    def _check_entries(self) -> None:
-        entries = {own.name for own in self.text.record}
+        entries = {entry.name for entry in self.text.record}
         for what, given in (("columns", self.columns), ("rows", self.rows)):
             unknown = [name for name in given if name not in entries]
             if unknown:
                 raise InvalidInput(
                     f"{what} must name entries of block 'record': {unknown[0]!r} is none"
                 )
-        needed = {own.name for own in self.text.constants}
+        needed = {constant.name for constant in self.text.constants}
         made = {_N_COLUMNS} if self.formula is not None else set()
-        missing = sorted(needed - self.data.keys() - made)
-        unknown = sorted(set(self.data) - needed)
+        missing, unknown = (
+            sorted(needed - self.data.keys() - made),
+            sorted(self.data.keys() - needed),
+        )
         if missing or unknown:
             what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is none of them"
             raise InvalidInput(
                 f"data must hold the constants of block 'data', and nothing else: {what}"
             )
 
-    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Numbers of the decimals given, of the outcome's column, if they are."""
-        return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
+    @cached_property
+    def text(self) -> ComposedText:
+        """The parts of the program."""
+        discrete = not self.density_above_one
+        return ComposedText(name=self.source.name, text=self.source.text, discrete=discrete)
+
+    @cached_property
+    def entry(self) -> str:
+        """Name of the outcome in the program."""
+        names = [entry.name for entry in self.text.record if entry.name not in self.rows]
+        named = [name for name in names if self.columns.get(name, name) == self.outcome]
+        outcomes = named or [name for name in names if name == "y" and name not in self.columns]
+        if len(outcomes) != 1:
+            raise InvalidInput(
+                f"block 'record' must have one entry of the outcome {self.outcome!r}: it has "
+                f"{len(outcomes)}; give it that name, or 'y', or name it in columns="
+            )
+        return outcomes[0]
+
+    @property
+    def from_columns(self) -> dict[str, str]:
+        """Columns of entries of a record, by the names of these; not the outcome's, nor X."""
+        names = [entry.name for entry in self.text.record]
+        others = {self.entry, *self.rows, *((_DESIGN,) if self.reads_design else ())}
+        return {name: self.columns.get(name, name) for name in names if name not in others}
+
+    @property
+    def reads_design(self) -> bool:
+        """True if an entry of a record is its row of the formula's design."""
+        names = {entry.name for entry in self.text.record}
+        return self.formula is not None and _DESIGN in names - self.columns.keys()
 
     def describe(self) -> dict[str, Any]:
         """Public settings: the program by name and hash, no data."""
-        public = [own.name for own in self.text.constants]
         given = {
             "columns": dict(self.columns),
-            "levels": {name: list(own) for name, own in self.levels.items()},
+            "levels": {name: list(levels) for name, levels in self.levels.items()},
             "rows": list(self.rows),
             "by_record": self.by_record,
-            "public": public,
+            "public": [constant.name for constant in self.text.constants],
         }
-        return {
-            "model": self.name,
-            "program": self.text.name,
-            "program_sha256": self.text.program().sha256,
-            "outcome": self.outcome,
-            "formula": self.formula,
-            "density_above_one": self.density_above_one,
-            "decimals": self.decimals,
-            **{name: value for name, value in given.items() if value},
-        }
+        composed = {"program_sha256": self.text.program().sha256}
+        named = {name: value for name, value in given.items() if value}
+        return {**super().describe(), **composed, **named}
 
     def bind(self, df: pd.DataFrame) -> BoundComposedModel:
         """Check `df` and the program on it, and join them.
@@ -209,32 +192,26 @@ class ComposedModel:
             For an outcome that is missing or not numeric, entries that are no columns or of another
             type, a formula that cannot be evaluated, or a program that does not compile.
         """
-        design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
-        if design.outcome != self.outcome or design.has_offset:
-            raise InvalidInput(
-                f"formula must have the outcome {self.outcome!r} on its left and no offset(): an "
-                "exposure is an entry of block 'record'"
-            )
-        used = self.from_columns
-        unknown = [(entry, column) for entry, column in used.items() if column not in df.columns]
-        if unknown:
-            raise InvalidInput(
-                f"entry {unknown[0][0]!r} of block 'record' must be a column: {unknown[0][1]!r} is "
-                "none; name its column in columns="
-            )
-        check_columns(self.predictors, self.outcome, df)
-        if design.predictors and not any(self._is_design(own) for own in self.text.record):
+        design, columns = self.design_of(df), self.from_columns
+        for entry, column in columns.items():
+            if column not in df.columns:
+                raise InvalidInput(
+                    f"entry {entry!r} of block 'record' must be a column: {column!r} is none; name "
+                    "its column in columns="
+                )
+        if design.predictors and not self.reads_design:
             raise InvalidInput(
                 f"formula has predictors, {', '.join(design.predictors)}, which block 'record' "
                 "must read: add 'row_vector[K] X;' to it and 'int K;' to block 'data', or name "
                 "them as entries and leave the formula out"
             )
-        if self.outcome in used.values():
+        if self.outcome in columns.values():
             raise InvalidInput(f"one entry alone must be the outcome {self.outcome!r}")
         self._check_rows(df)
-        coding: Design | None = None if self.formula is None else design
+        coding = None if self.formula is None else design
         bound = BoundComposedModel(model=self, table=df, design=coding, guarded=self._guarded())
-        bound.check_takes_data()
+        with suppress(EngineUnavailable):  # types and bounds of entries
+            ProgramAtPoints(bound.program, bound.data_of_ones())
         return bound
 
     def _guarded(self) -> bool:
@@ -260,7 +237,153 @@ class ComposedModel:
                     f"rows must have one entry per record, {len(df)}: {name!r} has shape "
                     f"{values.shape}"
                 )
-            if any(is_copy(each.astype(float), outcome) for each in values.reshape(len(df), -1).T):
+            if any(is_copy(part.astype(float), outcome) for part in values.reshape(len(df), -1).T):
                 raise InvalidInput(
                     f"rows must not hold the confidential outcome: {name!r} is a function of it"
                 )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundComposedModel(BoundProgram):
+    """A composed model joined to a table. Confidential.
+
+    `guarded` if densities of log_lik do not fail.
+    """
+
+    model: ComposedModel
+    guarded: bool
+    takes_center: ClassVar[bool] = True  # pyhybrid writes the clipping
+
+    @cached_property
+    def program(self) -> StanProgram:
+        """The composed program."""
+        return self.model.text.program(guard=self.guarded)
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """Columns that entries of a record read, and those that rows were made of."""
+        return (*self.model.from_columns.values(), *self.model.predictors)
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms of the formula whose coding depends on all records, and rows that may."""
+        terms = () if self.design is None else self.design.data_dependent
+        if self.model.rows and not self.model.by_record:
+            return (*terms, "rows= of the program, which are not said to be by record")
+        return terms
+
+    @property
+    def never_strict(self) -> tuple[str, ...]:
+        """Why a cap does not bound log_lik for every record and parameter; empty if it does."""
+        if not self.guarded:
+            return ("log_lik calls densities of several numbers, which can fail",)
+        return self.model.text.why_not_total
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on what is so by the form of the program, and what the user says of it."""
+        said = [
+            "A program of the user's own, composed by pyhybrid: the outcome is not in scope in its "
+            "prior and its replicates, and log_lik of a record is a function of that record, the "
+            "parameters and constants.",
+            "Constants in the program's text are known without the records.",
+        ]
+        public = [constant.name for constant in self.model.text.constants]
+        if public:
+            said.append(f"The user states that these are public: {', '.join(public)}.")
+        if self.model.rows and self.model.by_record:
+            said.append(
+                "The user states that each row of these is a function of the columns of its own "
+                f"record that are left as they are: {', '.join(self.model.rows)}."
+            )
+        if self.never_strict:
+            said.append(
+                "The charge is not strict, as log_lik may fail for some records and parameters, "
+                f"which no cap bounds: {'; '.join(self.never_strict)}."
+            )
+        return tuple(said)
+
+    def stan_data(
+        self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
+    ) -> dict[str, Any]:
+        """Data block; see `pyhybrid.models.base.BoundModel`. `dispersion` has no effect."""
+        clip = cap_data(None if cap is None else Cap.of(cap), self.row_of)
+        ours = {name: value for name, value in clip.items() if name not in _NO_FROZEN}
+        entry = next(entry for entry in self.model.text.record if entry.name == self.model.entry)
+        outcome = _numbers(self.table[self.model.outcome], entry)
+        return self._prefixed(self.table, {entry.name: outcome, "weights": alpha, **ours})
+
+    def data_of_ones(self) -> dict[str, Any]:
+        """Data block with all weights 1."""
+        return self.stan_data(np.ones(self.n))
+
+    def _prefixed(self, table: pd.DataFrame, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Constants, and what a record has beside its outcome, an array each, with `more`."""
+        model, columns = self.model, self.model.from_columns
+        values: dict[str, Any] = {"n": len(table)}
+        for entry in model.text.record:
+            name = entry.name
+            if name in model.rows:
+                rows = np.asarray(model.rows[name])
+                ones = (1,) * (entry.dims + 1 - rows.ndim)
+                values[name] = rows.reshape(len(rows), *ones, *rows.shape[1:])
+            elif name in columns:
+                levels = model.levels.get(columns[name])
+                values[name] = _numbers(table[columns[name]], entry, levels)
+            elif name != model.entry:
+                assert self.design is not None
+                values[name] = self.design.matrix_of(table)
+        K = {} if self.design is None else {_N_COLUMNS: self.design.X.shape[1]}
+        names = {constant.name for constant in model.text.constants}
+        constants = {name: v for name, v in {**K, **model.data}.items() if name in names}
+        return constants | {OURS + name: value for name, value in {**values, **more}.items()}
+
+    def replicate(
+        self,
+        draws: Draws,
+        draw: int,
+        rng: np.random.Generator,
+        given: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The outcome drawn anew, by a program that has no data of the outcome; see
+        `pyhybrid.models.base.BoundModel`. A column synthesized in `given` that `rows` may hold the
+        true values of raises InvalidInput."""
+        table = self.table if given is None else given
+        before = self.synthesized_before(table) if self.model.rows else []
+        if before:
+            raise InvalidInput(
+                f"entries must be columns where {before[0]!r} is synthesized before: rows "
+                f"{next(iter(self.model.rows))!r} may hold the true column"
+            )
+        program = self.model.text.replicates(self.model.entry)
+        at = ProgramAtPoints(program, self._prefixed(table, {}))
+        points = at.unconstrained(one_draw(draws, draw))
+        made = at.quantities(points, seed=int(rng.integers(1, 2**31)))[REPLICATE][0]
+        return self.released(made, f"that of draw {draw + 1}")
+
+
+def _numbers(
+    column: pd.Series, entry: Declared, levels: Sequence[Hashable] | None = None
+) -> npt.NDArray[Any]:
+    """Values of a column as an entry of each record, each by itself: the place of a level, a whole
+    number, or a real one."""
+    if levels is not None:
+        place = {level: at for at, level in enumerate(levels, start=1)}
+        values = np.array([place.get(value, 0) for value in column], dtype=np.float64)
+        good, what = values > 0, "one of the levels declared"
+    else:
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            raise InvalidInput(
+                f"column {column.name!r} must be numeric to be entry {entry.name!r}: found "
+                f"{column.dtype}; give its levels in levels= for places from 1"
+            )
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        good, what = np.isfinite(values), "a finite number"
+        if entry.is_int:
+            good, what = good & (np.round(values) == values), "a whole number"
+    wrong = np.flatnonzero(~good)
+    if wrong.size:
+        where = row_label(column.index, int(wrong[0]))
+        raise InvalidInput(f"entry {entry.name!r} must be {what}: {where} is not")
+    typed = values.astype(np.int64) if entry.is_int else values
+    return typed.reshape(-1, *(1,) * entry.dims)

@@ -22,7 +22,7 @@ compile, whatever the settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,34 +30,42 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import StanProgram
 from pyhybrid.engines.programs import load_function
 from pyhybrid.models.stan_program.stan_text import (
+    WHOLE_PROGRAM,
     Declared,
+    Function,
     Token,
+    arguments,
     blocks_of,
     declarations,
+    functions_of,
     names_in,
+    segments,
+    statements,
     tokens_of,
+    without_index,
     written,
 )
-from pyhybrid.models.stan_program.total_likelihoods import (
+from pyhybrid.models.stan_program.text_rules import (
     RELIED_ON,
-    Function,
-    functions_of,
     guarded,
     guards,
     reached,
     why_not_total,
 )
 
-__all__ = ["OURS", "REPLICATE", "ComposedText"]
+__all__ = ["OURS", "REPLICATE", "ComposedText", "composed_template"]
 
 OURS = "pyhybrid_"
-"""What names of pyhybrid's begin with, and no name of the user's."""
+"""Beginning of pyhybrid's names, and of no name of the user's."""
 REPLICATE = "pyhybrid_replicate"
+_OF_WHOLE = frozenset({"weights", "cap", "use_cap", "n", "N"})  # data of ours in a whole program
 _BLOCKS = (
     "functions", "data", "record", "parameters", "transformed parameters", "prior", "log_lik",
     "replicate", "generated quantities",
 )  # fmt: skip
 _NEEDED = ("record", "parameters", "prior", "log_lik", "replicate")
+_BRANCHES = ("if", "for")
+_NAME_OF = {"log_lik": "pyhybrid_log_lik", "replicate": "pyhybrid_replicate_rng"}
 _NOWHERE = {
     **dict.fromkeys(
         ("reject", "fatal_error"),
@@ -69,32 +77,56 @@ _NOWHERE = {
         ("log_lik", "pseudo_log_lik", "get_lp"), "is a name of the program around: take another"
     ),
 }
-_CLIP = (
-    "pyhybrid_reference, pyhybrid_unit, pyhybrid_n_units, 0, 0, 0,\n"
-    "                             pyhybrid_use_cap, pyhybrid_cap_below, pyhybrid_cap_above"
-)
-_CAP = (
-    "  int<lower=0, upper=1> pyhybrid_use_cap;\n"
-    "  real<lower=0> pyhybrid_cap_below;\n"
-    "  real<lower=0> pyhybrid_cap_above;\n"
-    "  vector[pyhybrid_n] pyhybrid_reference;       // log_lik at the center, or 0\n"
-    "  int<lower=0> pyhybrid_n_units;\n"
-    "  array[pyhybrid_n] int<lower=0> pyhybrid_unit;\n"
-)
+_SAMPLED_DATA = """\
+  vector<lower=0, upper=1>[pyhybrid_n] pyhybrid_weights;
+  int<lower=0, upper=1> pyhybrid_use_cap;
+  real<lower=0> pyhybrid_cap_below;
+  real<lower=0> pyhybrid_cap_above;
+  vector[pyhybrid_n] pyhybrid_reference;       // log_lik at the center, or 0
+  int<lower=0> pyhybrid_n_units;
+  array[pyhybrid_n] int<lower=0> pyhybrid_unit;
+"""
+_TERM = """\
+  real pyhybrid_term(real pyhybrid_f) {{
+    return is_nan(pyhybrid_f) ? negative_infinity() : {highest};
+  }}
+"""
+_MODEL = """\
+model {{
+  {{
+{prior}
+  }}
+  {{
+    vector[pyhybrid_n] pyhybrid_f = rep_vector(0, pyhybrid_n);
+    for (pyhybrid_i in 1:pyhybrid_n) {{
+      if (pyhybrid_weights[pyhybrid_i] > 0) {{
+        pyhybrid_f[pyhybrid_i] = pyhybrid_term({term});
+      }}
+    }}
+    target += pseudo_log_lik(pyhybrid_f, rep_vector(1, pyhybrid_n), pyhybrid_weights,
+                             pyhybrid_reference, pyhybrid_unit, pyhybrid_n_units, 0, 0, 0,
+                             pyhybrid_use_cap, pyhybrid_cap_below, pyhybrid_cap_above);
+  }}
+}}
+"""
+_LOG_LIK = """\
+  for (pyhybrid_i in 1:pyhybrid_n) {{
+    real pyhybrid_f = {term};
+    log_lik[pyhybrid_i] = is_nan(pyhybrid_f) ? negative_infinity() : pyhybrid_f;
+  }}
+"""
+_REPLICATES = """\
+  for (pyhybrid_i in 1:pyhybrid_n) {{
+    pyhybrid_replicate[pyhybrid_i] = {draw};
+  }}
+"""
 
 
 @dataclass(frozen=True)
 class ComposedText:
-    """The parts that a user gives; see the module.
+    """The parts that a user gives, in a program's `text`; see the module.
 
-    Attributes
-    ----------
-    name : str
-        Of the program.
-    text : str
-        The user's text.
-    discrete : bool
-        True if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
+    `discrete` if no log-likelihood is above 0: what is, by an error, counts as 0 in the posterior.
     """
 
     name: str
@@ -108,10 +140,9 @@ class ComposedText:
                 f"program {self.name!r} must have a block {missing[0]!r}: it has "
                 f"{', '.join(self.blocks) or 'none'}"
             )
-        for tokens in self.blocks.values():
-            self._check_names(tokens)
+        self._check_names()
         others = (*self.constants, *self.parameters)
-        twice = [own.name for own in others if own.name in self._of_record]
+        twice = [variable.name for variable in others if variable.name in self._of_record]
         if twice:
             raise InvalidInput(f"{twice[0]!r} must be declared once: it is in record and elsewhere")
         stans = [each.name for each in self._functions if each.name in RELIED_ON]
@@ -123,8 +154,8 @@ class ComposedText:
         if not self.record:
             raise InvalidInput(f"program {self.name!r} must declare the outcome in block 'record'")
 
-    def _check_names(self, tokens: Sequence[Token]) -> None:
-        for token in tokens:
+    def _check_names(self) -> None:
+        for token in (token for tokens in self.blocks.values() for token in tokens):
             if token.text in _NOWHERE:
                 raise InvalidInput(
                     f"program {self.name!r} must not hold {token.text!r}, line {token.line}: it "
@@ -146,7 +177,10 @@ class ComposedText:
             if block == "record" or block not in self.blocks:
                 continue
             hidden = seen.get(block, self._of_record)
-            local = {own.name for own in declarations(self.blocks[block], only=False, where=block)}
+            local = {
+                variable.name
+                for variable in declarations(self.blocks[block], only=False, where=block)
+            }
             for token in self.blocks[block]:
                 if token.text in hidden and token.text not in local:
                     what = "the outcome" if token.text == outcome else "an entry of one record"
@@ -176,19 +210,19 @@ class ComposedText:
 
     @cached_property
     def _of_record(self) -> set[str]:
-        return {own.name for own in self.record}
+        return {variable.name for variable in self.record}
 
     @cached_property
     def parameters(self) -> tuple[Declared, ...]:
         """Parameters, and transformed ones."""
-        own = declarations(self._block("parameters"), only=True, where="parameters")
+        plain = declarations(self._block("parameters"), only=True, where="parameters")
         also = self._block("transformed parameters")
-        return (*own, *declarations(also, only=False, where="transformed parameters"))
+        return (*plain, *declarations(also, only=False, where="transformed parameters"))
 
     @property
     def why_not_total(self) -> tuple[str, ...]:
         """Why log_lik may fail for some records and parameters; empty if it cannot."""
-        data = {own.name for own in (*self.constants, *self.record)}
+        data = {variable.name for variable in (*self.constants, *self.record)}
         return why_not_total(self._block("log_lik"), data, self._functions)
 
     @cached_property
@@ -198,39 +232,27 @@ class ComposedText:
     def program(self, *, guard: bool = True) -> StanProgram:
         """The program that is sampled; densities of log_lik return -inf in the place of errors,
         unless `guard` is False."""
-        term = f"{OURS}log_lik({self._given('log_lik', f'[{OURS}i]')})"
-        highest = f"fmin(0, {OURS}f)" if self.discrete else f"{OURS}f"
+        term = self._call("log_lik")
+        highest = "fmin(0, pyhybrid_f)" if self.discrete else "pyhybrid_f"
         return self._whole(
             functions=self._functions_text(guard)
             + load_function("functions/pseudo_log_lik.stan")
-            + self._function("real", "log_lik", guard)
-            + f"  real {OURS}term(real {OURS}f) {{\n"
-            f"    return is_nan({OURS}f) ? negative_infinity() : {highest};\n  }}\n",
+            + self._function("log_lik", guard)
+            + _TERM.format(highest=highest),
             records=self.record,
-            data=f"  vector<lower=0, upper=1>[{OURS}n] {OURS}weights;\n{_CAP}",
-            model=f"model {{\n  {{\n{written(self._block('prior'))}\n  }}\n  {{\n"
-            f"    vector[{OURS}n] {OURS}f = rep_vector(0, {OURS}n);\n"
-            f"    for ({OURS}i in 1:{OURS}n) {{\n      if ({OURS}weights[{OURS}i] > 0) {{\n"
-            f"        {OURS}f[{OURS}i] = {OURS}term({term});\n      }}\n    }}\n"
-            f"    target += pseudo_log_lik({OURS}f, rep_vector(1, {OURS}n), {OURS}weights,\n"
-            f"                             {_CLIP});\n  }}\n}}\n",
-            generated=f"  vector[{OURS}n] log_lik;\n",
-            then=f"  for ({OURS}i in 1:{OURS}n) {{\n"
-            f"    real {OURS}f = {term};\n"
-            f"    log_lik[{OURS}i] = is_nan({OURS}f) ? negative_infinity() : {OURS}f;\n  }}\n",
+            data=_SAMPLED_DATA,
+            model=_MODEL.format(prior=written(self._block("prior")), term=term),
+            generated="  vector[pyhybrid_n] log_lik;\n",
+            then=_LOG_LIK.format(term=term),
         )
 
     def replicates(self, outcome: str) -> StanProgram:
         """The program that draws outcomes anew: it has no data of the outcome."""
-        records = tuple(own for own in self.record if own.name != outcome)
-        draw = f"{OURS}replicate_rng({self._given('replicate', f'[{OURS}i]')})"
         return self._whole(
-            functions=self._functions_text(False) + self._function("real", "replicate", False),
-            records=records,
-            data="",
-            model="",
-            generated=f"  vector[{OURS}n] {REPLICATE};\n",
-            then=f"  for ({OURS}i in 1:{OURS}n) {{\n    {REPLICATE}[{OURS}i] = {draw};\n  }}\n",
+            functions=self._functions_text(False) + self._function("replicate", False),
+            records=tuple(entry for entry in self.record if entry.name != outcome),
+            generated=f"  vector[pyhybrid_n] {REPLICATE};\n",
+            then=_REPLICATES.format(draw=self._call("replicate")),
         )
 
     def _whole(
@@ -238,65 +260,133 @@ class ComposedText:
         *,
         functions: str,
         records: Sequence[Declared],
-        data: str,
-        model: str,
         generated: str,
         then: str,
+        data: str = "",
+        model: str = "",
     ) -> StanProgram:
-        constants = "".join(f"  {own.text()}\n" for own in self.constants)
+        constants = "".join(f"  {constant.text()}\n" for constant in self.constants)
         entries = "".join(
-            f"  {own.text(first=f'{OURS}n', name=OURS + own.name)}\n" for own in records
+            f"  {entry.text(first='pyhybrid_n', name=OURS + entry.name)}\n" for entry in records
         )
         transformed = written(self._block("transformed parameters"))
         also = written(self._block("generated quantities"))
         text = (
             f"functions {{\n{functions}}}\n"
-            f"data {{\n  int<lower=1> {OURS}n;\n{constants}{entries}{data}}}\n"
+            f"data {{\n  int<lower=1> pyhybrid_n;\n{constants}{entries}{data}}}\n"
             f"parameters {{\n{written(self._block('parameters'))}\n}}\n"
             + (f"transformed parameters {{\n{transformed}\n}}\n" if transformed else "")
             + model
-            + f"generated quantities {{\n{generated}{also}\n"
-            f"{then}}}\n"
+            + f"generated quantities {{\n{generated}{also}\n{then}}}\n"
         )
         return StanProgram(name=self.name, text=text)
 
     def _functions_text(self, guard: bool) -> str:
         """The user's functions; with `guard`, those that log_lik reaches call densities that do not
         fail, which come before them."""
-        tokens, own = self._block("functions"), {each.name for each in self._functions}
+        tokens = self._block("functions")
         if not guard:
             return written(tokens) + "\n"
+        names = {function.name for function in self._functions}
         called = reached(self._block("log_lik"), self._functions)
-        needs = list(self._block("log_lik"))
-        made = list(tokens)
-        for each in self._functions:
-            if each.name in called:
-                needs += each.body
-                place = each.place
-                made[place : place + len(each.body)] = guarded(each.body, own)
-        return guards(needs, own) + written(made) + "\n"
+        needs, rewritten = list(self._block("log_lik")), list(tokens)
+        for function in self._functions:
+            if function.name in called:
+                needs += function.body
+                end = function.place + len(function.body)
+                rewritten[function.place : end] = guarded(function.body, names)
+        return guards(needs, names) + written(rewritten) + "\n"
 
-    def _function(self, type_: str, block: str, guard: bool) -> str:
+    def _function(self, block: str, guard: bool) -> str:
         body = self._block(block)
         if guard:
-            body = guarded(body, {each.name for each in self._functions})
-        name = f"{OURS}{block}" + ("_rng" if block == "replicate" else "")
+            body = guarded(body, {function.name for function in self._functions})
         given = ", ".join(
-            ("" if own.is_int or not data else "data ") + f"{own.argument} {own.name}"
-            for own, data in self._read(block)
+            ("" if variable.is_int or not is_data else "data ")
+            + f"{variable.argument} {variable.name}"
+            for variable, is_data in self._read(block)
         )
-        return f"  {type_} {name}({given}) {{\n{written(body)}\n  }}\n"
+        return f"  real {_NAME_OF[block]}({given}) {{\n{written(body)}\n  }}\n"
 
     def _read(self, block: str) -> list[tuple[Declared, bool]]:
-        """What a body reads, and whether it is data."""
+        """Variables that a body reads, and True for data."""
         names = names_in(self._block(block))
-        data = [(own, True) for own in (*self.record, *self.constants)]
-        every = [*data, *((own, False) for own in self.parameters)]
-        return [(own, is_data) for own, is_data in every if own.name in names]
+        data = [(variable, True) for variable in (*self.record, *self.constants)]
+        every = [*data, *((variable, False) for variable in self.parameters)]
+        return [(variable, is_data) for variable, is_data in every if variable.name in names]
 
-    def _given(self, block: str, index: str) -> str:
-        """What the function of a block is called with."""
-        return ", ".join(
-            f"{OURS}{own.name}{index}" if own.name in self._of_record else own.name
-            for own, _ in self._read(block)
+    def _call(self, block: str) -> str:
+        """The call of a block's function for record ``pyhybrid_i``."""
+        given = ", ".join(
+            f"{OURS}{variable.name}[{OURS}i]" if variable.name in self._of_record else variable.name
+            for variable, _ in self._read(block)
         )
+        return f"{_NAME_OF[block]}({given})"
+
+
+def composed_template(program: StanProgram) -> str:
+    """A composed program made of what can be read in a whole one; the rest is for the user."""
+    tokens = tokens_of(program.text, program.name, lenient=True)
+    blocks = blocks_of(tokens, program.name, WHOLE_PROGRAM)
+    data = declarations(blocks.get("data", ()), only=False, where="data")
+    entries = {each.name: _by_record(each) for each in data if each.name not in _OF_WHOLE}
+    names = {name for name, entry in entries.items() if entry is not None}
+    constants = [each.text() for each in data if each.name in entries.keys() - names]
+    prior = [
+        f"{written(statement)};"
+        for statement in statements(blocks.get("model", ()))
+        if not names_in(statement) & (names | _OF_WHOLE) and statement[0].text not in _BRANCHES
+    ]
+    parts = {
+        "functions": written(blocks.get("functions", ())),
+        "data": "\n".join(constants),
+        "record": "\n".join(entry for entry in entries.values() if entry) or "real y;",
+        "parameters": written(blocks.get("parameters", ())),
+        "transformed parameters": written(blocks.get("transformed parameters", ())),
+        "prior": "\n".join(prior) or "// the prior of the parameters",
+        "log_lik": _returned(blocks, names, "log_lik"),
+        "replicate": _returned(blocks, names, None),
+    }
+    return "\n".join(
+        f"{name} {{\n  " + text.replace("\n", "\n  ") + "\n}"
+        for name, text in parts.items()
+        if text or name in _NEEDED
+    )
+
+
+def _by_record(variable: Declared) -> str | None:
+    """The declaration of one record's entry; None for what has not one value per record."""
+    array, sizes = arguments(variable.array), arguments(variable.sizes)
+    bounds = f"<{written(variable.bounds)}>" if variable.bounds else ""
+    if array and written(array[0]) in ("n", "N"):
+        rest = ", ".join(written(each) for each in array[1:])
+        of = f"{variable.of}{bounds}" + (f"[{written(variable.sizes)}]" if variable.sizes else "")
+        return f"array[{rest}] {of} {variable.name};" if rest else f"{of} {variable.name};"
+    if sizes and not array and written(sizes[0]) in ("n", "N"):
+        if variable.of == "matrix":
+            return f"row_vector{bounds}[{written(sizes[1])}] {variable.name};"
+        return f"real{bounds} {variable.name};"
+    return None
+
+
+def _returned(blocks: Mapping[str, tuple[Token, ...]], names: set[str], name: str | None) -> str:
+    """The expression of one record's `name`, or that which is drawn, with its local variables."""
+    parts = list(segments(blocks.get("generated quantities", ())))
+    for place, statement in enumerate(parts):
+        at = next((k for k, token in enumerate(statement) if token.text == "="), None)
+        if at is None or len(statement) < 4 or statement[at - 1].text != "]":
+            continue
+        value, index = statement[at + 1 :], statement[at - 2].text
+        drawn = any(token.text.endswith("_rng") for token in value)
+        if not ((statement[at - 4].text == name) if name else drawn):
+            continue
+        local = list[str]()
+        for before in reversed(parts[:place]):
+            if not before or before[0].text not in ("real", "int", "vector", "row_vector"):
+                if not any(token.text == "=" for token in before):
+                    break
+                continue
+            local.insert(0, f"{written(without_index(before, names, index))};")
+        return "\n".join([*local, f"return {written(without_index(value, names, index))};"])
+    what = "log-likelihood of one record" if name else "outcome of one record, drawn anew"
+    return f"return 0;  // the {what}"

@@ -9,24 +9,36 @@ brackets, and of nothing that a compiler could read in another way.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhybrid.core.errors import InvalidInput
 
 __all__ = [
     "TYPES",
+    "WHOLE_PROGRAM",
     "Declared",
+    "Function",
     "Token",
     "arguments",
     "blocks_of",
     "closing",
     "conditions",
     "declarations",
+    "functions_of",
     "names_in",
+    "segments",
+    "statements",
     "tokens_of",
+    "without_index",
     "written",
 ]
+
+WHOLE_PROGRAM = (
+    "functions", "data", "transformed data", "parameters", "transformed parameters", "model",
+    "generated quantities",
+)  # fmt: skip
+"""Blocks of a Stan program."""
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
@@ -46,6 +58,7 @@ TYPES = {
     "cholesky_factor_cov": "matrix",
 }  # fmt: skip
 """Types of declarations, and as what a function gets them."""
+_NONE: tuple[Token, ...] = ()
 _ENDS_EXPRESSION = frozenset({";", ",", "{", "}", "=", "+=", "-=", "*=", "/=", ".*=", "./=", "~"})
 
 
@@ -76,8 +89,8 @@ class Declared:
     @property
     def dims(self) -> int:
         """Number of its dimensions."""
-        own = {"vector": 1, "row_vector": 1, "matrix": 2}.get(TYPES[self.of], 0)
-        return own + _n_dims(self.array)
+        of_type = {"vector": 1, "row_vector": 1, "matrix": 2}.get(TYPES[self.of], 0)
+        return of_type + len(arguments(self.array))
 
     @property
     def is_int(self) -> bool:
@@ -95,20 +108,17 @@ class Declared:
     @property
     def argument(self) -> str:
         """Its type as an argument of a function."""
-        commas = "," * (_n_dims(self.array) - 1)
+        commas = "," * (len(arguments(self.array)) - 1)
         return f"array[{commas}] {TYPES[self.of]}" if self.array else TYPES[self.of]
 
 
 def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ...]:
     """The tokens of a program's text, without comments; if `lenient`, without what is no token.
 
-    Raises
-    ------
-    InvalidInput
-        For what is no token: strings, ``#include`` and other ``#``, a comment that is not closed,
-        characters beyond ASCII.
+    What is no token raises InvalidInput: strings, ``#include`` and other ``#``, a comment that is
+    not closed, characters beyond ASCII.
     """
-    found, place, line, space = [], 0, 1, ""
+    tokens, place, line, space = [], 0, 1, ""
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None and lenient:
@@ -121,10 +131,10 @@ def tokens_of(text: str, name: str, *, lenient: bool = False) -> tuple[Token, ..
         if match.lastgroup in ("space", None):
             space += "\n" if "\n" in match[0] else " "
         else:
-            found.append(Token(match[0], line, space))
+            tokens.append(Token(match[0], line, space))
             space = ""
         line, place = line + match[0].count("\n"), match.end()
-    return tuple(found)
+    return tuple(tokens)
 
 
 def written(tokens: Sequence[Token]) -> str:
@@ -155,13 +165,10 @@ def blocks_of(
 ) -> dict[str, tuple[Token, ...]]:
     """The tokens between the braces of each block, by its name.
 
-    Raises
-    ------
-    InvalidInput
-        For a block that is not `known` or comes twice, text outside of blocks, or brackets that do
-        not match.
+    A block that is not `known` or comes twice, text outside of blocks, and brackets that do not
+    match raise InvalidInput.
     """
-    found: dict[str, tuple[Token, ...]] = {}
+    blocks: dict[str, tuple[Token, ...]] = {}
     place = 0
     while place < len(tokens):
         start = place
@@ -170,8 +177,8 @@ def blocks_of(
         block = " ".join(token.text for token in tokens[start:place])
         line = tokens[min(start, len(tokens) - 1)].line
         is_block = place < len(tokens) and tokens[place].text == "{"
-        if block not in known or not is_block or block in found:
-            twice = " once" if block in found else ""
+        if block not in known or not is_block or block in blocks:
+            twice = " once" if block in blocks else ""
             raise InvalidInput(
                 f"program {name!r} must hold the blocks {', '.join(known)}{twice}, and nothing "
                 f"outside of them: line {line} has other text, or a block is closed too early"
@@ -182,9 +189,9 @@ def blocks_of(
                 f"program {name!r} must have brackets that match: those of block {block!r}, line "
                 f"{line}, do not"
             )
-        found[block] = tuple(tokens[place + 1 : end])
+        blocks[block] = tuple(tokens[place + 1 : end])
         place = end + 1
-    return found
+    return blocks
 
 
 def names_in(tokens: Sequence[Token]) -> set[str]:
@@ -193,68 +200,65 @@ def names_in(tokens: Sequence[Token]) -> set[str]:
 
 
 def declarations(tokens: Sequence[Token], *, only: bool, where: str) -> tuple[Declared, ...]:
-    """Variables declared in a block, not those within its inner braces.
-
-    Raises
-    ------
-    InvalidInput
-        With `only`, for anything else than declarations of one name each.
-    """
-    found = []
-    for statement in _statements(tokens):
-        own = _declared(statement)
-        if own is not None and (not only or own[1] == len(statement)):
-            found.append(own[0])
+    """Variables declared in a block, not those within its inner braces; with `only`, anything else
+    than declarations of one name each raises InvalidInput."""
+    variables = []
+    for statement in statements(tokens):
+        variable = _declared(statement, alone=only)
+        if variable is not None:
+            variables.append(variable)
         elif only:
             raise InvalidInput(
                 f"block {where!r} must hold declarations of one variable each, as 'real<lower=0> "
                 f"rate;': line {statement[0].line} has something else"
             )
-    return tuple(found)
+    return tuple(variables)
 
 
-def _statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    """What ends with a semicolon outside of inner braces; what is in these is left out."""
-    own: list[Token] = []
+def statements(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """Statements up to a semicolon outside of inner braces; what is in these is left out."""
+    statement: list[Token] = []
     place = 0
     while place < len(tokens):
         token = tokens[place]
         if token.text == ";":
-            if own:
-                yield tuple(own)
-            own = []
-        elif token.text == "{" and (not own or own[-1].text in (")", "else")):
-            place, own = closing(tokens, place), []
+            if statement:
+                yield tuple(statement)
+            statement = []
+        elif token.text == "{" and (not statement or statement[-1].text in (")", "else")):
+            place, statement = closing(tokens, place), []
         else:
-            own.append(token)
+            statement.append(token)
         place += 1
-    if own:
-        yield tuple(own)
+    if statement:
+        yield tuple(statement)
 
 
-def _declared(statement: Sequence[Token]) -> tuple[Declared, int] | None:
-    """The variable that a statement declares, and the place after its name."""
-    place, array = 0, _NONE
-    if statement[0].text == "array" and len(statement) > 1 and statement[1].text == "[":
-        end = closing(statement, 1)
-        array, place = tuple(statement[2:end]), end + 1
+def _declared(statement: Sequence[Token], *, alone: bool) -> Declared | None:
+    """The variable that a statement declares; with `alone`, if nothing comes after its name."""
+    array, place = _NONE, 0
+    if [token.text for token in statement[:2]] == ["array", "["]:
+        array, place = _within(statement, 1, "[", closing)
     if place >= len(statement) or statement[place].text not in TYPES:
         return None
-    of, place = statement[place].text, place + 1
-    bounds = sizes = _NONE
-    if place < len(statement) and statement[place].text == "<":
-        end = _end_of_bounds(statement, place)
-        bounds, place = tuple(statement[place + 1 : end]), end + 1
-    if place < len(statement) and statement[place].text == "[":
-        end = closing(statement, place)
-        sizes, place = tuple(statement[place + 1 : end]), end + 1
+    of = statement[place].text
+    bounds, place = _within(statement, place + 1, "<", _end_of_bounds)
+    sizes, place = _within(statement, place, "[", closing)
     if place >= len(statement) or not statement[place].is_name:
         return None
-    made = Declared(statement[place].text, of, bounds, sizes, array)
-    return made, place + 1
+    if alone and place + 1 != len(statement):
+        return None
+    return Declared(statement[place].text, of, bounds, sizes, array)
 
 
-_NONE: tuple[Token, ...] = ()
+def _within(
+    tokens: Sequence[Token], place: int, mark: str, end: Callable[[Sequence[Token], int], int]
+) -> tuple[tuple[Token, ...], int]:
+    """Tokens between brackets, if they open at `place`, and the place after them."""
+    if place >= len(tokens) or tokens[place].text != mark:
+        return _NONE, place
+    stop = end(tokens, place)
+    return tuple(tokens[place + 1 : stop]), stop + 1
 
 
 def _end_of_bounds(tokens: Sequence[Token], place: int) -> int:
@@ -268,22 +272,37 @@ def _end_of_bounds(tokens: Sequence[Token], place: int) -> int:
     return len(tokens) - 1
 
 
-def _n_dims(tokens: Sequence[Token]) -> int:
-    """Number of sizes between commas."""
-    return len(arguments(tokens)) if tokens else 0
-
-
 def arguments(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
-    """What stands between commas, or a bar, outside of inner brackets."""
-    made: list[list[Token]] = [[]]
+    """Tokens between commas, or a bar, outside of inner brackets."""
+    parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in _OPEN) - (token.text in _OPEN.values())
         if depth == 0 and token.text in (",", "|"):
-            made.append([])
+            parts.append([])
         else:
-            made[-1].append(token)
-    return [tuple(own) for own in made if own]
+            parts[-1].append(token)
+    return [tuple(part) for part in parts if part]
+
+
+def segments(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """Tokens between semicolons and braces."""
+    start = 0
+    for place, token in enumerate(tokens):
+        if token.text in (";", "{", "}"):
+            yield tuple(tokens[start:place])
+            start = place + 1
+    yield tuple(tokens[start:])
+
+
+def without_index(tokens: Sequence[Token], names: Collection[str], index: str) -> tuple[Token, ...]:
+    """The tokens with ``y[i]`` as ``y``, for the names and the index given."""
+    kept, place = list[Token](), 0
+    while place < len(tokens):
+        kept.append(tokens[place])
+        ahead = [token.text for token in tokens[place + 1 : place + 4]]
+        place += 4 if tokens[place].text in names and ahead == ["[", index, "]"] else 1
+    return tuple(kept)
 
 
 def conditions(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -304,3 +323,31 @@ def _start_of_expression(tokens: Sequence[Token], place: int) -> int:
         if depth < 0 or (depth == 0 and (text in _ENDS_EXPRESSION or text in ("?", ":", "return"))):
             return at + 1
     return 0
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's: its name, its arguments and what stands in its braces."""
+
+    name: str
+    arguments: tuple[tuple[Token, ...], ...]
+    body: tuple[Token, ...]
+    place: int = 0
+
+
+def functions_of(tokens: Sequence[Token]) -> tuple[Function, ...]:
+    """The functions that a functions block defines."""
+    functions, place = [], 0
+    while place < len(tokens):
+        if tokens[place].text == "(" and place and tokens[place - 1].is_name:
+            end = closing(tokens, place)
+            given = tuple(arguments(tokens[place + 1 : end]))
+            body: tuple[Token, ...] = ()
+            name, opened = tokens[place - 1].text, end + 1
+            if opened < len(tokens) and tokens[opened].text == "{":
+                end = closing(tokens, opened)
+                body = tuple(tokens[opened + 1 : end])
+            functions.append(Function(name, given, body, opened + 1))
+            place = end
+        place += 1
+    return tuple(functions)
