@@ -17,7 +17,7 @@ from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.calibration import calibrate as frozen
 from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
 from pyhybrid.models import default_name
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 
 __all__ = ["calibrate"]
 

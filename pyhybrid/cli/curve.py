@@ -33,7 +33,7 @@ from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import default_name
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
 from pyhybrid.studies.comparing.curve import NOT_COVERED, RiskUtilityCurve, risk_utility_curve
 

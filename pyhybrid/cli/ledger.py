@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 
 if TYPE_CHECKING:
     from pyhybrid.releases.ledger import Ledger, LedgerEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
-from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger
 
 __all__ = ["open_ledger"]

@@ -15,7 +15,7 @@ from pyhybrid.cli.console import show
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome
 from pyhybrid.reports.levels import level_shares

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pyhybrid.core.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
 
 __all__ = [
     "FloatArray",
@@ -56,6 +57,14 @@ def check_positive(value: Any, name: str) -> float:
     number = check_finite(value, name)
     if number <= 0:
         raise InvalidInput(f"{name} must be above 0: found {number:g}")
+    return number
+
+
+def check_nonnegative(value: Any, name: str) -> float:
+    """Return `value` as a float; it must be finite and not below 0."""
+    number = check_finite(value, name)
+    if number < 0:
+        raise InvalidInput(f"{name} must be >= 0: found {number:g}")
     return number
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text, round_up
+from pyhybrid.privacy.conversions import epsilon_text, round_up
 
 __all__ = ["PrivateAnswer"]
 

@@ -25,7 +25,7 @@ from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.laplace import CHANGED, LaplaceAnswer
 from pyhybrid.primitives.library import whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.conversions import RELATIONS
 from pyhybrid.privacy.histogram import histogram_counts
 
 __all__ = ["NoisyCounts", "laplace_counts", "laplace_histogram"]

@@ -30,7 +30,7 @@ from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.checks import check_bounds, check_within
 from pyhybrid.primitives.library import calibrated, load_opendp, refusals
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.conversions import RELATIONS
 
 __all__ = [
     "CHANGED",

@@ -31,7 +31,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.library import load_opendp, refusals
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.conversions import RELATIONS
 
 __all__ = ["NoisyChoice", "exponential_mechanism"]
 

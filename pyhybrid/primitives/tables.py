@@ -37,8 +37,7 @@ from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.library import gaussian_whole_number_noise, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp, rho_of_zcdp
+from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 
 __all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables", "size_of_noise"]
 

@@ -1,25 +1,44 @@
-"""Composition: what several charges cost together."""
+r"""Composition: what several charges cost together.
+
+Strict charges compose by adding epsilons, and at a public delta by zero-concentrated privacy. A
+draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
+has bounded range eta, a + b under `remove` and twice that under `replace`, and it is
+:math:`\eta^2 / 8`-zCDP. Charges of Gaussian noise state rho. Of other strict answers only their
+epsilon is known, which gives :math:`\epsilon^2 / 2`. rho of independent releases adds, and the sum
+is an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both
+hold, and the smaller is stated.
+
+References
+----------
+[CR21] and [BS16] prop. 1.3, 1.4 and lemma 1.7: see `pyhybrid.privacy.conversions`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+from pyhybrid.core.checks import check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
-from pyhybrid.privacy.concentrated import epsilon_together, rho_of_strict
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown
-from pyhybrid.privacy.gaussian_curve import check_delta, compose_mu, epsilon_of_mu
-
-__all__ = [
-    "compose",
-    "compose_charges",
-    "spent",
-]
-
+from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
+    STRICT,
+    add_epsilons,
+    at_least,
+    check_delta,
+    compose_mu,
+    epsilon_of_mu,
+    epsilon_of_rho,
+    epsilon_of_zcdp,
+    lipschitz_sides,
+    round_up,
+    shown,
+)
 
 _PRICE_FIELDS = ("density_above_one", "safety_factor")
 
@@ -30,7 +49,7 @@ def compose(
     """Sequential composition of charges of one kind and relation.
 
     Epsilons add. Strict ones, at a `delta`, also compose by zero-concentrated privacy, and the
-    smaller epsilon is returned (`pyhybrid.privacy.concentrated`). Those counted by the Gaussian
+    smaller epsilon is returned (see the module). Those counted by the Gaussian
     limit, at one delta, first compose by squares of their mu; the whole is then an epsilon at that
     delta.
 
@@ -155,8 +174,9 @@ def compose_charges(
     kind = first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL
     above, factor = (max(getattr(c, f) for c in charges) for f in _PRICE_FIELDS)
     exact = sum(
-        shown(c.bound) * shown(c.safety_factor) * _price(c.density_above_one, c) for c in charges
-    ) / (_price(above, first) * shown(factor))
+        shown(c.bound) * shown(c.safety_factor) * lipschitz_sides(c.relation, c.density_above_one)
+        for c in charges
+    ) / (lipschitz_sides(first.relation, above) * shown(factor))
     bound = float(exact)
     if shown(bound) > exact:  # or the epsilon due for it would be rounded up once more
         bound = math.nextafter(bound, 0)
@@ -243,10 +263,53 @@ def _part_of(charge: PrivacyCharge, accounting: str) -> float:
     return max(own, charge.epsilon) if charge.accounting == "gaussian" else own
 
 
-def _price(above_one: bool, charge: PrivacyCharge) -> int:
-    return 4 if charge.relation == "replace" and above_one else 2
-
-
 def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Each sentence once, in order of first appearance."""
     return tuple(dict.fromkeys(itertools.chain(*sentences)))
+
+
+def rho_of_strict(charge: Mapping[str, Any]) -> float:
+    """Rho of all draws of a strict charge, given by its public fields; rounded up.
+
+    Of a cap's charge each draw counts by its range; what epsilon is beyond that (a center that was
+    bought from the same records) by its epsilon alone, like noise.
+    """
+    m = int(charge["n_draws_released"])
+    if charge.get("rho") is not None:  # of Gaussian noise
+        return at_least(m * shown(check_finite(charge["rho"], "rho")))
+    epsilon = shown(check_finite(charge["epsilon"], "epsilon"))
+    if charge.get("cap") is None:
+        return at_least(m * (epsilon / m) ** 2 / 2)
+    sides = lipschitz_sides(charge["relation"], charge["density_above_one"])
+    cap = check_finite(charge["cap"], "cap")
+    eta = min(epsilon / m, sides * shown(charge["safety_factor"]) * shown(cap))
+    return at_least(m * eta**2 / 8 + (epsilon - m * eta) ** 2 / 2)
+
+
+def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
+    """The smaller of two epsilons of strict charges: their sum, and that of their rho at `delta`.
+
+    Those of Gaussian noise come into the sum together, by their rho.
+
+    Parameters
+    ----------
+    charges : iterable of mapping
+        Public fields (`PrivacyCharge.public`) of charges of one relation and unit.
+    delta : float
+        Public, in (0, 1).
+    """
+    own = list(charges)
+    noisy = [each for each in own if each.get("rho") is not None]
+    pure = add_epsilons(each["epsilon"] for each in own if each.get("rho") is None)
+    if not own:
+        return pure
+    if not noisy:
+        return min(pure, round_up(epsilon_of_rho(_rho_of_all(own), delta), kind=STRICT))
+    alone, whole = (
+        round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, own)
+    )
+    return min(add_epsilons([pure, alone]), whole)
+
+
+def _rho_of_all(charges: Iterable[Mapping[str, Any]]) -> float:
+    return at_least(sum((shown(rho_of_strict(each)) for each in charges), Fraction(0)))

@@ -28,8 +28,6 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray, check_count, check_fraction, check_vector
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["EpsilonAudit", "audit_epsilon", "epsilon_lower_bound"]
-
 _THRESHOLDS = 50
 
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["histogram_counts", "in_steps", "perturbed_probabilities"]
-
 _ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative to it
 
 

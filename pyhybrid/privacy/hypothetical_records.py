@@ -19,21 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray, check_log_lik
-from pyhybrid.privacy.gaussian_mu import GaussianMu, check_effective, mu_of_terms
+from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.privacy.bounds import LossRanges, loss_ranges
+from pyhybrid.privacy.gaussian_limit import GaussianMu, effective_of, mu_of_terms
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.ranges import LossRanges, loss_ranges
-from pyhybrid.privacy.weighted_log_lik import IntArray, terms_of
-
-__all__ = [
-    "PossibleAccount",
-    "PossibleRecords",
-    "WeightsWith",
-    "joined_terms",
-    "possible_records",
-    "weights_with",
-]
+from pyhybrid.privacy.log_lik import LogLik, terms_of
 
 _MOVERS = 100  # possible records whose effect on the weights of others is computed
 
@@ -91,10 +81,9 @@ def possible_records(
     >>> possible_records(grid, [1.0, 0.1]).ranges.by_record.round(1)
     array([0.3, 0.2])
     """
-    matrix = check_log_lik(log_lik)
-    effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)
-    terms = terms_of(matrix, alpha)
-    ranges, mu = loss_ranges(matrix, alpha), mu_of_terms(terms, chains, effective, 1)
+    terms = terms_of(log_lik, alpha)
+    mu = mu_of_terms(terms, effective_of(terms, ess, chains), 1)
+    ranges = loss_ranges(log_lik, alpha)
     return PossibleRecords(
         ranges=ranges,
         mu=mu,
@@ -202,9 +191,8 @@ def weights_with(
     movers = np.flatnonzero(size > 0)
     farthest = movers[np.argsort(-size[movers], kind="stable")[:_MOVERS]]
     still = np.flatnonzero(size <= 0)
-    own = np.zeros(possible.size)
     distinct, place = np.unique(possible, return_inverse=True)
-    own[:] = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
+    own = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
 
     def whole(h: int) -> FloatArray:
         return weigh(np.append(*((f, possible[h]) if joined is None else joined(h))))

@@ -26,18 +26,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy.effective_draws import effective_draws
-from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
+from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.privacy.bounds import loss_ranges
+from pyhybrid.privacy.conversions import epsilon_of_mu
+from pyhybrid.privacy.diagnostics import (
+    RELIABLE_K,
+    effective_draws,
+    expansion_of,
+    loss_of_expansion,
+)
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import RELIABLE_K
-from pyhybrid.privacy.ranges import ranges_of
-from pyhybrid.privacy.tail_extrapolation import expansion_of, loss_of_expansion
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
-from pyhybrid.privacy.weighted_log_lik import IntArray
-
-__all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 
 ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
@@ -88,7 +88,7 @@ class LocalAccount:
     failing : ndarray, shape (2, k)
         Range and mu of the k records whose limit does not hold.
     expansion : ndarray, shape (3, k)
-        How the terms of these records go on beyond the draws (`privacy.beyond_draws`); none where
+        How the terms of these records go on beyond the draws (`expansion_of`); none where
         that cannot be told of one of them.
     """
 
@@ -166,7 +166,7 @@ def local_account(
     then for those that could come above them: what weights add to a record's deviation is at most
     the largest gain seen, times how far it moves those draws.
     """
-    ranges = ranges_of(log_lik, alpha).by_record
+    ranges = loss_ranges(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)
     deviations = np.where(np.isfinite(ranges), deviations, np.inf)
     deviations[alpha == 0] = 0.0

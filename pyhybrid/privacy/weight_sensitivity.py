@@ -38,7 +38,7 @@ alg. 1 and 2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,7 @@ import numpy as np
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_alpha,
     check_choice,
     check_finite,
@@ -56,7 +57,6 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.weighted_log_lik import IntArray
 from pyhybrid.privacy.weights import (
     RISKS,
     reweight,
@@ -65,22 +65,6 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
-
-__all__ = [
-    "RiskDraws",
-    "WeightsWithout",
-    "constant_weights",
-    "lipschitz_without",
-    "moved_terms",
-    "recomputed_terms",
-    "rescaled_without",
-    "reweight_without",
-    "risk_weights_without",
-    "scalar_without",
-    "scale_without",
-    "truncate_without",
-    "weights_without",
-]
 
 Map = Callable[[FloatArray], FloatArray]
 Weigh = Callable[[FloatArray, FloatArray], FloatArray]
@@ -119,6 +103,17 @@ class WeightsWithout:
     movers: IntArray
     leverage: FloatArray
 
+    @classmethod
+    def one_by_one(cls, alpha: FloatArray, one: Callable[[int], FloatArray]) -> WeightsWithout:
+        """From weights (n,) and a map from a record to the weights (n,) without it."""
+        return cls(
+            alpha=alpha,
+            without=lambda records: np.column_stack([one(int(i)) for i in records]),
+            refitted=lambda i, _: one(i),
+            movers=np.arange(alpha.size),
+            leverage=np.zeros(alpha.size),
+        )
+
     def mapped(self, change: Map) -> WeightsWithout:
         """The same after a map that changes each weight by itself: (n,) to (n,)."""
         return WeightsWithout(
@@ -153,12 +148,15 @@ class RiskDraws:
         Of the posterior that the draws come from.
     thinned : bool
         False to use all draws, however many rows there are.
+    frozen : bool
+        True of draws of a posterior that does not depend on the data: risks stay.
     """
 
     log_lik: LogLik
     risk: str
     weights: WeightsWithout
     thinned: bool = True
+    frozen: bool = False
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -171,8 +169,8 @@ class RiskDraws:
     @cached_property
     def by_row(self) -> FloatArray:
         """Log-likelihood of the distinct rows at the chosen draws, (S', n_rows)."""
-        own = self.log_lik.at(self.chosen)
-        blocks = [np.asarray(block, np.float64) for _, block in own.blocks()]
+        chosen = self.log_lik.at(self.chosen)
+        blocks = [np.asarray(block, np.float64) for _, block in chosen.blocks()]
         rows = np.concatenate(blocks, axis=1)
         return np.where((np.abs(rows) < _LARGEST).all(axis=0), rows, 0.0)  # else no epsilon at all
 
@@ -203,12 +201,15 @@ class RiskDraws:
     @property
     def leverage(self) -> FloatArray:
         """Deviation of each record's term under the draws' posterior, shape (n,)."""
-        own = self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of]
-        return np.asarray(own)
+        if self.frozen:
+            return np.zeros(self.log_lik.n)
+        return np.asarray(self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of])
 
     def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
-        change = _by_row(self.log_lik, self.weights.changes(records))
+        if self.frozen:
+            return np.repeat(risks[:, None], records.size, axis=1)
+        change = self.log_lik.summed_by_row(self.weights.changes(records))
         return self.risks_under(risks, -self.by_row @ change)
 
     def risks_under(self, risks: FloatArray, log_ratio: FloatArray) -> FloatArray:
@@ -217,7 +218,7 @@ class RiskDraws:
         importance /= importance.sum(axis=0)
         if self.risk == "range":
             spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
-            return np.column_stack([self._moved(risks, self._mean, own) for own in spreads])
+            return np.column_stack([self._moved(risks, self._mean, spread) for spread in spreads])
         centered, squares = self._centered
         shift = importance.T @ centered
         spread = np.sqrt(np.maximum(importance.T @ squares - shift**2, 0.0))
@@ -226,11 +227,10 @@ class RiskDraws:
 
     def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
         """`risks` (n,) without the record, from draws of a fit without it."""
-        rows = RiskDraws(
-            log_lik=refit(self.weights.refitted(record, refit)),
-            risk=self.risk,
-            weights=self.weights,
-        )
+        if self.frozen:
+            return risks
+        without = refit(self.weights.refitted(record, refit))
+        rows = RiskDraws(log_lik=without, risk=self.risk, weights=self.weights)
         return self._moved(risks, rows._mean, rows._spread)
 
     def _moved(self, risks: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
@@ -245,8 +245,8 @@ class RiskDraws:
 
 def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> FloatArray:
     """Distance of the weighted first and last decile of sorted rows (S, r), weights of sum 1."""
-    own = weights[order]
-    mass = np.cumsum(own, axis=0) - own / 2
+    ordered = weights[order]
+    mass = np.cumsum(ordered, axis=0) - ordered / 2
     ends = []
     for share in (0.1, 0.9):
         above = np.clip((mass < share).sum(axis=0), 1, len(rows) - 1)[None]
@@ -276,13 +276,13 @@ def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWit
 
 def constant_weights(alpha: Any) -> WeightsWithout:
     """Weights (n,) that no record's absence changes."""
-    own = np.asarray(alpha, dtype=np.float64)
+    held = np.asarray(alpha, dtype=np.float64)
     return WeightsWithout(
-        alpha=own,
-        without=lambda records: np.repeat(own[:, None], records.size, axis=1),
-        refitted=lambda *_: own,
+        alpha=held,
+        without=lambda records: np.repeat(held[:, None], records.size, axis=1),
+        refitted=lambda *_: held,
         movers=np.zeros(0, dtype=np.intp),
-        leverage=np.zeros(own.size),
+        leverage=np.zeros(held.size),
     )
 
 
@@ -308,13 +308,7 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
             alpha[kept] = check_alpha(weigh(kept), kept.size)
         return alpha
 
-    return WeightsWithout(
-        alpha=check_alpha(weigh(everyone), n),
-        without=lambda records: np.column_stack([one(int(i)) for i in records]),
-        refitted=lambda i, _: one(i),
-        movers=everyone,
-        leverage=np.zeros(n),
-    )
+    return WeightsWithout.one_by_one(check_alpha(weigh(everyone), n), one)
 
 
 def risk_weights_without(
@@ -336,16 +330,16 @@ def risk_weights_without(
 
     def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:
         kept = np.delete(np.arange(risks.size), i)
-        found = np.zeros(risks.size)
+        weights = np.zeros(risks.size)
         if kept.size:
-            found[kept] = weigh(alpha[kept], moved[kept])
-        return found
+            weights[kept] = weigh(alpha[kept], moved[kept])
+        return weights
 
     def without(records: IntArray) -> FloatArray:
         moved = draws.risks_without(risks, records).T
         alphas = base.without(records).T
-        columns = zip(records, alphas, moved, strict=True)
-        return np.column_stack([one(int(i), alpha, own) for i, alpha, own in columns])
+        columns = zip(map(int, records), alphas, moved, strict=True)
+        return np.column_stack([one(*column) for column in columns])
 
     return WeightsWithout(
         alpha=weigh(base.alpha, risks),
@@ -356,23 +350,6 @@ def risk_weights_without(
         movers=np.arange(risks.size),
         leverage=np.maximum(base.leverage, draws.leverage),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _FrozenDraws(RiskDraws):
-    """Draws of a posterior that does not depend on the data: risks stay."""
-
-    weights: WeightsWithout = field(default_factory=lambda: constant_weights(np.zeros(0)))
-
-    @property
-    def leverage(self) -> FloatArray:
-        return np.zeros(self.log_lik.n)
-
-    def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
-        return np.repeat(risks[:, None], records.size, axis=1)
-
-    def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
-        return risks
 
 
 def lipschitz_without(
@@ -402,14 +379,13 @@ def lipschitz_without(
     ----------
     [S22] sec. 3; [V25] alg. 2.
     """
-    draws = _risk_draws(log_lik, risk, frozen_draws)
 
     def weigh(_: FloatArray, risks: FloatArray) -> FloatArray:
         return weights_from_lipschitz(
             risks, scale=scale, shift=shift, transform=transform, threshold=threshold
         )
 
-    return risk_weights_without(draws, risk_of(draws.log_lik, risk), weigh)
+    return _mapped_without(log_lik, risk, frozen_draws, weigh)
 
 
 def scalar_without(
@@ -428,9 +404,8 @@ def scalar_without(
     ----------
     [S22] sec. 3.1.
     """
-    draws = _risk_draws(log_lik, "size", frozen_draws)
-    target = check_positive(target_bound, "target_bound")
-    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), scalar_map(target))
+    weigh = scalar_map(check_positive(target_bound, "target_bound"))
+    return _mapped_without(log_lik, "size", frozen_draws, weigh)
 
 
 def scalar_map(target: float) -> Weigh:
@@ -463,9 +438,9 @@ def truncate_without(
     ----------
     [S22] sec. 4.4; [C25] sec. 2.2.
     """
-    draws, cap = _risk_draws(log_lik, "size", frozen_draws), check_positive(cap, "cap")
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
-    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), truncate_map(cap), base)
+    weigh = truncate_map(check_positive(cap, "cap"))
+    return _mapped_without(log_lik, "size", frozen_draws, weigh, before=base)
 
 
 def truncate_map(cap: float) -> Weigh:
@@ -508,12 +483,8 @@ def reweight_without(
     [V25] eq. 2.1 and alg. 1.
     """
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
-    draws, k = _risk_draws(log_lik, risk, frozen_draws, base), check_fraction(k, "k")
-    if draws.log_lik.n != base.alpha.size:
-        raise InvalidInput(
-            f"log_lik must have {base.alpha.size} records, as the weights: found {draws.log_lik.n}"
-        )
-    return risk_weights_without(draws, risk_of(draws.log_lik, risk), reweight_map(k), base)
+    weigh = reweight_map(check_fraction(k, "k"))
+    return _mapped_without(log_lik, risk, frozen_draws, weigh, before=base, of=base)
 
 
 def reweight_map(k: float) -> Weigh:
@@ -521,9 +492,16 @@ def reweight_map(k: float) -> Weigh:
     return lambda alpha, risks: reweight(alpha, scaled_maxima(risks, alpha), k=k)
 
 
-def _risk_draws(
-    log_lik: Any, risk: str, frozen: bool, weights: WeightsWithout | None = None
-) -> RiskDraws:
+def _mapped_without(
+    log_lik: Any,
+    risk: str,
+    frozen: bool,
+    weigh: Weigh,
+    *,
+    before: WeightsWithout | None = None,
+    of: WeightsWithout | None = None,
+) -> WeightsWithout:
+    """Weights by a map of risks at draws of the posterior weighted by `of`, 1 if omitted."""
     check_choice(risk, "risk", RISKS)
     if not isinstance(log_lik, LogLik) and np.ndim(log_lik) == 1:
         raise InvalidInput(
@@ -531,10 +509,17 @@ def _risk_draws(
             "vector; risks alone do not tell how they move when a record leaves"
         )
     lazy = log_lik if isinstance(log_lik, LogLik) else LogLik.of(check_log_lik(log_lik))
-    if frozen:
-        return _FrozenDraws(log_lik=lazy, risk=risk)
-    own = constant_weights(np.ones(lazy.n)) if weights is None else weights
-    return RiskDraws(log_lik=lazy, risk=risk, weights=own)
+    weights = constant_weights(np.ones(lazy.n)) if of is None else of
+    _check_records(lazy.n, weights)
+    draws = RiskDraws(log_lik=lazy, risk=risk, weights=weights, frozen=frozen)
+    return risk_weights_without(draws, risk_of(lazy, risk), weigh, before)
+
+
+def _check_records(n: int, weights: Any) -> None:
+    if n != weights.alpha.size:
+        raise InvalidInput(
+            f"log_lik must have {weights.alpha.size} records, as the weights: found {n}"
+        )
 
 
 def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
@@ -562,11 +547,7 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
            [-1.1, -1.6, -1.6]])
     """
     matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
-    if matrix.shape[1] != weights.alpha.size:
-        raise InvalidInput(
-            f"log_lik must have {weights.alpha.size} records, as the weights: "
-            f"found {matrix.shape[1]}"
-        )
+    _check_records(matrix.shape[1], weights)
     return np.asarray(weights.terms(matrix))
 
 
@@ -574,31 +555,7 @@ def moved_terms(log_lik: LogLik, weights: WeightsWithout, records: IntArray) -> 
     """T of some records, shape (S, k), of a log-likelihood in blocks."""
     width = max(1, _ELEMENTS // weights.alpha.size)
     parts = [
-        _weighted_sums(log_lik, _by_row(log_lik, weights.changes(records[start : start + width])))
+        log_lik.totals(weights.changes(records[start : start + width]))
         for start in range(0, records.size, width)
     ]
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
-
-
-def _by_row(log_lik: LogLik, changes: FloatArray) -> FloatArray:
-    """Changes of the records (n, k) summed by distinct row, (n_rows, k)."""
-    return np.column_stack(
-        [np.bincount(log_lik.row_of, weights=own, minlength=log_lik.n_rows) for own in changes.T]
-    )
-
-
-def _weighted_sums(log_lik: LogLik, factors: FloatArray) -> FloatArray:
-    """Log-likelihood (S, n_rows) @ factors, where a factor of 0 leaves out what is not finite."""
-    total: FloatArray | None = None
-    for rows, block in log_lik.blocks():
-        own = factors[rows]
-        terms = np.asarray(block, dtype=np.float64)
-        bounded = np.isfinite(terms).all(axis=0)
-        sums = terms[:, bounded] @ own[bounded]
-        for column in np.flatnonzero(~bounded):
-            counts = own[column] != 0
-            with np.errstate(invalid="ignore"):
-                sums[:, counts] += np.outer(terms[:, column], own[column][counts])
-        total = sums if total is None else total + sums
-    assert total is not None
-    return total

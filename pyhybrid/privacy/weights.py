@@ -31,20 +31,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
 
-__all__ = [
-    "RISKS",
-    "TRANSFORMS",
-    "censor",
-    "count_weights",
-    "lipschitz_weights",
-    "reweight",
-    "risk_of",
-    "scalar_weights",
-    "truncate_weights",
-    "weights_from_lipschitz",
-]
-
-
 RISKS = ("size", "range", "deviation")
 """What a record's weight follows: the papers' size of its log-likelihood, or what it tells."""
 
@@ -171,19 +157,6 @@ def _linear(f: FloatArray, _: float | None) -> FloatArray:
     return 1 - risk
 
 
-def _reciprocal(f: FloatArray, _: float | None) -> FloatArray:
-    return np.asarray(1 / (f + 1))
-
-
-def _threshold(f: FloatArray, limit: float | None) -> FloatArray:
-    assert limit is not None
-    return np.asarray(f < limit, dtype=np.float64)
-
-
-def _logistic(f: FloatArray, _: float | None) -> FloatArray:
-    return np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1))
-
-
 def _softmax(f: FloatArray, _: float | None) -> FloatArray:
     # Equal values have a rounded mean and so a standard deviation just above 0: compare them.
     spread = f.std(ddof=1) if f.max() > f.min() else 0.0
@@ -193,9 +166,9 @@ def _softmax(f: FloatArray, _: float | None) -> FloatArray:
 
 TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
     "linear": _linear,
-    "reciprocal": _reciprocal,
-    "threshold": _threshold,
-    "logistic": _logistic,
+    "reciprocal": lambda f, _: np.asarray(1 / (f + 1)),
+    "threshold": lambda f, limit: np.asarray(f < limit, dtype=np.float64),
+    "logistic": lambda f, _: np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1)),
     "softmax": _softmax,
 }
 
@@ -312,30 +285,3 @@ def reweight(
         where = (lipschitz > 0) & (weights > 0)
         np.divide(k * weights * overall, lipschitz, out=raised, where=where)
     return np.clip(raised, 0, 1)
-
-
-def censor(log_lik: Any, alpha: Any = None, *, cap: float) -> FloatArray:
-    """Censored weighted log-likelihood max(-M, min(M, alpha_i f_si)), shape (S, n).
-
-    A weight of 0 gives 0; an infinite f_si gives -M or M; NaN (a density that cannot be
-    evaluated) gives -M, as a likelihood of 0 would.
-
-    Parameters
-    ----------
-    log_lik : array_like, shape (S, n)
-        Unweighted log-likelihood in nats.
-    alpha : array_like, shape (n,), optional
-        Weights in [0, 1]; all 1 if omitted.
-    cap : float
-        M in nats, above 0; the strict Lipschitz bound.
-
-    References
-    ----------
-    [C25] sec. 3.
-    """
-    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
-    weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
-    cap = check_positive(cap, "cap")
-    weighted = np.zeros_like(matrix)
-    np.multiply(matrix, weights, out=weighted, where=weights > 0)
-    return np.clip(np.nan_to_num(weighted, nan=-np.inf, posinf=np.inf, neginf=-np.inf), -cap, cap)

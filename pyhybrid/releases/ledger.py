@@ -23,13 +23,7 @@ from typing import Any
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import (
-    KINDS,
-    RELATIONS,
-    STRICT,
-    epsilon_text,
-)
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import KINDS, RELATIONS, STRICT, check_delta, epsilon_text
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.charged import Charged, ChargedTables
 from pyhybrid.releases.data_fingerprint import keyed

@@ -9,8 +9,7 @@ from typing import Any
 
 from pyhybrid.core.checks import check_choice, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.epsilon import KINDS, RELATIONS
-from pyhybrid.privacy.gaussian_curve import mu_of_release
+from pyhybrid.privacy.conversions import KINDS, RELATIONS, mu_of_release
 from pyhybrid.releases.chained_file import Line
 from pyhybrid.releases.data_fingerprint import DataMark
 

@@ -11,9 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import spent
-from pyhybrid.privacy.concentrated import epsilon_together
-from pyhybrid.privacy.epsilon import STRICT
+from pyhybrid.privacy.composition import epsilon_together, spent
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.ledger_entry import LedgerEntry
 
 __all__ = ["delta_of_new", "is_delta", "left_of", "spent_on", "spent_with"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.convergence import convergence_section
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,

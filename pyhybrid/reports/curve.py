@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.figures.curve import plot_curve
 from pyhybrid.reports.measures import judged_cell
 from pyhybrid.reports.numbers import number_text

@@ -16,7 +16,7 @@ __all__ = ["interval_text", "number_text", "setting_text"]
 def number_text(value: Any) -> str:
     """A value as people write it: 54,508, 0.0123, 1.2e-07, yes, none.
 
-    Not for an epsilon, which was rounded up and is shown in full: `privacy.epsilon.epsilon_text`.
+    Not for an epsilon, which was rounded up and is shown in full: `epsilon_text`.
     """
     if value is None:
         return "none"

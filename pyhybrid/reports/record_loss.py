@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pyhybrid.privacy.case_deletion import Refits
+from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.accounts import plot_told

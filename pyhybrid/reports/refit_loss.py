@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyhybrid.privacy.diagnostics import RELIABLE_K
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
-from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.accounts import plot_losses
 from pyhybrid.reports.numbers import number_text

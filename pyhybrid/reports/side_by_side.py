@@ -22,7 +22,7 @@ from pyhybrid.measures.tables.intervals import SINGLE, ModelUtility, model_of_ta
 from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
 from pyhybrid.measures.tables.propensity import propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.coefficients import coefficients_section, plain_formula
 from pyhybrid.reports.measures import judged_cell, measure_rows

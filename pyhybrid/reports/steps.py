@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhybrid.engines import Provenance
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.numbers import number_text, setting_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from pyhybrid.privacy.epsilon import STRICT
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.by_predictor import lost_relations
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, Judged, judge_outcome

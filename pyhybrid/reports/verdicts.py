@@ -15,7 +15,7 @@ from pyhybrid.measures.arrays.intervals import interval_overlap
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.intervals import ModelUtility
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.judged import FAIR, GOOD, POOR, measure_label, word_of

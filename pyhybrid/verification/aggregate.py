@@ -53,7 +53,7 @@ from pyhybrid.measures.tables.reconcile import synthetic_sets
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.conversions import RELATIONS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.verification.declared import ColumnTypes, coerced, column_types

@@ -20,7 +20,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.multimodality import ModeCheck, look_for_modes
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
-from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.validation.audits.enumeration import largest_losses
 from tests.monte_carlo import assert_near
 

@@ -20,7 +20,7 @@ from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from tests.fuzzing.engine import RandomDraws
 
 N = 300

@@ -19,7 +19,7 @@ from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.mechanisms.censored import calibration_files
 from pyhybrid.models.initialization.levels import rough_levels
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from tests.fuzzing.engine import RandomDraws
 from tests.monte_carlo import assert_near
 

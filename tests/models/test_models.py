@@ -19,7 +19,7 @@ from pyhybrid.models.columns.decimals import in_dtype_of
 from pyhybrid.models.families.aggregation import distinct_rows, weighted_rows
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization.generalized_linear import LOG_LINEAR, rough_fit
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 MODELS = [ph.NegativeBinomial, ph.Poisson]
 HINTS = {"information_root", "score", "center_rphi", "spread_rphi"}

@@ -16,7 +16,7 @@ from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.engines.joint_programs import joint_program
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from tests.fuzzing.engine import RandomDraws
 
 N = 240

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import gamma, norm
 
+from pyhybrid.privacy.diagnostics import expansion_of, loss_of_expansion
 from pyhybrid.privacy.local_account import local_account
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.tail_extrapolation import expansion_of, loss_of_expansion
 
 
 def exact_epsilon(own: Any, other: Any, delta: float, grid: np.ndarray) -> float:

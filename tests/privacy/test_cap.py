@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 
 def test_a_number_is_the_symmetric_cap_and_a_cap_is_itself() -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.epsilon import (
-    bound_of_epsilon,
-    epsilon_of_bound,
-    round_up,
-)
+from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, round_up
 from tests.privacy.test_epsilon import charge
 
 

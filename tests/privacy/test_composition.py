@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.epsilon import (
-    ASYMPTOTIC_LOCAL,
-    STRICT,
-    epsilon_of_bound,
-)
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 from tests.privacy.test_epsilon import charge
 
 

@@ -11,7 +11,7 @@ from scipy.stats import poisson
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.concentrated import rho_of_strict
+from pyhybrid.privacy.composition import rho_of_strict
 from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
 
 CENTER = poisson.logpmf(SUPPORT, 5.0)

@@ -7,7 +7,7 @@ import pytest
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.effective_draws import check_chains, effective_draws
+from pyhybrid.privacy.diagnostics import check_chains, effective_draws
 
 CHAINS = 4
 

@@ -8,9 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, norm
 
 import pyhybrid as ph
-from pyhybrid.privacy.leave_one_out import losses_of
+from pyhybrid.privacy.diagnostics import smoothed_log_weights
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import smoothed_log_weights
 from tests.privacy.enumerated import LOG_LIK, log_posterior
 
 
@@ -103,7 +102,7 @@ def test_not_finite_is_unbounded_and_streamed_rows_agree() -> None:
     row_of[0] = 4
     whole = ph.leave_one_out_loss(rows[:, row_of], alpha)
     lazy = LogLik(make=lambda: np.array_split(rows, 2, axis=1), row_of=row_of)
-    streamed = losses_of(lazy, alpha)
+    streamed = ph.leave_one_out_loss(lazy, alpha)
     np.testing.assert_allclose(streamed.by_record, whole.by_record, rtol=1e-12)
     np.testing.assert_allclose(streamed.by_draw, whole.by_draw, rtol=1e-12)
     rows[3, 1] = -np.inf

@@ -8,7 +8,6 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.ranges import ranges_of
 from tests.privacy.enumerated import LOG_LIK, databases, log_posterior, removals
 
 
@@ -83,7 +82,7 @@ def test_streamed_rows_give_the_same(draw_quantile: float) -> None:
     rows, row_of, alpha = rng.normal(size=(60, 9)), rng.integers(0, 9, 30), rng.random(30)
     row_of[0] = 8
     lazy = LogLik(make=lambda: np.array_split(rows, [2, 3, 7], axis=1), row_of=row_of)
-    streamed = ranges_of(lazy, alpha, draw_quantile=draw_quantile)
+    streamed = ph.loss_ranges(lazy, alpha, draw_quantile=draw_quantile)
     whole = ph.loss_ranges(rows[:, row_of], alpha, draw_quantile=draw_quantile)
     np.testing.assert_array_equal(streamed.by_record, whole.by_record)
     np.testing.assert_array_equal(streamed.kept_draws, whole.kept_draws)
@@ -92,4 +91,4 @@ def test_streamed_rows_give_the_same(draw_quantile: float) -> None:
 
 def test_rows_that_no_block_has_are_refused() -> None:
     with pytest.raises(InvalidInput, match="row_of must name columns of the blocks, 0 to 1"):
-        ranges_of(LogLik(make=lambda: [np.zeros((4, 2))], row_of=np.array([0, 2])), np.ones(2))
+        ph.loss_ranges(LogLik(make=lambda: [np.zeros((4, 2))], row_of=np.array([0, 2])), np.ones(2))

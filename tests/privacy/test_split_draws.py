@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.split_draws import share_bound
+from pyhybrid.privacy.bounds import share_bound
 from tests.privacy.enumerated import LOG_LIK, exact_delta, log_posterior
 
 DATABASE = (3, 4, 4, 5, 6, 6, 7, 9)

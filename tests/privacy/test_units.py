@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import Units, bounds_by_unit, unit_terms
+from pyhybrid.privacy.bounds import bounds_by_unit
+from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 
 Array = np.ndarray
 

@@ -9,9 +9,7 @@ import pytest
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose, compose_charges
-from pyhybrid.privacy.gaussian_curve import delta_of_mu
-from pyhybrid.privacy.range_epsilon import epsilon_of_rho
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp, rho_of_zcdp
+from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_rho, epsilon_of_zcdp, rho_of_zcdp
 from tests.conftest import require
 
 CASES = [(rho, delta) for rho in (1e-6, 1e-3, 0.02, 0.3, 5.0, 80.0) for delta in (1e-10, 1e-6, 0.1)]

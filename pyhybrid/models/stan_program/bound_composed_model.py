@@ -21,7 +21,7 @@ from pyhybrid.models.stan_program.bound_program import BoundProgram
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
 from pyhybrid.models.stan_program.replicates import one_draw
 from pyhybrid.models.stan_program.stan_text import Declared
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundComposedModel"]
 

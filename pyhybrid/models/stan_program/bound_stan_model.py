@@ -24,7 +24,7 @@ from pyhybrid.models.stan_program.own_program import OwnProgram
 from pyhybrid.models.stan_program.replicates import Replicates, one_draw
 from pyhybrid.models.stan_program.stan_checks import check_acts_at, unchecked_facts
 from pyhybrid.models.stan_program.stan_data import Replaced, data_block, kinds_of
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundStanModel"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.core.checks import check_finite, check_nonnegative_vector
+from pyhybrid.privacy.diagnostics import RELIABLE_K
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
-from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.reports.figures.mechanisms import Groups
 from pyhybrid.reports.figures.style import (
     INK,

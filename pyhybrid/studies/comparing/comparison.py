@@ -27,7 +27,7 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.measures.arrays.estimates import Estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 from pyhybrid.studies.comparing.means import means_of, moved_away, moved_away_text

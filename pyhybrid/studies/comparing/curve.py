@@ -31,7 +31,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, resolve_engine
 from pyhybrid.fitting.session import FitProgress, PosteriorFit
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts

@@ -33,9 +33,8 @@ from pyhybrid.models import (
     TwoPart,
     ZeroInflated,
 )
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.frozen_rows import FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenTerms
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
 __all__ = ["program_audits"]

@@ -27,11 +27,11 @@ from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.models import Beta, Poisson
 from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.primitives import randomized_response
-from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.censoring import censor
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.histogram import perturbed_probabilities
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import unit_terms
-from pyhybrid.privacy.weights import censor, weights_from_lipschitz
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
+from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
 __all__ = [

@@ -17,9 +17,8 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.models import Poisson
-from pyhybrid.privacy.count_recomputed import count_without
-from pyhybrid.privacy.count_risk import radius_risk
-from pyhybrid.privacy.ranges import loss_ranges
+from pyhybrid.privacy.bounds import loss_ranges
+from pyhybrid.privacy.count_risk import count_without, radius_risk
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
 from pyhybrid.privacy.weights import count_weights, lipschitz_weights
 from pyhybrid.validation.audits.enumeration import log_posterior, loss

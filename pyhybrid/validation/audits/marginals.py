@@ -31,7 +31,7 @@ from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
 from pyhybrid.mechanisms.marginals.predictors import PARTS
 from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp
+from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
 __all__ = ["largest_loss", "marginals_audits"]

@@ -21,7 +21,7 @@ from pyhybrid.mechanisms.censored.model_center import center_of_model
 from pyhybrid.models import Poisson
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, ParameterGrid
-from pyhybrid.privacy.centering import cap_of_epsilon
+from pyhybrid.privacy.censoring import cap_of_epsilon
 from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
 __all__ = ["rounds_audits"]

@@ -1,0 +1,460 @@
+r"""Re-centered censoring: strict, and nearly free.
+
+.. math::
+
+    h_i(\theta) = \max(-a, \min(b, \alpha_i (f_i(\theta) - c_i))), \quad c_i = f_i(\theta_{ref})
+
+ranges over at most a + b for any data and any theta. Without clipping the center cancels from the
+posterior; with it, clipping starts at the typical movement of a term, not at its typical size.
+Center and weight must be functions of record i and frozen quantities alone. A unit of several
+records is clipped as one. A centered release goes on reading the rows of its reference: they are
+frozen, and no new record's.
+
+References
+----------
+[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 3: terms clipped to [-M, M],
+c_i = 0.
+[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_alpha,
+    check_choice,
+    check_flag,
+    check_log_lik,
+    check_positive,
+    check_vector,
+)
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.conversions import RELATIONS, STRICT, at_least, epsilon_of_range, shown
+from pyhybrid.privacy.log_lik import LogLik
+
+STEEP = 10.0
+"""Nats that the log density falls by beyond the region, for each nat of the reference's own."""
+
+
+def censor(log_lik: Any, alpha: Any = None, *, cap: float) -> FloatArray:
+    """Censored weighted log-likelihood max(-M, min(M, alpha_i f_si)), shape (S, n) [C25] sec. 3.
+
+    Parameters as in `center_and_censor`, with one cap and without a center.
+    """
+    return center_and_censor(log_lik, alpha=alpha, cap=check_positive(cap, "cap"))
+
+
+def center_and_censor(
+    log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any, excess: Any = None
+) -> FloatArray:
+    """Re-centered censored terms max(-a, min(b, alpha_i (f_si - c_i) + e_s)), shape (S, n).
+
+    A weight of 0 gives 0; an infinite f_si gives -a or b; NaN (a density that cannot be evaluated)
+    gives -a, as a likelihood of 0 would. Whatever comes in, terms stay within [-a, b].
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n)
+        Unweighted log-likelihood in nats.
+    center : array_like, shape (n,), optional
+        c_i in nats, finite; the record's log-likelihood at a frozen or released parameter. 0 if
+        omitted, which is `censor`.
+    alpha : array_like, shape (n,), optional
+        Weights in [0, 1]; all 1 if omitted.
+    cap : float or pair of float
+        M in nats, above 0; or (a, b), each >= 0 and one of them above 0.
+    excess : array_like, shape (S,), optional
+        e in nats, a frozen function of the parameters such as `frozen_excess`; 0 if omitted. It is
+        clipped with the rest, so that the range stays a + b.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape, a center or an excess that is not finite, weights outside [0, 1] or
+        wrong caps.
+
+    References
+    ----------
+    [C25] sec. 3 with c_i = 0 and a = b = M.
+
+    Examples
+    --------
+    >>> center_and_censor([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5).round(3)
+    array([[-0.2, -0.5]])
+    """
+    moved, weights = _moved(log_lik, center, alpha)
+    below, above = _caps(cap)
+    if excess is not None:
+        added = check_vector(excess, "excess", length=len(moved))
+        wrong = np.flatnonzero(~np.isfinite(added))
+        if wrong.size:
+            raise InvalidInput(f"excess must be finite: that of draw {wrong[0]} is not")
+        np.add(moved, added[:, None], out=moved, where=weights > 0)
+    return np.asarray(np.clip(moved, -below, above))
+
+
+def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any) -> FloatArray:
+    r"""What clipping takes from the terms of a reference on average, shape (S,), nats.
+
+    .. math:: e_s = \frac{1}{n} \sum_j g_{sj} - \max(-a, \min(b, g_{sj})),
+       \quad g_{sj} = \alpha_j (f_{sj} - c_j)
+
+    Of a reference that is frozen; added to each term of other records before it is clipped
+    (`center_and_censor`), it keeps a posterior of clipped terms near the one without clipping.
+
+    Parameters
+    ----------
+    log_lik, center, alpha, cap
+        As in `center_and_censor`, of the reference's records.
+
+    Raises
+    ------
+    InvalidInput
+        As `center_and_censor`; and for a term that is not finite.
+
+    Examples
+    --------
+    >>> frozen_excess([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5)
+    array([-1.25])
+    """
+    moved, _ = _moved(log_lik, center, alpha)
+    below, above = _caps(cap)
+    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=0))
+    if wrong.size:
+        raise InvalidInput(
+            f"terms of a reference must be finite: that of record {wrong[0]} is not in some draw"
+        )
+    return np.asarray((moved - np.clip(moved, -below, above)).mean(axis=1))
+
+
+def _moved(log_lik: Any, center: Any, alpha: Any) -> tuple[FloatArray, FloatArray]:
+    """Weighted terms less their center (S, n): 0 for a weight of 0, -inf for NaN; weights (n,)."""
+    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
+    n = matrix.shape[1]
+    middle = np.zeros(n) if center is None else check_vector(center, "center", length=n)
+    wrong = np.flatnonzero(~np.isfinite(middle))
+    if wrong.size:
+        raise InvalidInput(
+            f"center must be finite: that of record {wrong[0]} is not; take a parameter at which "
+            "every record has a density"
+        )
+    weights = np.ones(n) if alpha is None else check_alpha(alpha, n)
+    moved = np.zeros_like(matrix)
+    with np.errstate(over="ignore"):
+        np.subtract(matrix, middle, out=moved, where=weights > 0)
+        np.multiply(moved, weights, out=moved, where=weights > 0)
+    return np.nan_to_num(moved, nan=-np.inf, posinf=np.inf, neginf=-np.inf), weights
+
+
+def range_of_censoring(cap: Any, *, discrete_uncentered: bool = False) -> float:
+    """Largest range of a censored term, a + b (2 M); M for f <= 0 without a center.
+
+    Parameters
+    ----------
+    cap : float or pair of float
+        As in `center_and_censor`.
+    discrete_uncentered : bool, default False
+        The outcome is discrete, so that f <= 0, and nothing is subtracted from it: terms then lie
+        in [-a, 0].
+
+    Examples
+    --------
+    >>> range_of_censoring(0.5), range_of_censoring((0.3, 0.1))
+    (1.0, 0.4)
+    """
+    below, above = _caps(cap)
+    if check_flag(discrete_uncentered, "discrete_uncentered"):
+        return below
+    return at_least(shown(below) + shown(above))  # 0.1 + 0.2 is 0.3
+
+
+def epsilon_of_censoring(
+    cap: Any,
+    *,
+    n_draws_released: int = 1,
+    relation: str = "remove",
+    discrete_uncentered: bool = False,
+) -> float:
+    """Strict epsilon of m draws of a censored posterior: m (a + b), or 2 m (a + b), rounded up.
+
+    With a = b = M: 2 M under "remove", 4 M under "replace"; without a center and for a discrete
+    outcome M and 2 M. Holds for every database and every n, for the exact posterior.
+
+    Parameters
+    ----------
+    cap, discrete_uncentered
+        As in `range_of_censoring`.
+    n_draws_released, relation
+        As in `epsilon_of_range`.
+
+    Examples
+    --------
+    >>> epsilon_of_censoring(0.25), epsilon_of_censoring(0.25, relation="replace")
+    (0.5, 1.0)
+    """
+    return epsilon_of_range(
+        range_of_censoring(cap, discrete_uncentered=discrete_uncentered),
+        n_draws_released=n_draws_released,
+        relation=relation,
+        kind=STRICT,
+    )
+
+
+def cap_of_epsilon(
+    epsilon: float, *, relation: str = "remove", discrete_uncentered: bool = False
+) -> float:
+    """Symmetric cap M at which one released draw costs `epsilon`; inverse of the above, in nats."""
+    sides = 2 if check_choice(relation, "relation", RELATIONS) == "replace" else 1
+    halves = 1 if check_flag(discrete_uncentered, "discrete_uncentered") else 2
+    return check_positive(epsilon, "epsilon") / (sides * halves)
+
+
+def _caps(cap: Any) -> tuple[float, float]:
+    if np.ndim(cap) == 0:
+        both = check_positive(cap, "cap")
+        return both, both
+    pair = check_vector(cap, "cap")
+    if pair.size != 2 or not np.isfinite(pair).all() or pair.min() < 0 or pair.max() == 0:
+        raise InvalidInput(
+            "cap must be one number above 0, or two, none below 0 and one above: "
+            f"found {pair.tolist()}"
+        )
+    return float(pair[0]), float(pair[1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cap:
+    r"""The interval [-below, above] that the terms of a censored likelihood are clipped to.
+
+    A record's term is :math:`\alpha_i (f_i(\theta) - c_i)`, and :math:`e(\theta)` more with frozen
+    rows; with units the clip acts on the sum of a unit's terms.
+
+    Attributes
+    ----------
+    below, above : float
+        Nats, above 0.
+    reference : ndarray, shape (n,), or None
+        c_i = f_i(theta_ref), nats; 0 if None.
+    unit : ndarray of int, shape (n,), or None
+        Unit of each record, from 0 to the number of units less 1; None if each is its own.
+    frozen : FrozenTerms or None
+        Of a reference: what clipping takes from them on average, e, is added to every term before
+        it is clipped, and they decide where the region of the parameters ends.
+    region : float
+        Half width of that region, in posterior standard deviations of the reference.
+    """
+
+    below: float
+    above: float
+    reference: FloatArray | None = None
+    unit: npt.NDArray[np.intp] | None = None
+    frozen: FrozenTerms | None = None
+    region: float = np.inf
+
+    def __post_init__(self) -> None:
+        check_positive(self.below, "below")
+        check_positive(self.above, "above")
+        if self.frozen is not None and self.unit is not None:
+            raise InvalidInput("frozen rows must go with single records: found units")
+        if self.reference is not None and not np.isfinite(self.reference).all():
+            record = int(np.flatnonzero(~np.isfinite(self.reference))[0])
+            raise InvalidInput(
+                f"reference must be finite: record {record} has a likelihood of 0 at the center; "
+                "choose a center at which every possible record has a positive one"
+            )
+
+    @classmethod
+    def of(cls, cap: float | Cap) -> Cap:
+        """`cap` itself, or the interval [-M, M] of a number M."""
+        return cap if isinstance(cap, Cap) else cls(below=float(cap), above=float(cap))
+
+    @property
+    def span(self) -> float:
+        """Length of the interval: what one unit can move the log posterior by, nats."""
+        return self.below + self.above
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells two caps apart, for fits that are kept."""
+        arrays = (None if a is None else a.tobytes() for a in (self.reference, self.unit))
+        frozen = () if self.frozen is None else (*self.frozen.key, self.region)
+        return (self.below, self.above, *arrays, *frozen)
+
+    @property
+    def farthest(self) -> float:
+        """How far the mean term of the frozen rows falls to the end of the region, nats; 0 if there
+        is none.
+
+        About theta_ref their sum falls by half the squared distance in posterior deviations.
+        """
+        if self.frozen is None or not np.isfinite(self.region):
+            return 0.0
+        return self.region**2 / (2 * self.frozen.n)
+
+    @property
+    def steep(self) -> float:
+        """Nats that the log density falls by, for each that the mean term falls beyond."""
+        return STEEP * self.frozen.n if self.frozen is not None and self.farthest else 0.0
+
+    def excess(self, frozen_log_lik: LogLik) -> FloatArray:
+        """What clipping takes from a frozen term on average, shape (S,), nats."""
+        assert self.frozen is not None
+        whole = self._frozen_total(frozen_log_lik, np.inf, np.inf)
+        return np.asarray(
+            (whole - self._frozen_total(frozen_log_lik, self.below, self.above)) / self.frozen.n
+        )
+
+    def beyond(self, frozen_log_lik: LogLik) -> FloatArray:
+        """What the log density is less for lying outside of the region, shape (S,), nats."""
+        assert self.frozen is not None
+        mean = self._frozen_total(frozen_log_lik, np.inf, np.inf) / self.frozen.n
+        return np.asarray(self.steep * np.maximum(-mean - self.farthest, 0))
+
+    def _frozen_total(self, log_lik: LogLik, below: float, above: float) -> FloatArray:
+        """Sum of the frozen records' terms, each clipped, shape (S,)."""
+        own = self.frozen
+        assert own is not None
+        alpha, center = np.repeat(own.alpha, own.count), np.repeat(own.center, own.count)
+        return log_lik.clipped_total(alpha, below, above, center)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units, 0 if each record is its own."""
+        return 0 if self.unit is None else int(self.unit.max()) + 1
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is one number M and nothing else: [C25]'s."""
+        more = (self.reference, self.unit, self.frozen)
+        return self.below == self.above and all(own is None for own in more)
+
+    def __repr__(self) -> str:
+        centered = "" if self.reference is None else ", centered"
+        units = "" if self.unit is None else f", {self.n_units} units"
+        frozen = "" if self.frozen is None else f", {self.frozen!r}"
+        return f"<Cap [{-self.below:g}, {self.above:g}]{centered}{units}{frozen}>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FrozenTerms:
+    """Distinct terms of a reference's records. Confidential if the reference is.
+
+    Attributes
+    ----------
+    alpha : ndarray, shape (d,)
+        Weights, in [0, 1].
+    count : ndarray of int, shape (d,)
+        Records of each.
+    center : ndarray, shape (d,)
+        f_j(theta_ref), nats.
+    """
+
+    alpha: FloatArray
+    count: npt.NDArray[np.int64]
+    center: FloatArray
+
+    def __post_init__(self) -> None:
+        d = self.count.size
+        shapes = {own.shape for own in (self.alpha, self.count, self.center)}
+        if shapes != {(d,)} or d == 0:
+            raise InvalidInput("frozen rows must be of one length, at least 1")
+        if not np.isfinite(self.center).all() or self.count.min() < 1:
+            raise InvalidInput("frozen rows must be finite, with at least one record each")
+        if not ((self.alpha >= 0) & (self.alpha <= 1)).all():
+            raise InvalidInput("weights of frozen rows must lie in [0, 1]")
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.count.sum())
+
+    @property
+    def share(self) -> FloatArray:
+        """Of each term among the records, shape (d,)."""
+        return np.asarray(self.count / self.n)
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells two apart, for fits that are kept."""
+        return tuple(each.tobytes() for each in (self.alpha, self.count, self.center))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.n} records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FrozenRows(FrozenTerms):
+    """Distinct rows of a reference, as its model codes them. Confidential if the reference is.
+
+    Attributes
+    ----------
+    y : ndarray, shape (d,)
+        Outcomes on the scale of the likelihood.
+    X : ndarray, shape (d, K)
+        Design.
+    offset : ndarray, shape (d,)
+    """
+
+    y: FloatArray
+    X: FloatArray
+    offset: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        d = self.count.size
+        if {self.y.shape, self.offset.shape} != {(d,)} or self.X.ndim != 2 or len(self.X) != d:
+            raise InvalidInput("frozen rows must be of one length, at least 1")
+        if not all(np.isfinite(own).all() for own in (self.y, self.X, self.offset)):
+            raise InvalidInput("frozen rows must be finite, with at least one record each")
+
+    def some(self, rows: slice) -> FrozenRows:
+        """Some of them."""
+        return FrozenRows(**{own.name: getattr(self, own.name)[rows] for own in fields(self)})
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells two apart, for fits that are kept."""
+        return (*super().key, *(each.tobytes() for each in (self.y, self.X, self.offset)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FrozenParts(FrozenTerms):
+    """Distinct records of a reference under a model of several steps. Confidential if it is.
+
+    Attributes
+    ----------
+    parts : mapping of str to FrozenRows
+        By step, its rows of the records that reach it, in their order; a step that none of them
+        reaches is not there.
+    reached : mapping of str to ndarray of bool, shape (d,)
+        By step, whether a record reaches it.
+    at_zero : ndarray of bool, shape (d,)
+        Of a mixture of zeros and counts, whether the count is 0; False elsewhere.
+    """
+
+    parts: Mapping[str, FrozenRows]
+    reached: Mapping[str, npt.NDArray[np.bool_]]
+    at_zero: npt.NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        d = self.count.size
+        if {own.shape for own in (*self.reached.values(), self.at_zero)} != {(d,)}:
+            raise InvalidInput("frozen rows must be of one length, at least 1")
+        found = {name: own.count.size for name, own in self.parts.items()}
+        if found != {name: int(own.sum()) for name, own in self.reached.items() if own.any()}:
+            raise InvalidInput("frozen rows must be there for each record that reaches a step")
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells two apart, for fits that are kept."""
+        own = tuple(each for part in self.parts.values() for each in part.key)
+        reached = (each.tobytes() for each in self.reached.values())
+        return (*super().key, *own, *reached, self.at_zero.tobytes())
