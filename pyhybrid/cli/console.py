@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pyhybrid.cli.layout import fitted
 from pyhybrid.cli.progress_lines import progress_lines
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["note", "progress_bars", "show"]
 

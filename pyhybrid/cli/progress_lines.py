@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["EVERY", "progress_lines"]
 

@@ -22,7 +22,7 @@ from pyhybrid.cli.measures import (
 from pyhybrid.cli.options import survey_design
 from pyhybrid.measures import utility_summary
 from pyhybrid.measures.as_json import utility_as_dict
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["utility"]
 

@@ -38,7 +38,7 @@ from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 

@@ -15,7 +15,7 @@ from pyhybrid.core.errors import NotConverged
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
 from pyhybrid.masking.association import AssociationModel, Snapshot
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["Chains", "GibbsSettings", "run_chains"]
 

@@ -30,7 +30,7 @@ from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.statement import NESTED, PARTIAL
 from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.masking.tuning import TunedMask, tune_mask
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["MaskedFit", "MaskedImputation"]
 

@@ -15,7 +15,7 @@ from pyhybrid.masking.analysis import masked_utility, naming_share, release_risk
 from pyhybrid.masking.evidence import KeyMasks, weakened
 from pyhybrid.masking.release import MaskedRelease
 from pyhybrid.measures.tables.intervals import ModelUtility
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["TunedMask", "coefficient_loss", "tune_mask"]
 

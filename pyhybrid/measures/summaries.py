@@ -27,7 +27,7 @@ from pyhybrid.measures.tables.matching import (
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_of_tables
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["RiskSummary", "UtilitySummary", "risk_summary", "utility_summary"]
 

@@ -38,11 +38,8 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import whole_number_noise
+from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-
-__all__ = ["NoisyCenters", "dp_kmeans"]
 
 IntArray = npt.NDArray[np.int64]
 _UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats

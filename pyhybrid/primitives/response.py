@@ -32,11 +32,8 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import load_opendp
+from pyhybrid.primitives.noise import PrivateAnswer, load_opendp
 from pyhybrid.privacy.charge import PrivacyCharge
-
-__all__ = ["RandomizedResponse", "randomized_response"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -33,13 +33,10 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.laplace import CHANGED
-from pyhybrid.primitives.library import gaussian_whole_number_noise, whole_number_noise
+from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
-
-__all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables", "size_of_noise"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -198,7 +195,7 @@ def noisy_tables(
         measurement, scale = whole_number_noise(changed, price.epsilon, parts)
     else:
         sensitivity = math.nextafter(math.sqrt(changed), math.inf)
-        measurement, scale = gaussian_whole_number_noise(sensitivity, price.rho, parts)
+        measurement, scale = whole_number_noise(sensitivity, unit=parts, rho=price.rho)
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
         shapes=tuple((table.n_rows, table.cells.shape[1]) for table in tables),

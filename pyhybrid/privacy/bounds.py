@@ -183,23 +183,10 @@ def bounds_by_unit(
     *,
     draw_quantile: float = 1.0,
 ) -> LipschitzBounds:
-    """`lipschitz_bounds` with units in the place of records.
+    """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
 
-    Parameters
-    ----------
-    slices : callable
-        Each call yields the log-likelihood again at all draws, a slice of them at a time: memory is
-        that of one slice. Called twice if `draw_quantile` < 1.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    units : Units
-    draw_quantile : float, default 1
-        As in `lipschitz_bounds`.
-
-    Returns
-    -------
-    LipschitzBounds
-        `by_record` (n,) holds the bound of its unit for every record.
+    Each call of `slices` yields the log-likelihood again at all draws, a slice of them at a time:
+    memory is that of one slice. It is called twice if `draw_quantile` < 1.
     """
 
     def terms() -> Iterable[FloatArray]:
@@ -273,15 +260,15 @@ def quantile_type7(values: FloatArray, probability: float) -> float:
 
 
 def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) -> LossRanges:
-    r"""By-record and overall loss ranges from a log-likelihood matrix.
+    """By-record and overall loss ranges from a log-likelihood matrix [DR19], [S22] sec. 2.
 
     Parameters
     ----------
-    log_lik : array_like, shape (S, n)
+    log_lik : array_like, shape (S, n), or LogLik
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`; or the
         changes T_i of `recomputed_terms`, without `alpha`. A record that is NaN or infinite in any
         draw has an infinite range. An array of float32 is read as it is; ranges are then raised by
-        what its rounding can hide. A `LogLik` is read in its blocks.
+        what its rounding can hide.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted. A weight of 0 has range 0.
     draw_quantile : float, default 1
@@ -292,20 +279,13 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     Returns
     -------
     LossRanges
-        By-record ranges (n,), overall range and kept draws (S,).
+        By-record ranges (n,), overall range and kept draws (S,). A maximum over S draws is an
+        estimate from below of a supremum and grows with S.
 
     Raises
     ------
     InvalidInput
         For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
-
-    Notes
-    -----
-    A maximum over S draws is an estimate from below of a supremum and grows with S.
-
-    References
-    ----------
-    [DR19]; [S22] sec. 2.
 
     Examples
     --------
@@ -381,7 +361,9 @@ def split_ranges(
     ess: float | None = None,
     confidence: float = 0.95,
 ) -> SplitRanges:
-    """Epsilon with its delta for one draw of the released half.
+    """Epsilon with its delta for one draw of the released half [CP34], [S22] sec. 2.
+
+    With no draw outside, delta is still about 3 / ESS at 95 %: many draws are needed.
 
     Parameters
     ----------
@@ -398,19 +380,10 @@ def split_ranges(
     confidence : float, default 0.95
         In (0, 1), one-sided.
 
-    Returns
-    -------
-    SplitRanges
-        With no draw outside, delta is still about 3 / ESS at 95 %: many draws are needed.
-
     Raises
     ------
     InvalidInput
         For a wrong shape, or where one half is empty.
-
-    References
-    ----------
-    [CP34] at the effective sample size; [S22] sec. 2.
     """
     matrix = check_log_lik(log_lik)
     chosen = _released(released, matrix.shape[0])

@@ -111,18 +111,10 @@ def spent(
 ) -> float:
     """Epsilon, at `delta` if there is any mu, of mu-GDP releases and of epsilon-DP ones together.
 
-    A record whose Gaussian limit fails in one release may be one of those whose limit holds in
-    another: what failing records pay adds to what the mus cost, but for a single release.
-
-    Parameters
-    ----------
-    gaussian : sequence of (float, float)
-        Mu of whole releases under their relation, which compose by squares, and the epsilon of the
-        records whose limit does not hold.
-    epsilons : sequence of float
-        Of the others; they add, and to what the mus cost.
-    delta : float or None
-        Needed if there is any mu.
+    `gaussian` holds mus of whole releases under their relation, which compose by squares, each with
+    the epsilon of the records whose limit does not hold. A record whose Gaussian limit fails in one
+    release may be one of those whose limit holds in another: what failing records pay adds to what
+    the mus cost, but for a single release. The `epsilons` of others add to both.
     """
     if not gaussian:
         return add_epsilons(epsilons)
@@ -289,14 +281,8 @@ def rho_of_strict(charge: Mapping[str, Any]) -> float:
 def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
     """The smaller of two epsilons of strict charges: their sum, and that of their rho at `delta`.
 
-    Those of Gaussian noise come into the sum together, by their rho.
-
-    Parameters
-    ----------
-    charges : iterable of mapping
-        Public fields (`PrivacyCharge.public`) of charges of one relation and unit.
-    delta : float
-        Public, in (0, 1).
+    From public fields (`PrivacyCharge.public`) of charges of one relation and unit. Those of
+    Gaussian noise come into the sum together, by their rho.
     """
     own = list(charges)
     noisy = [each for each in own if each.get("rho") is not None]

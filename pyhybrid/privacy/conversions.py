@@ -234,11 +234,7 @@ def epsilon_of_range(
         R in nats, >= 0, finite: `loss_ranges(...).overall`, or a + b of clipped terms. Under
         "replace" it must hold for every record that could take a place, too.
     n_draws_released, relation, kind
-        As in `epsilon_of_bound`.
-
-    References
-    ----------
-    [DR19] sec. 3.
+        As in `epsilon_of_bound`; [DR19] sec. 3.
 
     Examples
     --------
@@ -252,13 +248,10 @@ def epsilon_of_range(
 def rho_of_range(
     loss_range: float, *, n_draws_released: int = 1, relation: str = "remove"
 ) -> float:
-    """Rho of zCDP of m released draws: m eta^2 / 8, eta = R or, under "replace", 2 R; rounded up.
+    """Rho of zCDP of m draws: m eta^2 / 8, eta = R or, under "replace", 2 R; rounded up.
 
-    Parameters as in `epsilon_of_range`.
-
-    References
-    ----------
-    [CR21] sec. 3; a replacement changes two terms of range R each.
+    Parameters as in `epsilon_of_range`; a replacement changes two terms of range R each [CR21]
+    sec. 3.
 
     Examples
     --------
@@ -278,16 +271,7 @@ def rho_of_epsilon(epsilon: float, *, n_draws_released: int = 1) -> float:
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Epsilon at a public delta of a rho-zCDP release: rho + 2 sqrt(rho log(1/delta)), rounded up.
 
-    Parameters
-    ----------
-    rho : float
-        >= 0, nats; of several releases, the sum.
-    delta : float
-        In (0, 1).
-
-    References
-    ----------
-    [BS16] prop. 1.3.
+    Rho, >= 0, is in nats, of several releases the sum; delta in (0, 1) [BS16] prop. 1.3.
 
     Examples
     --------
@@ -384,18 +368,11 @@ def _draws(value: int) -> int:
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    r"""Smallest delta for which a mu-GDP release is (epsilon, delta)-DP [DRS22] sec. 2.4.
+    """Smallest delta for which a mu-GDP release is (epsilon, delta)-DP [DRS22] sec. 2.4.
 
-    With x = epsilon/mu - mu/2 and Mills' ratio M = Phi(-x)/phi(x), delta is
-    phi(x) (M(x) - M(x + mu)), whose difference is integrated where it would cancel. Relative error
-    about 1e-13 for any delta that a double can hold.
-
-    Parameters
-    ----------
-    mu : float
-        >= 0, finite.
-    epsilon : float
-        >= 0, in nats.
+    Both numbers are >= 0 and finite, epsilon in nats. With x = epsilon/mu - mu/2 and Mills' ratio
+    M = Phi(-x)/phi(x), delta is phi(x) (M(x) - M(x + mu)), whose difference is integrated where it
+    would cancel. Relative error about 1e-13 for any delta that a double can hold.
 
     Examples
     --------
@@ -409,14 +386,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     """Epsilon, in nats, at which a mu-GDP release is (epsilon, delta)-DP; rounded up.
 
     The smallest double whose `delta_of_mu` does not exceed `delta`, by bisection; charges round
-    further (`round_up`).
-
-    Parameters
-    ----------
-    mu : float
-        >= 0, finite.
-    delta : float
-        In (0, 1); public, and below 1/n for n records.
+    further (`round_up`). Delta, in (0, 1), is public, and below 1/n for n records.
 
     Examples
     --------
@@ -449,14 +419,8 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
 def compose_mu(mus: Any) -> float:
     """Mu of releases together: the root of the sum of squares, rounded up; 0 for none.
 
-    Parameters
-    ----------
-    mus : array_like, shape (k,)
-        Each >= 0, of releases computed from the same data, each allowed to know those before it.
-
-    References
-    ----------
-    [DRS22] cor. 3.3.
+    Each, >= 0, of a release computed from the same data, which may know those before it [DRS22]
+    cor. 3.3.
 
     Examples
     --------
@@ -472,7 +436,8 @@ def compose_mu(mus: Any) -> float:
 def mu_of_release(mu: float, *, n_draws_released: int = 1, relation: str = "remove") -> float:
     """Mu of m released draws: mu sqrt(m), twice that where a record is replaced; rounded up.
 
-    Replacing is taking one record out and putting another in, each of them mu-GDP: mu_i + mu_j.
+    Replacing is taking one record out and putting another in, each of them mu-GDP: mu_i + mu_j
+    [DRS22] cor. 3.3 and thm. 2.14.
 
     Parameters
     ----------
@@ -481,10 +446,6 @@ def mu_of_release(mu: float, *, n_draws_released: int = 1, relation: str = "remo
         for "replace", of those that could take a place.
     n_draws_released, relation
         As in `epsilon_of_bound`.
-
-    References
-    ----------
-    [DRS22] cor. 3.3 and thm. 2.14.
 
     Examples
     --------

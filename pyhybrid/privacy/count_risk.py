@@ -40,6 +40,9 @@ def radius_risk(
 ) -> FloatArray:
     """Share of records outside the closed ball around each record's value (count risk IR_i).
 
+    O(n log n); |y_j - y_i| <= r_i is decided in floating point exactly as a double loop would
+    [H22] sec. 2; [V25] alg. 3.
+
     Parameters
     ----------
     y : array_like, shape (n,)
@@ -62,14 +65,6 @@ def radius_risk(
     ------
     InvalidInput
         For radius <= 0, an unknown kind, non-finite values or a pattern of another length.
-
-    Notes
-    -----
-    O(n log n). |y_j - y_i| <= r_i is decided in floating point exactly as a double loop would.
-
-    References
-    ----------
-    [H22] sec. 2; [V25] alg. 3.
     """
     return _by_group(y, radius, kind, pattern, lambda balls: 1 - balls.sizes / balls.sizes.size)
 
@@ -81,16 +76,8 @@ def pairwise_risk(
 
     Parameters and errors as in `radius_risk`; a record alone in its pattern has no partner and
     gets its radius risk, 0. O(n log n): balls are intervals of the sorted values, so that the sum
-    over j of the overlaps of i and j is a difference of two prefix sums.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Pairwise risk in [0, 1); the weight of [H22] is one minus this (`count_weights`).
-
-    References
-    ----------
-    [H22] sec. 3 (pairwise identification risk).
+    over j of the overlaps of i and j is a difference of two prefix sums. Shape (n,), in [0, 1); the
+    weight of [H22] sec. 3 (pairwise identification risk) is one minus this (`count_weights`).
     """
     return _by_group(y, radius, kind, pattern, _pairwise_in_group)
 
@@ -280,18 +267,9 @@ def count_without(
     scale: float = 1.0,
     shift: float = 0.0,
 ) -> CountWithout:
-    """Count weights of `radius_risk`, recounted without each record.
+    """Count weights of `radius_risk` (y, radius, kind, pattern), recounted without each record.
 
-    Parameters
-    ----------
-    y, radius, kind, pattern
-        As in `radius_risk`.
-    scale, shift : float
-        As in `count_weights`.
-
-    References
-    ----------
-    [H22] sec. 2; [V25] alg. 3.
+    `scale` and `shift` as in `count_weights`; [H22] sec. 2, [V25] alg. 3.
     """
     check_finite(scale, "scale"), check_finite(shift, "shift")
     values, groups = _values_by_pattern(y, radius, kind, pattern)

@@ -68,22 +68,11 @@ def check_chains(n_draws: int, chains: Any) -> int:
 
 
 def effective_draws(values: FloatArray, chains: int) -> FloatArray:
-    """Effective number of draws for the mean of each column.
+    """Effective number of draws for the mean of each column, (S, b) to (b,): above 0, at most S.
 
-    Chains are halved, so that one that drifts counts as two that disagree. Never above S: the
-    credit that alternating draws could claim is not taken.
-
-    Parameters
-    ----------
-    values : ndarray, shape (S, b)
-        Finite; draws stacked chain after chain.
-    chains : int
-        As `check_chains` accepts it.
-
-    Returns
-    -------
-    ndarray, shape (b,)
-        Above 0, at most S; S for a column that does not vary.
+    Finite draws are stacked chain after chain. Chains are halved, so that one that drifts counts as
+    two that disagree. Never above S, the credit that alternating draws could claim is not taken; S
+    for a column that does not vary.
     """
     n_draws, n_columns = values.shape
     length = n_draws // chains
@@ -124,20 +113,11 @@ def _correlation_time(rho: FloatArray) -> FloatArray:
 
 
 def smoothed_log_weights(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smoothed log weights, not normalized, and the Pareto shape k of each column.
+    """Smoothed log weights (S, b), not normalized, and the Pareto shape k (b,) of each column.
 
-    Parameters
-    ----------
-    log_weights : ndarray, shape (S, b)
-        Finite.
-
-    Returns
-    -------
-    smoothed : ndarray, shape (S, b)
-        The same below the tail; no value above the largest of its column.
-    k : ndarray, shape (b,)
-        Above 0.7 the weights are unreliable. -inf for a column that does not vary (nothing to
-        smooth), inf where fewer than 5 draws are in the tail.
+    Weights, finite, stay below the tail, and no value is above the largest of its column. Above
+    k = 0.7 they are unreliable; k is -inf for a column that does not vary (nothing to smooth), inf
+    where fewer than 5 draws are in the tail.
     """
     columns = np.array(log_weights.T, order="C")  # each one contiguous, and a copy
     k = np.array([_smooth(column) for column in columns])
@@ -186,19 +166,10 @@ def _pareto_fit(excess: FloatArray) -> tuple[float, float]:
 
 
 def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
-    """Upper end of b, and both ends of c, of each column.
+    """Upper end of b, and both ends of c, of each column of finite terms (S, k), shape (3, k).
 
-    Parameters
-    ----------
-    terms : ndarray, shape (S, k)
-        Finite; draws stacked chain after chain.
-    chains : int
-
-    Returns
-    -------
-    ndarray, shape (3, k)
-        b and c are two standard errors of a normal term away from their estimates: b / sqrt(2 S),
-        b / sqrt(6 S), S being effective draws.
+    Draws are stacked chain after chain. b and c are two standard errors of a normal term away from
+    their estimates: b / sqrt(2 S), b / sqrt(6 S), S being effective draws.
     """
     moved = terms - terms.mean(axis=0)
     size = np.abs(moved).max(axis=0)
@@ -214,18 +185,8 @@ def expansion_of(terms: FloatArray, chains: int) -> FloatArray:
 def loss_of_expansion(expansion: FloatArray, delta: float) -> FloatArray:
     """Loss of one released draw, nats, exceeded with probability delta at most; by record, (k,).
 
-    Parameters
-    ----------
-    expansion : ndarray, shape (3, k)
-        As `expansion_of` gives it.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        The larger of both directions and both ends of c. Infinite where c may be so far below 0
-        that there is no posterior without the record.
+    From `expansion_of`: the larger of both directions and both ends of c. Infinite where c may be
+    so far below 0 that there is no posterior without the record.
     """
     slope, *bends = expansion
     return np.maximum(*(_loss(slope, bend, -float(ndtri(delta / 2))) for bend in bends))

@@ -62,6 +62,8 @@ def epsilon_lower_bound(
 ) -> float:
     """Lower confidence bound on epsilon from how often one event happened under two databases.
 
+    In nats; 0 if the runs show nothing.
+
     Parameters
     ----------
     hits, runs : int
@@ -71,11 +73,6 @@ def epsilon_lower_bound(
     confidence : float, default 0.99
         In (0, 1). The event, and which database comes first, must not have been chosen by looking
         at these runs; `audit_epsilon` chooses on others.
-
-    Returns
-    -------
-    float
-        Nats; 0 if the runs show nothing.
 
     Examples
     --------
@@ -108,10 +105,6 @@ def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> Epsil
         score of it that tells the databases apart. Infinite scores are allowed.
     confidence : float, default 0.99
         In (0, 1).
-
-    Returns
-    -------
-    EpsilonAudit
 
     Raises
     ------

@@ -95,17 +95,13 @@ class GaussianMu:
 def gaussian_mu(
     log_lik: Any, alpha: Any = None, *, chains: int = 1, ess: Any = None, neighbor: bool = True
 ) -> GaussianMu:
-    r"""Mu of one released draw, by record and overall, from a log-likelihood matrix.
+    """Mu of one released draw, by record and overall [DRS22] def. 2.6, [S22] sec. 4, [V17] sec. 2.
 
     Parameters
     ----------
-    log_lik : array_like, shape (S, n)
-        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`, stacked
-        chain after chain; or the changes T_i of `recomputed_terms`, without `alpha`. A record that
-        is not finite in any draw has an infinite mu. float32 is read as it is; deviations are then
-        raised by what its rounding can hide. A `LogLik` is read in its blocks.
-    alpha : array_like, shape (n,), optional
-        Record weights in [0, 1]; all 1 if omitted. A weight of 0 has mu 0.
+    log_lik, alpha
+        As for `loss_ranges`, stacked chain after chain. A record that is not finite in any draw has
+        an infinite mu; one of weight 0 has mu 0.
     chains : int, default 1
         Chains that the draws come from; at least 4 draws each, and at least 2 draws in all if
         `ess` is given.
@@ -130,10 +126,6 @@ def gaussian_mu(
     -----
     With q = (g - mean)^2, mu^2 is the mean of q, and the standard error of mu is that of mu^2 over
     2 mu: about mu / sqrt(2 ESS) for a normal term. `gaussian_limit` checks that the limit holds.
-
-    References
-    ----------
-    [DRS22] def. 2.6; [S22] sec. 4; [V17] sec. 2.
 
     Examples
     --------

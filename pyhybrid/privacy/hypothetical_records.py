@@ -176,15 +176,9 @@ def weights_with(
 ) -> WeightsWith:
     """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
 
-    Parameters
-    ----------
-    weigh : callable
-        From values to weights of the same shape.
-    moves : callable
-        From `possible` to how much each moves the weights of others, (H,); 0 for not at all.
-    joined : callable, optional
-        From a possible record to the values of all others (n,) and its own in the database with it;
-        omitted, where values do not move.
+    `weigh` takes values to weights of the same shape; `moves` takes `possible` to how much each
+    moves the weights of others, (H,), 0 for not at all; `joined` a possible record to the values of
+    all others (n,) and its own in the database with it, and is omitted where values do not move.
     """
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
@@ -210,16 +204,9 @@ def weights_with(
 def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
     """T of the possible records that are examined, shape (S, h).
 
-    What adding z changes: its own term, and what it moves of others,
-    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j.
-
-    Parameters
-    ----------
-    log_lik : LogLik
-        Unweighted, of the n records present.
-    possible : ndarray, shape (S, H)
-        Unweighted log-likelihood of the possible ones.
-    weights : WeightsWith
+    What adding z changes, its own term and what it moves of others:
+    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j, from the unweighted log-likelihoods of
+    the n records present and of the possible ones (S, H).
     """
     chosen = weights.examined
     terms = np.zeros((possible.shape[0], chosen.size))

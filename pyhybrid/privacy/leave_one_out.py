@@ -82,30 +82,17 @@ class LeaveOneOutLoss:
 
 
 def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
-    """Estimated loss of releasing one draw, by record and by draw.
+    """Estimated loss of releasing one draw, by record and by draw [V17] sec. 2.
 
     Parameters
     ----------
-    log_lik : array_like, shape (S, n)
-        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`; or the
-        changes T_i of `recomputed_terms`, without `alpha`. A record that is not finite in any draw
-        has an infinite loss. A `LogLik` is read in its blocks.
-    alpha : array_like, shape (n,), optional
-        Record weights in [0, 1]; all 1 if omitted.
-
-    Returns
-    -------
-    LeaveOneOutLoss
-        Largest loss and quantiles by record (n,), largest loss by draw (S,), Pareto k (n,).
+    log_lik, alpha
+        As for `loss_ranges`. A record that is not finite in any draw has an infinite loss.
 
     Raises
     ------
     InvalidInput
         For a wrong shape or weights outside [0, 1].
-
-    References
-    ----------
-    [V17] sec. 2.
 
     Examples
     --------
@@ -175,31 +162,23 @@ class RefitLoss:
 
 
 def refit_loss(terms: Any, terms_without: Any, *, chains: int = 1) -> RefitLoss:
-    """Loss about one record from draws with it and draws of a refit without it.
+    """Loss about one record from draws with it and of a refit without it [B76], [MW96] sec. 3.
 
     Parameters
     ----------
     terms : array_like, shape (S,)
         T at draws of the posterior with the record, nats: what the record adds to the weighted
-        log-likelihood, alpha_i f_i where no other weight changes. Not NaN.
+        log-likelihood, alpha_i f_i where no other weight changes. Not NaN; where one is infinite,
+        `largest` and `loss_range` are.
     terms_without : array_like, shape (S',)
         T at draws of the posterior without it.
     chains : int, default 1
         Chains that either come from, at least 4 draws each.
 
-    Returns
-    -------
-    RefitLoss
-        Where a T is infinite, `largest` and `loss_range` are.
-
     Raises
     ------
     InvalidInput
         For NaN, or draws that do not split into the chains.
-
-    References
-    ----------
-    [B76]; [MW96] sec. 3.
 
     Examples
     --------

@@ -144,21 +144,10 @@ def local_account(
 ) -> LocalAccount:
     """Range and mu of one draw of the posterior weighted by `alpha` (n,).
 
-    Parameters
-    ----------
-    log_lik : LogLik
-        Unweighted, at draws of the weighted posterior that may be released.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    n_draws : int
-        S.
-    chains : int, default 1
-        Chains that the draws come from, one after the other.
-    without : WeightsWithoutRecords, optional
-        How the weights change when a record leaves. Omitted: they do not.
+    From the unweighted log-likelihood at S = `n_draws` draws that may be released, `chains` one
+    after the other; `without` says how the weights change when a record leaves, omitted: they do
+    not.
 
-    Notes
-    -----
     Deviations and ranges of the own terms are computed for all records. The limit, and the
     deviation under the posterior without the record, are computed for the 200 records whose terms
     move most. Where weights change, the whole change T_i is computed for the 200 distinct records

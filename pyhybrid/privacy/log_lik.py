@@ -217,14 +217,8 @@ class Terms:
     def by_record(
         self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
     ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
-        """What `compute` makes of (terms, error, columns) of each block, put in order of records.
-
-        Returns
-        -------
-        parts : tuple of ndarray, first axis n
-            `compute` sees 0 in place of a column that is not finite.
-        unbounded : ndarray of bool, shape (n,)
-            Records whose term is NaN or infinite in some draw.
+        """What `compute` makes of (terms, error, columns) of each block, in order of records; and
+        the records (n,) whose term is not finite in some draw: `compute` sees 0 in their place.
         """
         results: list[FloatArray] = []
         unbounded = np.zeros(self.n_distinct, dtype=bool)
@@ -335,16 +329,8 @@ class Units:
 
 
 def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:
-    """g_u at each draw, shape (S, n_units), nats; records of weight 0 do not count.
-
-    Parameters
-    ----------
-    log_lik : LogLik
-        Unweighted, of n records.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    unit_of : ndarray of int, shape (n,)
-        Unit of each record.
+    """g_u at each draw, shape (S, n_units), nats, of records with weights alpha (n,) in units (n,);
+    records of weight 0 do not count.
     """
     used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
     weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)

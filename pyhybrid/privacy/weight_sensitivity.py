@@ -287,17 +287,10 @@ def constant_weights(alpha: Any) -> WeightsWithout:
 
 
 def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
-    """Any map of the records alone: `weigh` gives the weights (k,) of k records.
+    """Any map of the records alone: `weigh` gives kept records (k,) their weights (k,), of n.
 
     For maps that read no draws, such as counts: where risks come from a fit, take
     `lipschitz_without`. Costs one call of `weigh` for each record that is looked at.
-
-    Parameters
-    ----------
-    weigh : callable
-        From the kept records, indices of shape (k,), to their weights (k,).
-    n : int
-        Records, at least 1.
     """
     everyone = np.arange(n)
 
@@ -314,17 +307,10 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
 def risk_weights_without(
     draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
 ) -> WeightsWithout:
-    """Weights by a map of risks that were read from `draws`, after those of `before`.
+    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed.
 
-    Parameters
-    ----------
-    draws : RiskDraws
-    risks : ndarray, shape (n,)
-        What the map read; infinity allowed.
-    weigh : callable
-        From weights before and risks, of the records kept, to weights.
-    before : WeightsWithout, optional
-        Weights of 1 if omitted.
+    `weigh` takes weights before and risks, of the records kept, to weights; `before` has weights
+    of 1 if omitted.
     """
     base = constant_weights(np.ones(risks.size)) if before is None else before
 
@@ -362,7 +348,7 @@ def lipschitz_without(
     risk: str = "size",
     frozen_draws: bool = False,
 ) -> WeightsWithout:
-    """Lipschitz weights (LW) with and without each record.
+    """Lipschitz weights (LW) with and without each record [S22] sec. 3; [V25] alg. 2.
 
     Parameters
     ----------
@@ -374,10 +360,6 @@ def lipschitz_without(
     frozen_draws : bool, default False
         True if the draws do not depend on these records (a public or an earlier data set): risks
         then stay when a record leaves.
-
-    References
-    ----------
-    [S22] sec. 3; [V25] alg. 2.
     """
 
     def weigh(_: FloatArray, risks: FloatArray) -> FloatArray:
@@ -391,18 +373,9 @@ def lipschitz_without(
 def scalar_without(
     log_lik: Any, *, target_bound: float, frozen_draws: bool = False
 ) -> WeightsWithout:
-    """Scalar weights with and without each record: the unweighted bound moves, and all with it.
+    """`scalar_weights` with and without each record: the unweighted bound moves, and all with it.
 
-    Parameters
-    ----------
-    log_lik, frozen_draws
-        As in `lipschitz_without`; finite.
-    target_bound : float
-        As in `scalar_weights`.
-
-    References
-    ----------
-    [S22] sec. 3.1.
+    `log_lik` (finite) and `frozen_draws` as in `lipschitz_without`; [S22] sec. 3.1.
     """
     weigh = scalar_map(check_positive(target_bound, "target_bound"))
     return _mapped_without(log_lik, "size", frozen_draws, weigh)
@@ -423,20 +396,10 @@ def scalar_map(target: float) -> Weigh:
 def truncate_without(
     weights: Any, log_lik: Any, *, cap: float, frozen_draws: bool = False
 ) -> WeightsWithout:
-    """`truncate_weights` after any of these, each weight cut by its own risk.
+    """`truncate_weights` after any of these, a `WeightsWithout` or `CountWithout`.
 
-    Parameters
-    ----------
-    weights : WeightsWithout or CountWithout
-        What is truncated.
-    log_lik, frozen_draws
-        Of the unweighted fit, as in `lipschitz_without`.
-    cap : float
-        M in nats, above 0.
-
-    References
-    ----------
-    [S22] sec. 4.4; [C25] sec. 2.2.
+    Each weight is cut by its own risk of the unweighted fit: `log_lik` and `frozen_draws` as in
+    `lipschitz_without`; [S22] sec. 4.4, [C25] sec. 2.2.
     """
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
     weigh = truncate_map(check_positive(cap, "cap"))
@@ -462,7 +425,7 @@ def reweight_without(
     risk: str = "size",
     frozen_draws: bool = False,
 ) -> WeightsWithout:
-    """One re-weighting step at fixed k, with and without each record.
+    """One re-weighting step at fixed k, with and without each record [V25] eq. 2.1 and alg. 1.
 
     Parameters
     ----------
@@ -477,10 +440,6 @@ def reweight_without(
         What is leveled.
     frozen_draws : bool
         As in `lipschitz_without`.
-
-    References
-    ----------
-    [V25] eq. 2.1 and alg. 1.
     """
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
     weigh = reweight_map(check_fraction(k, "k"))

@@ -157,6 +157,11 @@ def _linear(f: FloatArray, _: float | None) -> FloatArray:
     return 1 - risk
 
 
+def _threshold(f: FloatArray, limit: float | None) -> FloatArray:
+    assert limit is not None
+    return np.asarray(f < limit, dtype=np.float64)
+
+
 def _softmax(f: FloatArray, _: float | None) -> FloatArray:
     # Equal values have a rounded mean and so a standard deviation just above 0: compare them.
     spread = f.std(ddof=1) if f.max() > f.min() else 0.0
@@ -167,7 +172,7 @@ def _softmax(f: FloatArray, _: float | None) -> FloatArray:
 TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
     "linear": _linear,
     "reciprocal": lambda f, _: np.asarray(1 / (f + 1)),
-    "threshold": lambda f, limit: np.asarray(f < limit, dtype=np.float64),
+    "threshold": _threshold,
     "logistic": lambda f, _: np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1)),
     "softmax": _softmax,
 }
@@ -181,16 +186,12 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
     risk : array_like, shape (n,)
         `radius_risk` or `pairwise_risk`, in [0, 1].
     scale, shift : float
-        c and g; finite.
+        c and g of [H22] sec. 2-3 and [V25] alg. 3; finite.
 
     Raises
     ------
     InvalidInput
         For risks outside [0, 1] or numbers that are not finite.
-
-    References
-    ----------
-    [H22] sec. 2-3; [V25] alg. 3.
     """
     values = check_nonnegative_vector(risk, "risk")
     if values.max() > 1:
@@ -201,20 +202,11 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
 
 
 def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
-    """One weight for all records: min(1, target / unweighted), shape (n,).
+    """One weight for all n records: min(1, target / unweighted), shape (n,).
 
-    This is the exponential mechanism under a log-likelihood utility: alpha = epsilon / (2 Delta).
-
-    Parameters
-    ----------
-    n : int
-        Number of records, >= 1.
-    target_bound, unweighted_bound : float
-        Overall Lipschitz bounds in nats, above 0: wanted, and of the unweighted fit.
-
-    References
-    ----------
-    [S22] sec. 3.1; [MT07].
+    Of the overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
+    fit. This is the exponential mechanism under a log-likelihood utility:
+    alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
     """
     n = check_count(n, "n")
     target = check_positive(target_bound, "target_bound")

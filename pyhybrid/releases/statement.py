@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyhybrid.engines import Provenance
-from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards

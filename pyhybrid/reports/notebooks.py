@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

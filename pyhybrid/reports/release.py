@@ -19,7 +19,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
-from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.by_predictor import by_predictor
 from pyhybrid.reports.charge_section import charge_section

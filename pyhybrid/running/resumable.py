@@ -18,9 +18,7 @@ from typing import Any, BinaryIO
 
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.randomness import streams
-from pyhybrid.running.locks import lock
-
-__all__ = ["FinishedParts", "fingerprint", "open_parts"]
+from pyhybrid.running.files import lock
 
 _FORMAT = 1
 

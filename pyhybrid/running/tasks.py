@@ -1,10 +1,15 @@
 """Independent tasks in this process, in worker processes, or on any executor.
 
 A task that fails, or whose worker dies, loses nothing but itself.
+
+Products of small matrices are for one thread: OpenBLAS shares even small ones among all processors,
+and its threads wait by spinning. Where the processors are busy, a loop over products of a few
+thousand rows takes ten times the processor time that it needs, and more of the user's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import re
 import signal
@@ -16,10 +21,10 @@ from typing import Generic, TypeVar
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
 
-__all__ = ["Done", "first_failure", "run_tasks"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, steps done, steps in all)."""
 
 _DIED = (
     "a worker process died: it may have run out of memory; a script that uses workers must keep "
@@ -162,3 +167,12 @@ def _readable(error: Exception) -> Exception:
 
 def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within, BLAS uses one thread; afterwards as many as before."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

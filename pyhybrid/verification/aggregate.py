@@ -10,7 +10,7 @@ most 2 reach / B:
 
 The charge is strict, for any data and any estimator: a block whose estimate fails counts as one
 that differs by `reach`. No block sees what another holds, not by a dtype or a level either: types
-are public, and each entry is read by itself (`pyhybrid.verification.declared`).
+are public, and each entry is read by itself (`pyhybrid.verification.queries`).
 
 **What the interval holds.** The noise is the only thing that it knows of: it holds the mean over
 the blocks of the differences, moved into the reach, with the probability that it states, whatever
@@ -56,10 +56,14 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.verification.declared import ColumnTypes, coerced, column_types
-from pyhybrid.verification.queries import Query, Share, read_query
-
-__all__ = ["Verification", "verify"]
+from pyhybrid.verification.queries import (
+    ColumnTypes,
+    Query,
+    Share,
+    coerced,
+    column_types,
+    read_query,
+)
 
 _FEWEST_BLOCKS, _MOST_BLOCKS, _RECORDS = 10, 100, 100
 

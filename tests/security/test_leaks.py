@@ -34,7 +34,7 @@ from pyhybrid.fitting import session as fitting
 from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
-from pyhybrid.running.private_folder import private_folder
+from pyhybrid.running.files import private_folder
 from tests.conftest import require
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
 
@@ -347,7 +347,7 @@ def test_r_keeps_nothing(capfd: Any) -> None:
 WAITING = """
 import os, signal, sys, time
 from pyhybrid import cli
-from pyhybrid.running.private_folder import private_folder
+from pyhybrid.running.files import private_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 cli._stop_on_signals()
 try:

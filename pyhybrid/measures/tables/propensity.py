@@ -26,7 +26,7 @@ from pyhybrid.measures.arrays.propensity import (
 )
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
 from pyhybrid.measures.tables.sampled import Weights
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["CLASSIFIERS", "PropensityUtility", "propensity_of_tables", "propensity_utility"]
 

@@ -48,7 +48,7 @@ from pyhybrid.primitives.tables import Price
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.report_context import Origin
-from pyhybrid.running.blas import one_blas_thread
+from pyhybrid.running.tasks import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
 

@@ -1,23 +1,28 @@
-"""What every primitive returns: values with noise, and the charge for them."""
+"""Noise of the OpenDP library, calibrated so as never to overstep, and answers that carry it."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import hmac
 import json
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text, round_up
 
-__all__ = ["PrivateAnswer"]
+_STEPS = 64  # of one unit in the last place each; one or two are enough
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -106,3 +111,98 @@ class PrivateAnswer(ABC):
 def _plain(thing: Any) -> Any:
     """An array by its content, anything else as text."""
     return thing.tolist() if isinstance(thing, (np.ndarray, np.generic)) else str(thing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseProvenance:
+    """Library and version that made the noise of a release without chains, its distribution, and
+    what counts it was added to ("histogram" or "tables")."""
+
+    library: str
+    version: str
+    noise: str
+    counts: str = "histogram"
+
+
+def load_opendp() -> ModuleType:
+    """`opendp.prelude`, ready for use; EngineUnavailable if OpenDP is not installed."""
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise EngineUnavailable(
+            f"noise comes from the OpenDP library, which cannot be imported ({error}): "
+            "pip install 'pyhybrid[dp]'"
+        ) from None
+    dp.enable_features("contrib")
+    prelude: ModuleType = dp
+    return prelude
+
+
+@functools.lru_cache(maxsize=1)
+def opendp_version() -> str:
+    """Version of the installed OpenDP library."""
+    from importlib.metadata import version
+
+    return version("opendp")
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what OpenDP refuses (sizes, scales, overflow) into InvalidInput."""
+    from opendp.mod import OpenDPException
+
+    try:
+        yield
+    except OpenDPException as error:
+        raise InvalidInput(f"OpenDP refuses: {error.message or error.variant}") from None
+
+
+@functools.lru_cache(maxsize=32)
+def whole_number_noise(
+    d_in: float, epsilon: float | None = None, unit: int = 1, *, rho: float | None = None
+) -> tuple[Any, float]:
+    """OpenDP's discrete noise on vectors of whole numbers, and its scale in the vector's own units.
+
+    Parameters
+    ----------
+    d_in : float
+        Sensitivity: in L1, whole numbers, for Laplace noise; in L2 for Gaussian noise.
+    epsilon, rho : float
+        One of them, above 0, nats: of Laplace noise; of zCDP, of Gaussian noise.
+    unit : int, default 1
+        Whole numbers that make up 1, if the vector is in finer units: the noise grows with it.
+    """
+    dp = load_opendp()
+    atoms = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    if epsilon is not None:
+        space, then_noise, cost = (atoms, dp.l1_distance(T=dp.i64)), dp.m.then_laplace, epsilon
+        scale = d_in * unit / epsilon
+    else:
+        assert rho is not None
+        space, then_noise, cost = (atoms, dp.l2_distance(T=dp.f64)), dp.m.then_gaussian, rho
+        scale = d_in * unit / math.sqrt(2 * rho)
+    return calibrated(
+        lambda scale: space >> then_noise(scale=scale), scale=scale, d_in=d_in * unit, epsilon=cost
+    )
+
+
+def calibrated(
+    measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
+) -> tuple[Any, float]:
+    """The measurement at `scale`, or at the next larger scale whose cost is not above `epsilon`.
+
+    OpenDP states costs rounded up in binary: Laplace(2 / 3) costs 3.0000000000000004 on counts of
+    sensitivity 2. The scale grows by units in the last place until the library itself says that
+    the cost is kept: epsilon of pure differential privacy, or rho of a zCDP measurement.
+    """
+    for _ in range(_STEPS):
+        if not math.isfinite(scale):
+            break
+        with refusals():
+            made = measurement(scale)
+            if made.map(d_in) <= epsilon:
+                return made, scale
+        scale = math.nextafter(scale, math.inf)
+    raise InvalidInput(
+        f"epsilon must be within what OpenDP can calibrate: found {epsilon:g} at scale {scale:g}"
+    )
