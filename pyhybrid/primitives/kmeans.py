@@ -32,6 +32,7 @@ import numpy.typing as npt
 from pyhybrid.core.checks import (
     FloatArray,
     check_count,
+    check_each,
     check_flag,
     check_numeric,
     check_positive,
@@ -81,7 +82,7 @@ def dp_kmeans(
     start: Any = None,
     clamp: bool = False,
 ) -> NoisyCenters:
-    """Cluster centers of rows with an L1 norm of at most 1.
+    """Cluster centers of rows with an L1 norm of at most 1, under ``replace``; n is public.
 
     Parameters
     ----------
@@ -96,11 +97,6 @@ def dp_kmeans(
         Initial centers, fixed without looking at the data.
     clamp : bool, default False
         Shrink rows that are too long to an L1 norm of 1 instead of refusing them.
-
-    Returns
-    -------
-    NoisyCenters
-        The relation is ``replace``; n is public.
 
     Raises
     ------
@@ -188,16 +184,13 @@ def _short_rows(rows: Any, *, clamp: bool) -> FloatArray:
     matrix = check_numeric(rows, "rows")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(f"rows must have shape (n, d), n >= 1, d >= 1: found {matrix.shape}")
-    infinite = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if infinite.size:
-        raise InvalidInput(f"rows must be finite: record {infinite[0]} is not")
+    check_each(np.isfinite(matrix).all(axis=1), "rows must be finite: record {} is not")
     norm = np.abs(matrix).sum(axis=1)
-    long = np.flatnonzero(norm > 1)
-    if long.size and not clamp:
-        raise InvalidInput(
-            f"rows must have an L1 norm of at most 1: record {long[0]} has more; divide by public "
-            "bounds, or clamp=True shrinks such rows"
-        )
+    check_each(
+        (norm <= 1) | clamp,
+        "rows must have an L1 norm of at most 1: record {} has more; divide by public bounds, or "
+        "clamp=True shrinks such rows",
+    )
     short: FloatArray = matrix / np.maximum(norm, 1)[:, None]
     return short
 

@@ -29,6 +29,7 @@ from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
+    check_each,
     check_finite,
     check_flag,
     check_fraction,
@@ -115,7 +116,7 @@ def laplace_sum(
     relation: str = "remove",
     clamp: bool = False,
 ) -> NoisyNumber:
-    r"""Sum of values in [lower, upper] with Laplace noise.
+    """Sum of values in [lower, upper] with Laplace noise.
 
     Sensitivity: leaving a record out moves the sum by its value, at most max(|lower|, |upper|);
     replacing it moves the sum by the difference of two values, at most upper - lower. For real
@@ -134,10 +135,6 @@ def laplace_sum(
         See the module; ``replace`` makes n public.
     clamp : bool, default False
         Move values outside the bounds to the nearer bound instead of refusing them.
-
-    Returns
-    -------
-    NoisyNumber
 
     Raises
     ------
@@ -233,11 +230,10 @@ def laplace_counts(
     array = check_numeric(codes, "codes")
     if array.ndim != 1:
         raise InvalidInput(f"codes must be a vector of shape (n,): found {array.shape}")
-    wrong = np.flatnonzero(~((array >= 0) & (array < categories) & (array == np.floor(array))))
-    if wrong.size:
-        raise InvalidInput(
-            f"codes must be whole numbers in 0 .. {categories - 1}: record {wrong[0]} is not"
-        )
+    check_each(
+        (array >= 0) & (array < categories) & (array == np.floor(array)),
+        f"codes must be whole numbers in 0 .. {categories - 1}: record {{}} is not",
+    )
     counts = np.bincount(array.astype(np.int64), minlength=categories)
     return _noisy_counts(counts, epsilon, relation, "laplace_counts", None)
 
@@ -350,13 +346,10 @@ def check_within(values: Any, low: float, high: float, *, clamp: bool, name: str
     """Return `values` (n,), finite and within [low, high]; those outside clamped if asked."""
     check_flag(clamp, "clamp")
     array = check_vector(values, name)
-    infinite = np.flatnonzero(~np.isfinite(array))
-    if infinite.size:
-        raise InvalidInput(f"{name} must be finite: record {infinite[0]} is not")
-    outside = np.flatnonzero((array < low) | (array > high))
-    if outside.size and not clamp:
-        raise InvalidInput(
-            f"{name} must lie in [{low:g}, {high:g}]: record {outside[0]} does not; clamp=True "
-            "moves such values to the nearer bound"
-        )
+    check_each(np.isfinite(array), f"{name} must be finite: record {{}} is not")
+    check_each(
+        (array >= low) & (array <= high) | clamp,
+        f"{name} must lie in [{low:g}, {high:g}]: record {{}} does not; clamp=True moves such "
+        "values to the nearer bound",
+    )
     return np.clip(array, low, high)

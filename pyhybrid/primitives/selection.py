@@ -81,10 +81,6 @@ def exponential_mechanism(
     candidates : sequence of length k, optional
         Public names of the candidates, fixed without looking at the data.
 
-    Returns
-    -------
-    NoisyChoice
-
     Raises
     ------
     InvalidInput

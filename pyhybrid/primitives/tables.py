@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_each, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
@@ -48,9 +48,7 @@ class CrossTable:
     Attributes
     ----------
     codes : ndarray of int, shape (n,)
-        Row of the table that each record is in, 0 .. n_rows - 1.
-    n_rows : int
-        K, public.
+        Row of the table that each record is in, 0 .. n_rows - 1; their number K is public.
     cells : sparse matrix of int, shape (n, L)
         How each record is shared out over the columns of the table: nonnegative whole numbers,
         `unit` in each row.
@@ -66,16 +64,8 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What tables may cost: epsilon alone (Laplace noise), or rho at a public delta (Gaussian).
-
-    Attributes
-    ----------
-    epsilon : float
-        Nats; at `delta` if there is one.
-    delta : float
-        0 of a pure price.
-    rho : float or None
-        Of zCDP, nats; None of a pure price.
+    """What tables may cost, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
+    rho of zCDP, at a public delta (Gaussian).
     """
 
     epsilon: float
@@ -164,21 +154,10 @@ def noisy_tables(
 ) -> NoisyTables:
     """Counts of all tables with discrete Laplace or Gaussian noise on each cell.
 
-    Parameters
-    ----------
-    tables : sequence of CrossTable
-        At least one, over the same records. Which tables there are, and their sizes, is public.
-    price : Price
-        Of all tables together.
-    relation : {"replace", "remove"}
-        See the module: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
-        Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
-    unit : int, default 1
-        Parts that a record is shared out in.
-
-    Returns
-    -------
-    NoisyTables
+    At least one table, all over the same records; which there are, and their sizes, is public.
+    `price` is that of all together, `unit` the parts that a record is shared out in. See the module
+    for the relations: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
+    Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
 
     Raises
     ------
@@ -244,12 +223,11 @@ def _check_table(table: CrossTable, place: int, unit: int) -> None:
     codes, cells = table.codes, table.cells
     if codes.ndim != 1 or cells.shape[0] != codes.size:
         raise InvalidInput(f"table {place} must have one code and one row of shares per record")
-    wrong = np.flatnonzero((codes < 0) | (codes >= table.n_rows))
-    if wrong.size:
-        raise InvalidInput(
-            f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record "
-            f"{wrong[0]} is not"
-        )
+    check_each(
+        (codes >= 0) & (codes < table.n_rows),
+        f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is "
+        "not",
+    )
     shared = np.asarray(cells.sum(axis=1)).ravel()
     if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
         raise InvalidInput(

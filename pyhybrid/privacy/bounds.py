@@ -111,9 +111,9 @@ def lipschitz_bounds(
 ) -> LipschitzBounds:
     r"""By-record and overall Lipschitz bounds from a log-likelihood matrix.
 
-    The supplement of [V25] writes the bound as a leave-one-out difference
+    [S22] sec. 2; [V25] alg. 1. The supplement of [V25] writes a leave-one-out difference
     :math:`|\sum_j f_{sj} - \sum_{j \ne i} f_{sj}|`, which is :math:`|f_{si}|`; this function uses
-    that identity and is linear in S n.
+    that identity and is linear in S n: D_i = max_s |alpha_i f_i(theta_s)|.
 
     Parameters
     ----------
@@ -130,19 +130,10 @@ def lipschitz_bounds(
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
         bound is a statement with a failure probability.
 
-    Returns
-    -------
-    LipschitzBounds
-        By-record bounds (n,), overall bound and kept draws (S,).
-
     Raises
     ------
     InvalidInput
         For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
-
-    References
-    ----------
-    [S22] sec. 2; [V25] alg. 1 and supplement; spec: D_i = max_s |alpha_i f_i(theta_s)|.
 
     Examples
     --------
@@ -262,6 +253,8 @@ def quantile_type7(values: FloatArray, probability: float) -> float:
 def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) -> LossRanges:
     """By-record and overall loss ranges from a log-likelihood matrix [DR19], [S22] sec. 2.
 
+    A maximum over S draws is an estimate from below of a supremum and grows with S.
+
     Parameters
     ----------
     log_lik : array_like, shape (S, n), or LogLik
@@ -276,12 +269,6 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
         and L = quantile(T, q) (R type 7), draws with T_s > L are dropped whole. Below 1 the range
         is a statement with a failure probability: `split_ranges` gives it with its delta.
 
-    Returns
-    -------
-    LossRanges
-        By-record ranges (n,), overall range and kept draws (S,). A maximum over S draws is an
-        estimate from below of a supremum and grows with S.
-
     Raises
     ------
     InvalidInput
@@ -294,18 +281,19 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     """
     terms, quantile = terms_of(log_lik, alpha), check_fraction(draw_quantile, "draw_quantile")
     kept = None if quantile == 1 else _kept_draws(terms, quantile)
-    by_distinct = np.empty(terms.n_distinct)
     n_draws = 0
-    for columns, block, error in terms.blocks():
-        n_draws = block.shape[0]
-        used = block if kept is None else block[kept]
-        spread = spread_of(used) + 2 * error
-        # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
-        bounded = np.isfinite(spread if kept is None else spread_of(block))
-        by_distinct[columns] = np.where(bounded, spread, np.inf)
+
+    def compute(g: FloatArray, error: FloatArray, _: IntArray) -> tuple[FloatArray, ...]:
+        nonlocal n_draws
+        n_draws = g.shape[0]
+        return (spread_of(g if kept is None else g[kept]) + 2 * error,)
+
+    # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
+    (spread,), unbounded = terms.by_record(compute)
+    by_record = np.where(unbounded, np.inf, spread)
     return LossRanges(
-        by_record=by_distinct[terms.place],
-        overall=float(by_distinct.max()),
+        by_record=by_record,
+        overall=float(by_record.max()),
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=quantile,
     )

@@ -20,7 +20,7 @@ c_i = 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
     check_choice,
+    check_each,
     check_flag,
     check_log_lik,
     check_positive,
@@ -57,7 +58,8 @@ def center_and_censor(
     """Re-centered censored terms max(-a, min(b, alpha_i (f_si - c_i) + e_s)), shape (S, n).
 
     A weight of 0 gives 0; an infinite f_si gives -a or b; NaN (a density that cannot be evaluated)
-    gives -a, as a likelihood of 0 would. Whatever comes in, terms stay within [-a, b].
+    gives -a, as a likelihood of 0 would. Whatever comes in, terms stay within [-a, b]. [C25] sec. 3
+    with c_i = 0 and a = b = M.
 
     Parameters
     ----------
@@ -80,10 +82,6 @@ def center_and_censor(
         For a wrong shape, a center or an excess that is not finite, weights outside [0, 1] or
         wrong caps.
 
-    References
-    ----------
-    [C25] sec. 3 with c_i = 0 and a = b = M.
-
     Examples
     --------
     >>> center_and_censor([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5).round(3)
@@ -93,9 +91,7 @@ def center_and_censor(
     below, above = _caps(cap)
     if excess is not None:
         added = check_vector(excess, "excess", length=len(moved))
-        wrong = np.flatnonzero(~np.isfinite(added))
-        if wrong.size:
-            raise InvalidInput(f"excess must be finite: that of draw {wrong[0]} is not")
+        check_each(np.isfinite(added), "excess must be finite: that of draw {} is not")
         np.add(moved, added[:, None], out=moved, where=weights > 0)
     return np.asarray(np.clip(moved, -below, above))
 
@@ -108,16 +104,7 @@ def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: A
 
     Of a reference that is frozen; added to each term of other records before it is clipped
     (`center_and_censor`), it keeps a posterior of clipped terms near the one without clipping.
-
-    Parameters
-    ----------
-    log_lik, center, alpha, cap
-        As in `center_and_censor`, of the reference's records.
-
-    Raises
-    ------
-    InvalidInput
-        As `center_and_censor`; and for a term that is not finite.
+    Parameters and errors as there, of the reference's records, whose terms must be finite.
 
     Examples
     --------
@@ -126,11 +113,10 @@ def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: A
     """
     moved, _ = _moved(log_lik, center, alpha)
     below, above = _caps(cap)
-    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=0))
-    if wrong.size:
-        raise InvalidInput(
-            f"terms of a reference must be finite: that of record {wrong[0]} is not in some draw"
-        )
+    check_each(
+        np.isfinite(moved).all(axis=0),
+        "terms of a reference must be finite: that of record {} is not in some draw",
+    )
     return np.asarray((moved - np.clip(moved, -below, above)).mean(axis=1))
 
 
@@ -139,12 +125,11 @@ def _moved(log_lik: Any, center: Any, alpha: Any) -> tuple[FloatArray, FloatArra
     matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
     n = matrix.shape[1]
     middle = np.zeros(n) if center is None else check_vector(center, "center", length=n)
-    wrong = np.flatnonzero(~np.isfinite(middle))
-    if wrong.size:
-        raise InvalidInput(
-            f"center must be finite: that of record {wrong[0]} is not; take a parameter at which "
-            "every record has a density"
-        )
+    check_each(
+        np.isfinite(middle),
+        "center must be finite: that of record {} is not; take a parameter at which every record "
+        "has a density",
+    )
     weights = np.ones(n) if alpha is None else check_alpha(alpha, n)
     moved = np.zeros_like(matrix)
     with np.errstate(over="ignore"):
@@ -156,13 +141,8 @@ def _moved(log_lik: Any, center: Any, alpha: Any) -> tuple[FloatArray, FloatArra
 def range_of_censoring(cap: Any, *, discrete_uncentered: bool = False) -> float:
     """Largest range of a censored term, a + b (2 M); M for f <= 0 without a center.
 
-    Parameters
-    ----------
-    cap : float or pair of float
-        As in `center_and_censor`.
-    discrete_uncentered : bool, default False
-        The outcome is discrete, so that f <= 0, and nothing is subtracted from it: terms then lie
-        in [-a, 0].
+    `cap` as in `center_and_censor`. `discrete_uncentered` says that the outcome is discrete, so
+    that f <= 0, and nothing is subtracted from it: terms then lie in [-a, 0].
 
     Examples
     --------
@@ -185,14 +165,8 @@ def epsilon_of_censoring(
     """Strict epsilon of m draws of a censored posterior: m (a + b), or 2 m (a + b), rounded up.
 
     With a = b = M: 2 M under "remove", 4 M under "replace"; without a center and for a discrete
-    outcome M and 2 M. Holds for every database and every n, for the exact posterior.
-
-    Parameters
-    ----------
-    cap, discrete_uncentered
-        As in `range_of_censoring`.
-    n_draws_released, relation
-        As in `epsilon_of_range`.
+    outcome M and 2 M. Holds for every database and every n, for the exact posterior. Parameters as
+    in `range_of_censoring` and `epsilon_of_range`.
 
     Examples
     --------
@@ -263,11 +237,11 @@ class Cap:
         check_positive(self.above, "above")
         if self.frozen is not None and self.unit is not None:
             raise InvalidInput("frozen rows must go with single records: found units")
-        if self.reference is not None and not np.isfinite(self.reference).all():
-            record = int(np.flatnonzero(~np.isfinite(self.reference))[0])
-            raise InvalidInput(
-                f"reference must be finite: record {record} has a likelihood of 0 at the center; "
-                "choose a center at which every possible record has a positive one"
+        if self.reference is not None:
+            check_each(
+                np.isfinite(self.reference),
+                "reference must be finite: record {} has a likelihood of 0 at the center; choose a "
+                "center at which every possible record has a positive one",
             )
 
     @classmethod
@@ -281,11 +255,9 @@ class Cap:
         return self.below + self.above
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> Any:
         """What tells two caps apart, for fits that are kept."""
-        arrays = (None if a is None else a.tobytes() for a in (self.reference, self.unit))
-        frozen = () if self.frozen is None else (*self.frozen.key, self.region)
-        return (self.below, self.above, *arrays, *frozen)
+        return _content(self)
 
     @property
     def farthest(self) -> float:
@@ -319,9 +291,9 @@ class Cap:
 
     def _frozen_total(self, log_lik: LogLik, below: float, above: float) -> FloatArray:
         """Sum of the frozen records' terms, each clipped, shape (S,)."""
-        own = self.frozen
-        assert own is not None
-        alpha, center = np.repeat(own.alpha, own.count), np.repeat(own.center, own.count)
+        assert self.frozen is not None
+        count = self.frozen.count
+        alpha, center = np.repeat(self.frozen.alpha, count), np.repeat(self.frozen.center, count)
         return log_lik.clipped_total(alpha, below, above, center)
 
     @property
@@ -333,7 +305,7 @@ class Cap:
     def is_plain(self) -> bool:
         """True if it is one number M and nothing else: [C25]'s."""
         more = (self.reference, self.unit, self.frozen)
-        return self.below == self.above and all(own is None for own in more)
+        return self.below == self.above and all(part is None for part in more)
 
     def __repr__(self) -> str:
         centered = "" if self.reference is None else ", centered"
@@ -348,12 +320,8 @@ class FrozenTerms:
 
     Attributes
     ----------
-    alpha : ndarray, shape (d,)
-        Weights, in [0, 1].
-    count : ndarray of int, shape (d,)
-        Records of each.
-    center : ndarray, shape (d,)
-        f_j(theta_ref), nats.
+    alpha, count, center : ndarray, shape (d,)
+        Weights in [0, 1], records of each, and f_j(theta_ref), nats.
     """
 
     alpha: FloatArray
@@ -361,11 +329,12 @@ class FrozenTerms:
     center: FloatArray
 
     def __post_init__(self) -> None:
-        d = self.count.size
-        shapes = {own.shape for own in (self.alpha, self.count, self.center)}
-        if shapes != {(d,)} or d == 0:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
+        shapes = {v.shape[: v.ndim - (name == "X")] for name, v in arrays.items()}
+        if shapes != {(self.count.size,)} or self.count.size == 0:
             raise InvalidInput("frozen rows must be of one length, at least 1")
-        if not np.isfinite(self.center).all() or self.count.min() < 1:
+        if not all(np.isfinite(v).all() for v in arrays.values()) or self.count.min() < 1:
             raise InvalidInput("frozen rows must be finite, with at least one record each")
         if not ((self.alpha >= 0) & (self.alpha <= 1)).all():
             raise InvalidInput("weights of frozen rows must lie in [0, 1]")
@@ -381,9 +350,9 @@ class FrozenTerms:
         return np.asarray(self.count / self.n)
 
     @property
-    def key(self) -> tuple[bytes, ...]:
+    def key(self) -> Any:
         """What tells two apart, for fits that are kept."""
-        return tuple(each.tobytes() for each in (self.alpha, self.count, self.center))
+        return _content(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.n} records>"
@@ -395,33 +364,19 @@ class FrozenRows(FrozenTerms):
 
     Attributes
     ----------
-    y : ndarray, shape (d,)
+    y, offset : ndarray, shape (d,)
         Outcomes on the scale of the likelihood.
     X : ndarray, shape (d, K)
         Design.
-    offset : ndarray, shape (d,)
     """
 
     y: FloatArray
     X: FloatArray
     offset: FloatArray
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        d = self.count.size
-        if {self.y.shape, self.offset.shape} != {(d,)} or self.X.ndim != 2 or len(self.X) != d:
-            raise InvalidInput("frozen rows must be of one length, at least 1")
-        if not all(np.isfinite(own).all() for own in (self.y, self.X, self.offset)):
-            raise InvalidInput("frozen rows must be finite, with at least one record each")
-
     def some(self, rows: slice) -> FrozenRows:
         """Some of them."""
-        return FrozenRows(**{own.name: getattr(self, own.name)[rows] for own in fields(self)})
-
-    @property
-    def key(self) -> tuple[bytes, ...]:
-        """What tells two apart, for fits that are kept."""
-        return (*super().key, *(each.tobytes() for each in (self.y, self.X, self.offset)))
+        return FrozenRows(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -445,16 +400,19 @@ class FrozenParts(FrozenTerms):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        d = self.count.size
-        if {own.shape for own in (*self.reached.values(), self.at_zero)} != {(d,)}:
+        if any(reached.shape != self.count.shape for reached in self.reached.values()):
             raise InvalidInput("frozen rows must be of one length, at least 1")
-        found = {name: own.count.size for name, own in self.parts.items()}
-        if found != {name: int(own.sum()) for name, own in self.reached.items() if own.any()}:
+        sizes = {name: part.count.size for name, part in self.parts.items()}
+        if sizes != {name: int(v.sum()) for name, v in self.reached.items() if v.any()}:
             raise InvalidInput("frozen rows must be there for each record that reaches a step")
 
-    @property
-    def key(self) -> tuple[bytes, ...]:
-        """What tells two apart, for fits that are kept."""
-        own = tuple(each for part in self.parts.values() for each in part.key)
-        reached = (each.tobytes() for each in self.reached.values())
-        return (*super().key, *own, *reached, self.at_zero.tobytes())
+
+def _content(value: Any) -> Any:
+    """All that a record holds, arrays by their bytes, to be compared and hashed."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, Mapping):
+        return tuple((name, _content(part)) for name, part in value.items())
+    if is_dataclass(value):
+        return tuple(_content(getattr(value, each.name)) for each in fields(value))
+    return value

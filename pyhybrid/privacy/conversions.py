@@ -82,6 +82,8 @@ def epsilon_of_bound(
 ) -> float:
     r"""Privacy cost :math:`\epsilon = 2 s \Delta` per released draw, summed over draws, rounded up.
 
+    In nats [S22] sec. 2, sec. 4.5 and app. A.3.
+
     Parameters
     ----------
     bound : float
@@ -98,15 +100,6 @@ def epsilon_of_bound(
         s >= 1, to turn a local bound into a global one: up to 1.05 for n > 1000, 1.10 below.
     kind : {"asymptotic local", "strict"}
         Decides the rounding: up, to 2 decimals for estimates, to 6 for strict charges.
-
-    Returns
-    -------
-    float
-        Epsilon in nats.
-
-    References
-    ----------
-    [S22] sec. 2, sec. 4.5 and app. A.3.
 
     Examples
     --------

@@ -26,6 +26,7 @@ from pyhybrid.core.checks import (
     FloatArray,
     IntArray,
     check_choice,
+    check_each,
     check_finite,
     check_positive,
     check_vector,
@@ -160,9 +161,7 @@ def _values_by_pattern(
     y: Any, radius: float, kind: str, pattern: Any
 ) -> tuple[FloatArray, Sequence[IntArray]]:
     values = check_vector(y, "y")
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        raise InvalidInput(f"y must be finite: record {wrong[0]} is not")
+    check_each(np.isfinite(values), "y must be finite: record {} is not")
     check_positive(radius, "radius")
     check_choice(kind, "kind", ("relative", "absolute"))
     if pattern is None:

@@ -97,6 +97,9 @@ def gaussian_mu(
 ) -> GaussianMu:
     """Mu of one released draw, by record and overall [DRS22] def. 2.6, [S22] sec. 4, [V17] sec. 2.
 
+    With q = (g - mean)^2, mu^2 is the mean of q, and the standard error of mu is that of mu^2 over
+    2 mu: about mu / sqrt(2 ESS) for a normal term. `gaussian_limit` checks that the limit holds.
+
     Parameters
     ----------
     log_lik, alpha
@@ -112,20 +115,10 @@ def gaussian_mu(
         Also take the deviation under the posterior without the record, from smoothed importance
         weights exp(-g_i), and charge the larger of the two.
 
-    Returns
-    -------
-    GaussianMu
-        By-record deviations (n,), overall mu, its standard error and the upper end.
-
     Raises
     ------
     InvalidInput
         For a wrong shape, weights outside [0, 1], or draws that do not split into the chains.
-
-    Notes
-    -----
-    With q = (g - mean)^2, mu^2 is the mean of q, and the standard error of mu is that of mu^2 over
-    2 mu: about mu / sqrt(2 ESS) for a normal term. `gaussian_limit` checks that the limit holds.
 
     Examples
     --------
@@ -270,23 +263,16 @@ def gaussian_limit(
 ) -> GaussianLimit:
     """Check, by record, that a release of draws behaves as the Gaussian limit says.
 
+    With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
+    a charge, rests on the limit. Where `reliable` is False, charge no less than `loss_ranges`; a
+    range of S draws says nothing of losses rarer than about 1/S, and a release charges more.
+
     Parameters
     ----------
     log_lik, alpha, chains, ess
         As for `gaussian_mu`.
     multiples : sequence of float, default (1, 2, 3)
         Above 0; at which epsilon over mu_i delta is compared. Far multiples need many draws.
-
-    Returns
-    -------
-    GaussianLimit
-        Both deltas, skewness, and the mu to charge by record.
-
-    Notes
-    -----
-    With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
-    a charge, rests on the limit. Where `reliable` is False, charge no less than `loss_ranges`; a
-    range of S draws says nothing of losses rarer than about 1/S, and a release charges more.
     """
     terms = terms_of(log_lik, alpha)
     effective = effective_of(terms, ess, chains)

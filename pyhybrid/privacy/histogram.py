@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.core.checks import FloatArray, check_count, check_each, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
 
 _ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative to it
@@ -37,30 +37,22 @@ def in_steps(values: FloatArray, step: float) -> FloatArray:
 def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.NDArray[np.int64]:
     """Counts of y in `n_bins` equal bins of [lower, upper], shape (n_bins,).
 
-    Bins are closed on the left and open on the right; the last one is closed on both sides.
-
-    Parameters
-    ----------
-    y : array_like, shape (n,)
-        Finite values within [lower, upper].
-    lower, upper : float
-        Public bounds, part of the guarantee: given by the user, never read from the data.
-    n_bins : int
-        Number of bins B >= 2, public.
+    Bins are closed on the left and open on the right; the last one is closed on both sides. The
+    bounds are public, part of the guarantee: given by the user, never read from the data.
 
     Raises
     ------
     InvalidInput
-        For a value outside the bounds (its record is named), lower >= upper, or n_bins < 2.
+        For a value outside the bounds or not finite (its record is named), lower >= upper, or
+        n_bins < 2.
     """
     values = check_vector(y, "y")
     low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
     if low >= high:
         raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
     bins = check_count(n_bins, "n_bins", at_least=2)
-    outside = np.flatnonzero(~((values >= low) & (values <= high)))
-    if outside.size:
-        raise InvalidInput(f"y must lie in [lower, upper]: record {outside[0]} does not")
+    within = (values >= low) & (values <= high)
+    check_each(within, "y must lie in [lower, upper]: record {} does not")
     place = np.floor(in_steps(values - low, (high - low) / bins)).astype(np.int64)
     return np.bincount(np.minimum(place, bins - 1), minlength=bins)
 

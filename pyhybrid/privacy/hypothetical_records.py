@@ -53,6 +53,9 @@ def possible_records(
 ) -> PossibleRecords:
     """Loss ranges and mu of records of a declared support that are not in the data.
 
+    For "remove" charge the larger of these and the numbers of the records present; for "replace"
+    the sum of both.
+
     Parameters
     ----------
     log_lik : array_like, shape (S, H)
@@ -63,12 +66,6 @@ def possible_records(
         computed on the data, it is the map's value with the others' weights held.
     chains, ess
         As for `gaussian_mu`.
-
-    Returns
-    -------
-    PossibleRecords
-        For "remove" charge the larger of these and the numbers of the records present; for
-        "replace" the sum of both.
 
     Raises
     ------
@@ -96,16 +93,9 @@ def possible_records(
 class PossibleAccount:
     """The account of one released draw over records that could have been. Confidential.
 
-    Attributes
-    ----------
-    account : LocalAccount
-        By possible record, each added to the database.
-    lipschitz_bound : float
-        Largest weighted absolute log-likelihood of any of them, nats.
-    costliest : mapping of str to values
-        The possible record with the largest mu, by column: a row of the declared support.
-    n_looked_at : int
-        Possible records on the grid that was looked at.
+    `account` is by possible record, each added to the database; `lipschitz_bound` the largest
+    weighted absolute log-likelihood of any, nats; `costliest` the one with the largest mu, by
+    column; `n_looked_at` counts them on the grid.
     """
 
     account: LocalAccount

@@ -482,7 +482,10 @@ def _check_records(n: int, weights: Any) -> None:
 
 
 def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
-    """T_i at each draw, shape (S, n), from a log-likelihood matrix and weights with and without.
+    """T_i at each draw, shape (S, n), nats, from a log-likelihood and weights with and without.
+
+    Confidential. Goes to `loss_ranges`, `gaussian_mu`, `gaussian_limit` and `leave_one_out_loss`
+    without weights.
 
     Parameters
     ----------
@@ -490,12 +493,6 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `weights.alpha`.
     weights : WeightsWithout or CountWithout
         From `lipschitz_without`, `count_without`, `scalar_without` and what follows them.
-
-    Returns
-    -------
-    ndarray, shape (S, n)
-        In nats. Confidential. Goes to `loss_ranges`, `gaussian_mu`, `gaussian_limit` and
-        `leave_one_out_loss` without weights.
 
     Examples
     --------

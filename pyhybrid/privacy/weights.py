@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_alpha,
     check_choice,
     check_count,
+    check_each,
     check_finite,
     check_fraction,
     check_log_lik,
@@ -194,9 +195,7 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
         For risks outside [0, 1] or numbers that are not finite.
     """
     values = check_nonnegative_vector(risk, "risk")
-    if values.max() > 1:
-        where = int(np.argmax(values))
-        raise InvalidInput(f"risk must lie in [0, 1]: record {where} is above")
+    check_each(values <= 1, "risk must lie in [0, 1]: record {} is above")
     scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
     return np.clip(scale * (1 - values) + shift, 0, 1)
 
@@ -224,11 +223,7 @@ def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:
     lipschitz : array_like, shape (n,)
         f_i = max_s |f_si| of the UNWEIGHTED fit, in nats; infinity allowed.
     cap : float
-        M in nats, above 0; M = epsilon / 2 for one released draw.
-
-    References
-    ----------
-    [S22] sec. 4.4; [C25] sec. 2.2.
+        M in nats, above 0; M = epsilon / 2 for one released draw [S22] sec. 4.4; [C25] sec. 2.2.
     """
     f = check_nonnegative_vector(lipschitz, "lipschitz")
     weights = check_alpha(alpha, f.size)
@@ -241,7 +236,8 @@ def reweight(
 ) -> FloatArray:
     r"""One re-weighting step: :math:`clip(k \alpha_i \Delta / \Delta_i, 0, 1)`, shape (n,).
 
-    Raises the weight of records whose by-record bound leaves slack below the overall bound.
+    Raises the weight of records whose by-record bound leaves slack below the overall bound [V25]
+    eq. 2.1 and alg. 1.
 
     Parameters
     ----------
@@ -258,19 +254,14 @@ def reweight(
     ------
     InvalidInput
         For an infinite bound, k outside (0, 1], or vectors of unlike length.
-
-    References
-    ----------
-    [V25] eq. 2.1 and alg. 1.
     """
     lipschitz = check_nonnegative_vector(by_record, "by_record")
     weights = check_alpha(alpha, lipschitz.size)
     k = check_fraction(k, "k")
-    if not np.isfinite(lipschitz).all():
-        first = int(np.flatnonzero(~np.isfinite(lipschitz))[0])
-        raise InvalidInput(
-            f"by_record must be finite: record {first} has no bound; give it weight 0"
-        )
+    check_each(
+        np.isfinite(lipschitz),
+        "by_record must be finite: record {} has no bound; give it weight 0",
+    )
     overall = float(lipschitz.max()) if bound is None else check_positive(bound, "bound")
     raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes to 1
     with np.errstate(over="ignore"):  # a bound next to 0 divides to infinity and is clipped to 1

@@ -36,17 +36,9 @@ _PAUSE = 0.05  # seconds between attempts to lock
 def file_aside(path: str | os.PathLike[str], *, private: bool) -> Iterator[Path]:
     """A new file to write, which takes the place of `path` once it is whole and on disk.
 
-    Parameters
-    ----------
-    path : path
-        Its folder is made if it is not there.
-    private : bool
-        Mode 0600 instead of 0644; until it is in place only its owner can read it.
-
-    Raises
-    ------
-    SaveFailed
-        On a disk error; `path` is as it was, and nothing is left behind.
+    Its folder is made if it is not there. `private` files have mode 0600 instead of 0644; until it
+    is in place only its owner can read either. On a disk error SaveFailed is raised, `path` is as
+    it was, and nothing is left behind.
     """
     target, aside = Path(path).absolute(), None
     try:
@@ -73,12 +65,7 @@ def write_files(
 ) -> None:
     """Write several files: all are complete before the first takes its place.
 
-    Raises
-    ------
-    InvalidInput
-        If one exists and `overwrite` is False, or is a folder.
-    SaveFailed
-        On a disk error.
+    InvalidInput if one exists and `overwrite` is False, or is a folder; SaveFailed on a disk error.
     """
     with contextlib.ExitStack() as stack:
         for path, content in contents.items():
@@ -106,21 +93,9 @@ def folder_aside(
 ) -> Iterator[Path]:
     """A new folder to write into, which takes the place of `folder` if nothing is raised.
 
-    Parameters
-    ----------
-    folder : path
-        New or empty, unless `overwrite`.
-    overwrite : bool
-        Replace what is in `folder`.
-    private : bool
-        Mode 0700 instead of 0755; until it is in place only its owner can read it.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder is not empty.
-    SaveFailed
-        On a disk error; nothing is left behind.
+    `folder` is new or empty (InvalidInput), unless `overwrite` replaces what is in it. `private`
+    ones have mode 0700 instead of 0755; until it is in place only its owner can read either. On a
+    disk error SaveFailed is raised, and nothing is left behind.
     """
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()

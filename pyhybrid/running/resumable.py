@@ -61,14 +61,9 @@ def open_parts(
 ) -> Iterator[FinishedParts]:
     """Open or begin the file at `path`; without a path nothing outlives the block.
 
-    Parameters
-    ----------
-    path : path, optional
-        Made with permissions 0600 if it does not exist.
-    settings : str
-        `fingerprint` of everything that the parts depend on, but for the seed.
-    seed : int, optional
-        Without it the file's own entropy is used, or the operating system's.
+    It is made with permissions 0600 if it does not exist. `settings` is the `fingerprint` of
+    everything that the parts depend on, but for the seed; without a seed the file's own entropy is
+    used, or the operating system's.
 
     Raises
     ------

@@ -50,20 +50,10 @@ def run_tasks(
 ) -> Iterator[Done[Task, Result]]:
     """Yield tasks as they end, those that failed among them.
 
-    Parameters
-    ----------
-    function : callable
-        At the top level of a module; its tasks and results can be pickled.
-    tasks : sequence
-    workers : int, default 1
-        Processes; with 1 the tasks run here, one after the other.
-    executor : Executor, optional
-        In place of `workers`, e.g. a Dask client's ``get_executor()``; it is not shut down.
-
-    Raises
-    ------
-    SamplingError
-        If no worker process lives long enough to end a task.
+    `function` is at the top level of a module; its tasks and results can be pickled. With one of
+    the `workers`, processes, the tasks run here, one after the other; an `executor` takes their
+    place, e.g. a Dask client's ``get_executor()``, and is not shut down. SamplingError is raised if
+    no worker process lives long enough to end a task.
     """
     if executor is not None:
         yield from _submitted(function, tasks, executor)
