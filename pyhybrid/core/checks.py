@@ -111,9 +111,9 @@ def check_nonnegative_vector(values: Any, name: str, *, length: int | None = Non
     return vector
 
 
-def check_each(holds: npt.NDArray[np.bool_], message: str) -> None:
+def check_each(holds: Any, message: str) -> None:
     """Raise the message with the number, in place of {}, of the first record that does not hold."""
-    if not holds.all():
+    if not np.all(holds):
         raise InvalidInput(message.replace("{}", str(np.argmin(holds)), 1))
 
 

@@ -43,20 +43,15 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
-    """What a table counts. Confidential.
+    """What a table counts. Confidential, but for its number of rows K.
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Row of the table that each record is in, 0 .. n_rows - 1; their number K is public.
-    cells : sparse matrix of int, shape (n, L)
-        How each record is shared out over the columns of the table: nonnegative whole numbers,
-        `unit` in each row.
+    `cells` say how each record is shared out over the columns of the table: nonnegative whole
+    numbers, `unit` in each row.
     """
 
-    codes: IntArray
+    codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
     n_rows: int
-    cells: sparse.csr_array
+    cells: sparse.csr_array  # (n, L)
 
     def __repr__(self) -> str:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
@@ -100,21 +95,13 @@ class Price:
 class NoisyTables(PrivateAnswer):
     """Tables of counts with noise on each cell; they may be negative.
 
-    Attributes
-    ----------
-    value : ndarray of int, shape (B,)
-        Cells of all tables, in `unit` parts of a record; `tables` gives them one by one.
-    shapes : tuple of (int, int)
-        Rows and columns of each table.
-    unit : int
-        Parts of a record that a count is given in.
-    sensitivity, scale : float
-        Largest change of all cells together, and scale of one cell's noise, in records. In L1 and
-        of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
+    `value` holds the cells of all tables, in `unit` parts of a record; `tables` gives them one by
+    one. Sensitivity, of all cells together, and scale of one cell's noise are in records: in L1 and
+    of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
     """
 
-    value: IntArray
-    shapes: tuple[tuple[int, int], ...]
+    value: IntArray  # (B,)
+    shapes: tuple[tuple[int, int], ...]  # rows and columns of each table
     unit: int
     sensitivity: float
     scale: float

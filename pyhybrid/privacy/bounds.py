@@ -21,15 +21,8 @@ delta.
 
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, eq. 3 and sec. 2: the local, asymptotic form;
-probabilistic differential privacy.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms.
-[H22] Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399.
-[DR19] Durfee, Rogers (2019), Practical differentially private top-k selection with pay-what-you-get
-composition, NeurIPS: mechanisms of bounded range.
-[CP34] Clopper, Pearson (1934), The use of confidence or fiducial limits illustrated in the case of
-the binomial, Biometrika 26:404-413.
-[V17] Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432: smoothed weights.
+[S22] eq. 3 and sec. 2 (the local, asymptotic form; probabilistic differential privacy); [V25];
+[H22]; [DR19]; [CP34]; [V17].
 """
 
 from __future__ import annotations

@@ -12,9 +12,7 @@ frozen, and no new record's.
 
 References
 ----------
-[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 3: terms clipped to [-M, M],
-c_i = 0.
-[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
+[C25] sec. 3: terms clipped to [-M, M], c_i = 0; [DR19].
 """
 
 from __future__ import annotations
@@ -208,29 +206,17 @@ class Cap:
     r"""The interval [-below, above] that the terms of a censored likelihood are clipped to.
 
     A record's term is :math:`\alpha_i (f_i(\theta) - c_i)`, and :math:`e(\theta)` more with frozen
-    rows; with units the clip acts on the sum of a unit's terms.
-
-    Attributes
-    ----------
-    below, above : float
-        Nats, above 0.
-    reference : ndarray, shape (n,), or None
-        c_i = f_i(theta_ref), nats; 0 if None.
-    unit : ndarray of int, shape (n,), or None
-        Unit of each record, from 0 to the number of units less 1; None if each is its own.
-    frozen : FrozenTerms or None
-        Of a reference: what clipping takes from them on average, e, is added to every term before
-        it is clipped, and they decide where the region of the parameters ends.
-    region : float
-        Half width of that region, in posterior standard deviations of the reference.
+    rows; with units the clip acts on the sum of a unit's terms. What clipping takes from the frozen
+    terms of a reference on average, e, is added to every term before it is clipped, and they decide
+    where the region of the parameters ends.
     """
 
-    below: float
+    below: float  # nats, above 0
     above: float
-    reference: FloatArray | None = None
-    unit: npt.NDArray[np.intp] | None = None
+    reference: FloatArray | None = None  # (n,) c_i = f_i(theta_ref), nats; 0 if None
+    unit: npt.NDArray[np.intp] | None = None  # (n,) of each record, from 0; None if each is its own
     frozen: FrozenTerms | None = None
-    region: float = np.inf
+    region: float = np.inf  # its half width, in posterior standard deviations of the reference
 
     def __post_init__(self) -> None:
         check_positive(self.below, "below")
@@ -316,17 +302,11 @@ class Cap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrozenTerms:
-    """Distinct terms of a reference's records. Confidential if the reference is.
+    """Distinct terms of a reference's records. Confidential if the reference is."""
 
-    Attributes
-    ----------
-    alpha, count, center : ndarray, shape (d,)
-        Weights in [0, 1], records of each, and f_j(theta_ref), nats.
-    """
-
-    alpha: FloatArray
-    count: npt.NDArray[np.int64]
-    center: FloatArray
+    alpha: FloatArray  # (d,) weights, in [0, 1]
+    count: npt.NDArray[np.int64]  # (d,) records of each
+    center: FloatArray  # (d,) f_j(theta_ref), nats
 
     def __post_init__(self) -> None:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -360,19 +340,11 @@ class FrozenTerms:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FrozenRows(FrozenTerms):
-    """Distinct rows of a reference, as its model codes them. Confidential if the reference is.
+    """Distinct rows of a reference, as its model codes them. Confidential if the reference is."""
 
-    Attributes
-    ----------
-    y, offset : ndarray, shape (d,)
-        Outcomes on the scale of the likelihood.
-    X : ndarray, shape (d, K)
-        Design.
-    """
-
-    y: FloatArray
-    X: FloatArray
-    offset: FloatArray
+    y: FloatArray  # (d,) outcomes on the scale of the likelihood
+    X: FloatArray  # (d, K) design
+    offset: FloatArray  # (d,)
 
     def some(self, rows: slice) -> FrozenRows:
         """Some of them."""
@@ -383,20 +355,13 @@ class FrozenRows(FrozenTerms):
 class FrozenParts(FrozenTerms):
     """Distinct records of a reference under a model of several steps. Confidential if it is.
 
-    Attributes
-    ----------
-    parts : mapping of str to FrozenRows
-        By step, its rows of the records that reach it, in their order; a step that none of them
-        reaches is not there.
-    reached : mapping of str to ndarray of bool, shape (d,)
-        By step, whether a record reaches it.
-    at_zero : ndarray of bool, shape (d,)
-        Of a mixture of zeros and counts, whether the count is 0; False elsewhere.
+    By step, `parts` are its rows of the records that reach it, in their order; a step that none of
+    them reaches is not there.
     """
 
     parts: Mapping[str, FrozenRows]
-    reached: Mapping[str, npt.NDArray[np.bool_]]
-    at_zero: npt.NDArray[np.bool_]
+    reached: Mapping[str, npt.NDArray[np.bool_]]  # by step, (d,) whether a record reaches it
+    at_zero: npt.NDArray[np.bool_]  # (d,) of a mixture, whether the count is 0; False elsewhere
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ class: those that are not shown (``repr=False``) are confidential, and left out 
 
 References
 ----------
-[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3: see `pyhybrid.privacy.conversions`.
+[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3.
 """
 
 from __future__ import annotations

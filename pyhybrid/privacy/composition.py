@@ -10,7 +10,7 @@ hold, and the smaller is stated.
 
 References
 ----------
-[CR21] and [BS16] prop. 1.3, 1.4 and lemma 1.7: see `pyhybrid.privacy.conversions`.
+[CR21]; [BS16] prop. 1.3, 1.4 and lemma 1.7.
 """
 
 from __future__ import annotations

@@ -20,17 +20,9 @@ than telling N(0, 1) from N(mu, 1). It is then (epsilon, delta)-DP for every eps
 
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2 and 4.5, app. A.3; [C25] Hu, Williams,
-Savitsky (2025), Statistica Sinica 35:563-584, sec. 3.
-[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
-[CR21] Cesar, Rogers (2021), Bounding, concentrating, and truncating: unifying privacy loss
-composition for data analytics, ALT: bounded range and zCDP.
-[BS16] Bun, Steinke (2016), Concentrated differential privacy: simplifications, extensions, and
-lower bounds, TCC: zCDP, prop. 1.3, 1.4 and 1.6, lemma 1.7.
-[CKS20] Canonne, Kamath, Steinke (2020), The discrete Gaussian for differential privacy, NeurIPS,
-theorem 4 and proposition 12.
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37, sec. 2.4 (duality),
-cor. 3.3 (composition) and thm. 2.14 (groups).
+[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3; [DR19]; [CR21]; [BS16] prop. 1.3, 1.4 and 1.6, lemma
+1.7; [CKS20] theorem 4 and prop. 12; [DRS22] sec. 2.4 (duality), cor. 3.3 (composition) and
+thm. 2.14 (groups).
 """
 
 from __future__ import annotations

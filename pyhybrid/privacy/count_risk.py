@@ -8,9 +8,7 @@ sorting.
 
 References
 ----------
-[H22] Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399, sec. 2 and 3.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms,
-alg. 3.
+[H22] sec. 2 and 3; [V25] alg. 3.
 """
 
 from __future__ import annotations

@@ -25,15 +25,7 @@ record that is wider or narrower, add to it. Both directions are followed to pro
 
 References
 ----------
-[G92] Geyer (1992), Practical Markov chain Monte Carlo, Statistical Science 7:473-483.
-[BDA] Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., sec. 11.5.
-[V17] Vehtari, Gelman, Gabry (2017), Practical Bayesian model evaluation using leave-one-out
-cross-validation and WAIC, Statistics and Computing 27:1413-1432.
-[ZS09] Zhang, Stephens (2009), A new and efficient estimation method for the generalized Pareto
-distribution, Technometrics 51:316-325.
-[CF38] Cornish, Fisher (1938), Revue de l'Institut International de Statistique 5:307-320.
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37.
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2: loss but for a probability (pDP).
+[G92]; [BDA]; [V17]; [ZS09]; [CF38]; [DRS22]; [S22] sec. 2: loss but for a probability (pDP).
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ shows that the audit could have seen a violation.
 
 References
 ----------
-Clopper, Pearson (1934), Biometrika 26:404-413. Jagielski, Ullman, Oprea (2020), NeurIPS.
-Ding, Wang, Wang, Zhang, Kifer (2018), Detecting violations of differential privacy, CCS.
+[CP34]; [JUO20]; [D18].
 """
 
 from __future__ import annotations

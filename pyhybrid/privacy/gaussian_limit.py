@@ -19,11 +19,7 @@ for the release with and without the record. Both should be `delta_of_mu(mu, eps
 
 References
 ----------
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37, def. 2.6, sec. 2.4.
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 4.
-[V17] Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432: smoothed weights.
-[CF38] Cornish, Fisher (1938), Moments and cumulants in the specification of distributions, Revue de
-l'Institut International de Statistique 5:307-320.
+[DRS22] def. 2.6, sec. 2.4; [S22] sec. 4; [V17]; [CF38].
 """
 
 from __future__ import annotations

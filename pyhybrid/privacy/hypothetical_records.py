@@ -7,8 +7,7 @@ would cost; putting it in the place of a record adds that record's own.
 
 References
 ----------
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37.
-[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
+[DRS22]; [DR19].
 """
 
 from __future__ import annotations
@@ -111,26 +110,16 @@ class PossibleAccount:
 class WeightsWith:
     """Weights of a database of n records with each of H possible ones added. Confidential.
 
-    Attributes
-    ----------
-    present : ndarray, shape (n,)
-        Weights of the database as it is.
-    own : ndarray, shape (H,)
-        Weight of each possible record in the database with it.
-    movers : ndarray of int, shape (k,)
-        Possible records that change the weight of another: no others are looked at.
-    joined : callable
-        From one of `movers` to the weights (n,) of the records present in the database with it.
-    examined : ndarray of int, shape (h,)
-        Possible records to be looked at: those that move no weight, and of the movers those that
-        move them most.
+    No others are looked at than `movers`, the possible records that change the weight of another:
+    `joined` gives with one of them the weights (n,) of the records present. Those `examined` move
+    no weight, or are the movers that move them most.
     """
 
-    present: FloatArray
-    own: FloatArray
-    movers: IntArray
+    present: FloatArray  # (n,) weights of the database as it is
+    own: FloatArray  # (H,) weight of each possible record in the database with it
+    movers: IntArray  # (k,)
     joined: Callable[[int], FloatArray]
-    examined: IntArray
+    examined: IntArray  # (h,)
 
     @classmethod
     def held(cls, present: FloatArray, own: FloatArray) -> WeightsWith:

@@ -16,12 +16,7 @@ are held against, and the account of a fit takes it in where it says more.
 
 References
 ----------
-[V17] Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432, sec. 2.
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2.
-[B76] Bennett (1976), Efficient estimation of free energy differences from Monte Carlo data,
-Journal of Computational Physics 22:245-268.
-[MW96] Meng, Wong (1996), Simulating ratios of normalizing constants via a simple identity,
-Statistica Sinica 6:831-860.
+[V17] sec. 2; [S22] sec. 2; [B76]; [MW96].
 """
 
 from __future__ import annotations
@@ -249,30 +244,19 @@ def _deviation(terms: FloatArray, chains: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refit:
-    """A fit without one record, or unit, beside what was said of it before. Confidential.
+    """A fit without one record, or unit, beside what the account said of it. Confidential.
 
-    Attributes
-    ----------
-    record : int
-        Position of the record, or of the unit.
-    mu, loss_range : float
-        What the account of the fit said of it.
-    loss : RefitLoss
-        At draws of both posteriors. Weights that depend on the data are made anew from fits
-        without the record: risks at the same standardized extreme, with the mean and deviation
-        that these fits give, so that the chance of extremes over draws is not in it.
-    chains : int
-        That the draws of the fit come from; 1 where some were dropped.
-    converged : bool
-        Whether the refit has.
+    `loss` is at draws of both posteriors. Weights that depend on the data are made anew from fits
+    without the record: risks at the same standardized extreme, with the mean and deviation that
+    these fits give, so that the chance of extremes over draws is not in it.
     """
 
-    record: int
+    record: int  # position of the record, or of the unit
     mu: float
     loss_range: float
     loss: RefitLoss
-    chains: int = 1
-    converged: bool
+    chains: int = 1  # that the draws of the fit come from; 1 where some were dropped
+    converged: bool  # whether the refit has
 
     @property
     def mu_upper(self) -> float:
@@ -290,17 +274,10 @@ class Refit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refits:
-    """All refits of one release, the record that most is told about first. Confidential.
-
-    Attributes
-    ----------
-    each : tuple of Refit
-    failed : int
-        Records that no refit could be made without.
-    """
+    """All refits of one release, the record that most is told about first. Confidential."""
 
     each: tuple[Refit, ...]
-    failed: int = 0
+    failed: int = 0  # records that no refit could be made without
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping for each refit, for a table."""

@@ -64,45 +64,25 @@ class WeightsWithoutRecords(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalAccount:
-    """Accounts of one released draw. Confidential: functions of the data.
+    """Accounts of one released draw of n records. Confidential: functions of the data.
 
-    Attributes
-    ----------
-    loss_ranges : ndarray, shape (n,)
-        R_i in nats.
-    mu_by_record : ndarray, shape (n,)
-        What is charged for each record that was examined; of the rest an estimate from above of the
-        deviation of the term.
-    loss_range, mu : float
-        The largest of each.
-    mu_standard_error : float
-        Monte Carlo standard error of the largest deviation; `mu` is above it by two.
-    limit_holds : bool
-        Whether the Gaussian limit holds for every record that matters.
-    n_draws : int
-        Draws of the posterior that the account was made from.
-    draws_recounted : int
-        Draws in which the weights without each record were recomputed; 0 if they do not change.
-    mu_of_limit : float, optional
-        Largest mu of the records whose limit holds; `mu` if omitted.
-    failing : ndarray, shape (2, k)
-        Range and mu of the k records whose limit does not hold.
-    expansion : ndarray, shape (3, k)
-        How the terms of these records go on beyond the draws (`expansion_of`); none where
-        that cannot be told of one of them.
+    `mu_by_record` is what is charged for each record that was examined; of the rest an estimate
+    from above of the deviation of the term. `expansion` says how the terms of the k records whose
+    limit does not hold go on beyond the draws (`expansion_of`); none where that cannot be told of
+    one of them.
     """
 
-    loss_ranges: FloatArray
-    mu_by_record: FloatArray
-    loss_range: float
+    loss_ranges: FloatArray  # (n,) R_i in nats
+    mu_by_record: FloatArray  # (n,)
+    loss_range: float  # the largest of each
     mu: float
-    mu_standard_error: float
-    limit_holds: bool
+    mu_standard_error: float  # of the largest deviation; `mu` is above it by two
+    limit_holds: bool  # the Gaussian one, for every record that matters
     n_draws: int
-    draws_recounted: int = 0
-    mu_of_limit: float | None = None
-    failing: FloatArray = field(default_factory=lambda: _NONE[:2])
-    expansion: FloatArray = field(default_factory=lambda: _NONE)
+    draws_recounted: int = 0  # in which the weights without each record were recomputed, if any
+    mu_of_limit: float | None = None  # of the records whose limit holds; `mu` if omitted
+    failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) range, mu of the rest
+    expansion: FloatArray = field(default_factory=lambda: _NONE)  # (3, k)
 
     @property
     def largest_of_limit(self) -> float:

@@ -9,7 +9,7 @@ than a record are functions of the sum of its records' terms (`Units`),
 
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2, with the record replaced by a group.
+[S22] sec. 2, with the record replaced by a group of records.
 """
 
 from __future__ import annotations
@@ -34,17 +34,12 @@ _HALF_UNIT = float(np.finfo(np.float32).eps) / 2
 class LogLik:
     """Unweighted log-likelihood f_si in nats. Confidential: a function of the data.
 
-    Attributes
-    ----------
-    make : callable
-        Each call yields the matrix again, from its first column to its last, in blocks of shape
-        (S, b): one column per distinct row.
-    row_of : ndarray of int, shape (n,)
-        Column of each record.
+    Each call of `make` yields the matrix again, from its first column to its last, in blocks of
+    shape (S, b): one column per distinct row.
     """
 
     make: Callable[[], Iterable[FloatArray]]
-    row_of: IntArray
+    row_of: IntArray  # (n,) column of each record
 
     @classmethod
     def of(cls, matrix: FloatArray) -> LogLik:
@@ -187,19 +182,12 @@ class LogLik:
 class Terms:
     """The distinct terms of a database and which record has which. Confidential.
 
-    Attributes
-    ----------
-    blocks : callable
-        Yields (columns, terms, error): indices (b,) of distinct terms, the terms (S, b) in
-        float64, and the largest error (b,) that rounding to float32 can have left in them.
-    place : ndarray of int, shape (n,)
-        Distinct term of record i.
-    n_distinct : int
-        Number of distinct terms.
+    `blocks` yields (columns, terms, error): indices (b,) of distinct terms, the terms (S, b) in
+    float64, and the largest error (b,) that rounding to float32 can have left in them.
     """
 
     blocks: Callable[[], Iterator[tuple[IntArray, FloatArray, FloatArray]]]
-    place: IntArray
+    place: IntArray  # (n,) distinct term of each record
     n_distinct: int
 
     @cached_property
@@ -283,18 +271,10 @@ def spread_of(terms: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
-    """Which records belong to one unit of privacy.
+    """Which records belong to one unit of privacy."""
 
-    Attributes
-    ----------
-    column : str
-        The column that names the units.
-    of : ndarray of int, shape (n,)
-        Unit of each record, from 0 to the number of units less 1.
-    """
-
-    column: str
-    of: IntArray
+    column: str  # that names the units
+    of: IntArray  # (n,) unit of each record, from 0 to the number of units less 1
 
     @property
     def n(self) -> int:

@@ -29,10 +29,7 @@ Range, deviation and leave-one-out loss of T are those of `loss_ranges`, `gaussi
 
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 3, 3.1, 4.4: the maps.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms,
-alg. 1 and 2.
-[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 2.2 and 4.4.
+[S22] sec. 3, 3.1, 4.4: the maps; [V25] alg. 1 and 2; [C25] sec. 2.2 and 4.4.
 """
 
 from __future__ import annotations
@@ -137,26 +134,13 @@ class WeightsWithout:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskDraws:
-    """Draws that risks were read from, and how these risks move without a record. Confidential.
+    """Draws that risks were read from, and how these risks move without a record. Confidential."""
 
-    Attributes
-    ----------
-    log_lik : LogLik
-        Unweighted, at the draws.
-    risk : {"size", "range", "deviation"}
-    weights : WeightsWithout
-        Of the posterior that the draws come from.
-    thinned : bool
-        False to use all draws, however many rows there are.
-    frozen : bool
-        True of draws of a posterior that does not depend on the data: risks stay.
-    """
-
-    log_lik: LogLik
-    risk: str
-    weights: WeightsWithout
-    thinned: bool = True
-    frozen: bool = False
+    log_lik: LogLik  # unweighted, at the draws
+    risk: str  # "size", "range" or "deviation"
+    weights: WeightsWithout  # of the posterior that the draws come from
+    thinned: bool = True  # False to use all draws, however many rows there are
+    frozen: bool = False  # True of a posterior that does not depend on the data: risks stay
 
     @cached_property
     def chosen(self) -> IntArray:

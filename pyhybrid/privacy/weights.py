@@ -4,8 +4,8 @@ Every function is one weight map of the papers. Weights are confidential: functi
 
 References
 ----------
-[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1;
-[C25] sec. 2.2 and 4.4; [MT07] McSherry, Talwar (2007), the exponential mechanism.
+[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1; [C25] sec. 2.2
+and 4.4; [MT07].
 """
 
 from __future__ import annotations

@@ -25,15 +25,10 @@ _FORMAT = 1
 
 @dataclass(kw_only=True)
 class FinishedParts:
-    """Parts that are finished, by key, and the entropy that all parts share.
+    """Parts that are finished, by key, plain JSON values, and the entropy that all parts share.
 
-    Attributes
-    ----------
-    entropy : int
-        Root of the random streams: the seed given, or the one that the file was begun with.
-        Confidential.
-    parts : dict of str to object
-        Plain JSON values.
+    Entropy is the root of the random streams: the seed given, or the one that the file was begun
+    with. Confidential.
     """
 
     entropy: int
