@@ -25,20 +25,20 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("epsilon", "charge", "composition")]
+_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("conversions", "charge", "composition")]
 MODULES = {
     "privacy.conversions": [
-        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],
     "privacy.charge": [
-        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],
     "privacy.composition": [
-        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],

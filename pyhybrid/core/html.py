@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
-__all__ = ["html_rows", "html_table"]
-
 
 def html_rows(title: str, rows: Mapping[str, object]) -> str:
     """A table of names and values; everything is escaped."""

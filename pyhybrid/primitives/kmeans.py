@@ -22,6 +22,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -118,15 +119,17 @@ def dp_kmeans(
     data = _whole_units(_short_rows(rows, clamp=clamp))
     rng = streams().generator("k-means")
     centers = _starting_centers(start, k, data.shape[1], rng)
-    noise = _Noise(_share(eps, 2 * rounds))
+    share = _share(eps, 2 * rounds)
+    count_noise, scale = whole_number_noise(_SENSITIVITY, share)
+    sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
     counts = np.zeros(k, dtype=np.int64)
     for _ in range(rounds):
-        centers, counts = _round(data, centers, noise, rng)
+        centers, counts = _round(data, centers, count_noise, sum_noise, rng)
     return NoisyCenters(
         value=centers,
         counts=counts,
         n_rounds=rounds,
-        scale=noise.scale,
+        scale=scale,
         charge=PrivacyCharge.strict(
             mechanism="dp_kmeans",
             epsilon=eps,
@@ -136,25 +139,12 @@ def dp_kmeans(
     )
 
 
-class _Noise:
-    """OpenDP's integer Laplace noise for one look at counts, and for one at sums in whole units."""
-
-    def __init__(self, share: float) -> None:
-        self._counts, self.scale = whole_number_noise(_SENSITIVITY, share)
-        self._sums, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
-
-    def counts(self, counts: IntArray) -> IntArray:
-        """Noisy counts, shape (k,)."""
-        return np.array(self._counts(counts.tolist()), dtype=np.int64)
-
-    def sums(self, sums: IntArray) -> FloatArray:
-        """Noisy sums, shape (k, d), from sums in whole units."""
-        noisy = np.array(self._sums(sums.ravel().tolist()), dtype=np.float64)
-        return noisy.reshape(sums.shape) / _UNIT
-
-
 def _round(
-    data: IntArray, centers: FloatArray, noise: _Noise, rng: np.random.Generator
+    data: IntArray,
+    centers: FloatArray,
+    count_noise: Callable[[list[int]], list[int]],
+    sum_noise: Callable[[list[int]], list[int]],
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, IntArray]:
     """Centers (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
     k, d = centers.shape
@@ -163,8 +153,8 @@ def _round(
     nearest = np.argmin((centers**2).sum(axis=1) - 2 * points @ centers.T, axis=1)
     sums = np.zeros((k, d), dtype=np.int64)
     np.add.at(sums, nearest, data)
-    counts = noise.counts(np.bincount(nearest, minlength=k))
-    noisy_sums = noise.sums(sums)
+    counts = np.array(count_noise(np.bincount(nearest, minlength=k).tolist()), dtype=np.int64)
+    noisy_sums = np.array(sum_noise(sums.ravel().tolist()), dtype=np.float64).reshape(k, d) / _UNIT
     moved = _uniform_in_l1_ball(k, d, rng)
     filled = counts >= 1
     moved[filled] = noisy_sums[filled] / counts[filled, None]

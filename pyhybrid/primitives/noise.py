@@ -27,17 +27,11 @@ _STEPS = 64  # of one unit in the last place each; one or two are enough
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrivateAnswer(ABC):
-    """An answer with noise and its charge; both may be published.
+    """An answer with noise and its strict charge; both may be published.
 
     A charge that was written by hand, or is below what the answer's own noise costs, is refused;
     an answer whose value, noise or charge was changed after it was made is recognized by its seal.
-
-    Attributes
-    ----------
-    charge : PrivacyCharge
-        Strict, with its neighbor relation.
-    identifier : str
-        Tells this answer from every other one, also from one that came out the same.
+    The identifier tells it from every other one, also from one that came out the same.
     """
 
     charge: PrivacyCharge

@@ -312,17 +312,13 @@ class SplitRanges:
     ----------
     ranges : LossRanges
         From the first half; its `kept_draws` (S,) are the other half, which may be released.
-    delta : float
-        Upper confidence bound of the probability that a draw leaves any range, under the posterior
-        and under that without any one record, whichever is larger.
+    delta, confidence : float
+        Upper bound, at this confidence over repetitions of the sampling, of the probability that a
+        draw leaves any range, under the posterior or that without any one record.
     epsilon : float
         Overall range less log(1 - delta); not rounded.
-    share : float
-        Of the released half that left a range.
-    effective_draws : float
-        Of the released half, for that share.
-    confidence : float
-        Of the bound, over repetitions of the sampling.
+    share, effective_draws : float
+        Of the released half that left a range; of the released half, for that share.
     """
 
     ranges: LossRanges

@@ -46,12 +46,11 @@ _PRICE_FIELDS = ("density_above_one", "safety_factor")
 def compose(
     charges: Sequence[PrivacyCharge], *, delta: float | None = None, allow_unlike: bool = False
 ) -> float:
-    """Sequential composition of charges of one kind and relation.
+    """Sequential composition of charges of one kind and relation, in nats; 0 for no charges.
 
     Epsilons add. Strict ones, at a `delta`, also compose by zero-concentrated privacy, and the
-    smaller epsilon is returned (see the module). Those counted by the Gaussian
-    limit, at one delta, first compose by squares of their mu; the whole is then an epsilon at that
-    delta.
+    smaller epsilon is returned (see the module). Those counted by the Gaussian limit, at one delta,
+    first compose by squares of their mu; the whole is then an epsilon at that delta.
 
     Parameters
     ----------
@@ -61,11 +60,6 @@ def compose(
         Public, in (0, 1), for strict charges; what is returned is then (epsilon, delta).
     allow_unlike : bool, default False
         Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
-
-    Returns
-    -------
-    float
-        Epsilon in nats; 0 for no charges.
 
     Raises
     ------

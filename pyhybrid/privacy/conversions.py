@@ -178,14 +178,10 @@ class RangeEpsilon:
 
     Attributes
     ----------
-    pure : float
-        Epsilon at delta = 0.
-    rho : float
-        Of zCDP.
-    approximate : float
-        Epsilon at `delta`, from rho; rounded up as `pure` is.
-    delta : float
-        Public.
+    pure, rho : float
+        Epsilon at delta = 0; of zCDP.
+    approximate, delta : float
+        Epsilon at a public delta, from rho; rounded up as `pure` is.
     """
 
     pure: float

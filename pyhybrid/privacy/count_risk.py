@@ -194,11 +194,9 @@ class CountWithout:
 
     Attributes
     ----------
-    alpha : ndarray, shape (n,)
-        Weights of the whole database.
-    inside, outside : ndarray, shape (n,)
-        Weight of record j where the record that left was inside its ball, and where it was in its
-        group but outside.
+    alpha, inside, outside : ndarray, shape (n,)
+        Weights of the whole database; of record j where the record that left was inside its ball,
+        and where it was in its group but outside.
     groups : sequence of ndarray of int
         Records that are compared with each other.
     low, high, place : ndarray of int, shape (n,)

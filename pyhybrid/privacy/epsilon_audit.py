@@ -36,10 +36,9 @@ class EpsilonAudit:
 
     Attributes
     ----------
-    lower_bound : float
-        Lower confidence bound on epsilon, nats, >= 0.
-    confidence : float
-        Probability, at least, that the bound is not above the true epsilon.
+    lower_bound, confidence : float
+        Lower confidence bound on epsilon, nats, >= 0; the probability, at least, that it is not
+        above the true epsilon.
     event : str
         The event it was found with, in terms of the outputs.
     shares : tuple of (float, float)

@@ -61,15 +61,13 @@ class GaussianMu:
 
     Attributes
     ----------
-    by_record : ndarray, shape (n,)
-        mu_i, the standard deviation of the term of record i over the draws.
-    neighbor_by_record : ndarray, shape (n,)
-        The same under the neighbor's posterior, from importance weights; equals `by_record` if it
-        was not asked for. The neighbor's posterior is usually a little wider.
-    standard_error_by_record : ndarray, shape (n,)
-        Monte Carlo standard error of the one of both whose upper end is higher.
-    upper_by_record : ndarray, shape (n,)
-        The higher upper end of both: estimate plus `STANDARD_ERRORS` standard errors.
+    by_record, neighbor_by_record : ndarray, shape (n,)
+        mu_i, the standard deviation of the term of record i over the draws; and under the
+        neighbor's posterior, which is usually a little wider, from importance weights: equal to
+        `by_record` if it was not asked for.
+    standard_error_by_record, upper_by_record : ndarray, shape (n,)
+        Monte Carlo standard error of the one of both whose upper end is higher; that upper end,
+        estimate plus `STANDARD_ERRORS` standard errors.
     pareto_k : ndarray, shape (n,)
         Of the neighbor's weights; above 0.7 its deviation is unreliable. -inf if not asked for.
     overall, standard_error : float

@@ -33,10 +33,9 @@ class PossibleRecords:
 
     Attributes
     ----------
-    ranges : LossRanges
-        By hypothetical record (H,); `overall` over the support.
-    mu : GaussianMu
-        By hypothetical record (H,), the neighbor being the database with it added.
+    ranges, mu : LossRanges and GaussianMu
+        By hypothetical record (H,), the neighbor being the database with it added; overall over
+        the support.
     largest_range, largest_mu : int
         Which hypothetical record costs most.
     """

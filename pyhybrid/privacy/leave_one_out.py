@@ -51,14 +51,11 @@ class LeaveOneOutLoss:
 
     Attributes
     ----------
-    by_record : ndarray, shape (n,)
-        Largest abs(L_is) over the draws: what the most telling draw says of record i.
-    by_draw : ndarray, shape (S,)
-        Largest abs(L_is) over the records: what releasing draw s says of anybody.
+    by_record, by_draw : ndarray, shape (n,) and (S,)
+        Largest abs(L_is) over the draws, what the most telling draw says of record i; and over the
+        records, what releasing draw s says of anybody.
     quantiles : ndarray, shape (n, 3)
-        Quantiles of abs(L_is) over the draws, at `probabilities`.
-    probabilities : tuple of float
-        0.5, 0.9 and 0.99.
+        Of abs(L_is) over the draws, at `probabilities`: 0.5, 0.9 and 0.99.
     pareto_k : ndarray, shape (n,)
         Shape of the smoothed tail. Above 0.7 the loss of that record is unreliable; -inf where the
         term does not move; inf where there are too few draws to tell.
@@ -119,16 +116,13 @@ class RefitLoss:
 
     Attributes
     ----------
-    by_draw : ndarray, shape (S,)
-        L at draws of the posterior with the record, nats.
-    by_draw_without : ndarray, shape (S',)
-        L at draws of the posterior without it.
+    by_draw, by_draw_without : ndarray, shape (S,) and (S',)
+        L at draws of the posterior with the record, and without it, nats.
     loss_range : float
         Largest less smallest T over the draws of both.
-    mu, mu_without : float
-        Deviation of T under either posterior; they agree in the Gaussian limit.
-    standard_error, standard_error_without : float
-        Monte Carlo standard errors of both.
+    mu, mu_without, standard_error, standard_error_without : float
+        Deviation of T under either posterior, which agree in the Gaussian limit; Monte Carlo
+        standard errors of both.
     moved : float
         Root of the mean of L with the record less its mean without: the distance of the
         posteriors, mu in the Gaussian limit.

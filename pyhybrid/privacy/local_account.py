@@ -36,7 +36,7 @@ from pyhybrid.privacy.diagnostics import (
     loss_of_expansion,
 )
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
-from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.log_lik import LogLik, range_of
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
 
 ACCOUNTINGS = ("gaussian", "range", "lipschitz")
@@ -208,7 +208,7 @@ def _weights_moved(
         added = _deviation(terms - without.alpha[chosen] * own)
         moving = (leverage[chosen] > _MOVES * leverage.max()) & np.isfinite(added)
         gain = max(gain, float((added[moving] / leverage[chosen][moving]).max(initial=0.0)))
-        ranges[chosen], above[chosen] = _spread(terms), limits[-1].charged
+        ranges[chosen], above[chosen] = range_of(terms), limits[-1].charged
         rest = np.setdiff1d(distinct, np.concatenate([known.records for known in limits]))
         above[rest] = deviations[rest] + gain * leverage[rest]
         beyond = rest[
@@ -248,12 +248,6 @@ def columns_of(log_lik: LogLik, records: IntArray) -> FloatArray:
         if inside.size:
             parts.append(np.asarray(block[:, inside - here.start], dtype=np.float64))
     return np.concatenate(parts, axis=1)[:, np.searchsorted(wanted, rows)]
-
-
-def _spread(terms: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        spread = np.ptp(terms, axis=0)
-    return np.where(np.isnan(spread), np.inf, spread)
 
 
 def _deviation(block: FloatArray) -> FloatArray:
@@ -300,7 +294,7 @@ class _Examined:
 
     def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray | None:
         """Of the terms of some records, (3, k); None where one is unbounded or draws are few."""
-        if self.limit is None or not np.isfinite(_spread(self.terms[:, chosen])).all():
+        if self.limit is None or not np.isfinite(range_of(self.terms[:, chosen])).all():
             return None
         return expansion_of(self.terms[:, chosen], self.chains)
 
@@ -317,7 +311,7 @@ class _Examined:
         doubtful = np.flatnonzero(~self.limit.holds)
         failing[self.limit.holds] = False
         terms = self.terms[:, doubtful]
-        spread = _spread(terms)
+        spread = range_of(terms)
         trusted = (self.limit.mu.pareto_k[doubtful] <= RELIABLE_K) & np.isfinite(spread)
         reach = ndtri(
             1 - 1 / np.maximum(effective_draws(np.where(trusted, terms, 0.0), self.chains), 2.0)

@@ -266,7 +266,13 @@ def _weighted(matrix: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatA
 def spread_of(terms: FloatArray) -> FloatArray:
     """Largest less smallest value of each column, shape (b,); not finite if any value is not."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(terms.max(axis=0) - terms.min(axis=0))
+        return np.asarray(terms.max(axis=0).astype(np.float64) - terms.min(axis=0))
+
+
+def range_of(terms: FloatArray) -> FloatArray:
+    """`spread_of`, infinite where it is NaN."""
+    spread = spread_of(terms)
+    return np.where(np.isnan(spread), np.inf, spread)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

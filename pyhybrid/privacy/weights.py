@@ -30,7 +30,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
-from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
 """What a record's weight follows: the papers' size of its log-likelihood, or what it tells."""
@@ -49,8 +49,10 @@ def lipschitz_weights(
     r"""Lipschitz weights (LW): records with large log-likelihoods are down-weighted.
 
     With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
-    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`. Under another `risk` f_i is what
-    the record tells: :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s.
+    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`, exactly 0 where any log-likelihood of
+    the record is not finite. Under another `risk` f_i is what the record tells:
+    :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s. [S22] sec. 3 and
+    assumption 2; [V25] alg. 2.
 
     Parameters
     ----------
@@ -71,19 +73,10 @@ def lipschitz_weights(
         What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
         the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
 
-    Returns
-    -------
-    ndarray, shape (n,)
-        Weights in [0, 1]; exactly 0 where any log-likelihood of the record is not finite.
-
     Raises
     ------
     InvalidInput
         For a wrong shape, an unknown transform, or numbers that are not finite.
-
-    References
-    ----------
-    [S22] sec. 3 and assumption 2; [V25] alg. 2.
 
     Examples
     --------
@@ -110,12 +103,6 @@ def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
     return log_lik.by_record(reduce)
 
 
-def _range(block: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        spread = block.max(axis=0).astype(np.float64) - block.min(axis=0)
-    return np.where(np.isnan(spread), np.inf, spread)
-
-
 def _deviation(block: FloatArray) -> FloatArray:
     """With divisor S - 1, as R's sd; 0 for a single draw."""
     if block.shape[0] == 1:
@@ -125,7 +112,7 @@ def _deviation(block: FloatArray) -> FloatArray:
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
-_RISKS = {"size": largest_abs, "range": _range, "deviation": _deviation}
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation}
 
 
 def weights_from_lipschitz(

@@ -210,10 +210,6 @@ def verify(
     ledger : Ledger, optional
         The answer's charge is entered before the answer is returned.
 
-    Returns
-    -------
-    Verification
-
     Raises
     ------
     InvalidInput

@@ -31,16 +31,9 @@ _LOGICALS = {"true": 1.0, "false": 0.0}
 
 @runtime_checkable
 class Query(Protocol):
-    """One number of a table.
-
-    Attributes
-    ----------
-    text : str
-        What is asked, in words; public.
-    columns : tuple of str
-        What is read; a formula's columns are read by name.
-    smallest : int
-        Fewest records from which the number can be estimated at all.
+    """One number of a table, as a `text` in words, which is public. `columns` are those read (a
+    formula's are read by name), `smallest` the fewest records from which it can be estimated at
+    all.
     """
 
     @property
@@ -182,15 +175,10 @@ class Coefficient:
 
 
 def read_query(text: str) -> Query:
-    """The query that a text names, as on the command line.
+    """The query that a text names, as on the command line; InvalidInput for any other text.
 
     ``mean:COLUMN``, ``share:COLUMN:LEVEL``, ``quantile:COLUMN:P`` or
     ``coefficient:FORMULA:TERM[:MODEL]``.
-
-    Raises
-    ------
-    InvalidInput
-        For any other text.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import pytest
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, round_up
-from tests.privacy.test_epsilon import charge
+from tests.privacy.test_conversions import charge
 
 
 def test_the_bound_is_not_shown() -> None:
