@@ -1,4 +1,4 @@
-"""How a result shows itself in a notebook: a short table of what may be seen by anyone."""
+"""Results in notebooks: a short table of what may be seen by anyone."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
-    """What a table counts. Confidential, but for its number of rows K.
+    """Cells that a table counts. Confidential, but for its number of rows K.
 
     `cells` say how each record is shared out over the columns of the table: nonnegative whole
     numbers, `unit` in each row.
@@ -59,7 +59,7 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What tables may cost, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
+    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
     rho of zCDP, at a public delta (Gaussian).
     """
 
@@ -84,7 +84,7 @@ class Price:
         return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
 
     def of_one_in(self, rows: int) -> Price:
-        """What one row may cost if a unit has so many: changes of its rows add in every cell."""
+        """Price of one row if a unit has so many: changes of its rows add in every cell."""
         if self.rho is None:
             return Price(epsilon=self.epsilon / rows)
         rho = self.rho / rows**2

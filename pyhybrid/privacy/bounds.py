@@ -1,4 +1,4 @@
-r"""How far single records' terms reach: Lipschitz bounds, loss ranges, ranges with their delta.
+r"""Reach of single records' terms: Lipschitz bounds, loss ranges, ranges with their delta.
 
 Arrays in, records out; nothing here knows of models, Stan or tables.
 

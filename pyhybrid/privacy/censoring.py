@@ -95,7 +95,7 @@ def center_and_censor(
 
 
 def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: Any) -> FloatArray:
-    r"""What clipping takes from the terms of a reference on average, shape (S,), nats.
+    r"""Loss of the terms of a reference to clipping, on average, shape (S,), nats.
 
     .. math:: e_s = \frac{1}{n} \sum_j g_{sj} - \max(-a, \min(b, g_{sj})),
        \quad g_{sj} = \alpha_j (f_{sj} - c_j)
@@ -242,12 +242,12 @@ class Cap:
 
     @property
     def key(self) -> Any:
-        """What tells two caps apart, for fits that are kept."""
+        """Identity of the cap, for fits that are kept."""
         return _content(self)
 
     @property
     def farthest(self) -> float:
-        """How far the mean term of the frozen rows falls to the end of the region, nats; 0 if there
+        """Fall of the mean term of the frozen rows to the end of the region, nats; 0 if there
         is none.
 
         About theta_ref their sum falls by half the squared distance in posterior deviations.
@@ -262,7 +262,7 @@ class Cap:
         return STEEP * self.frozen.n if self.frozen is not None and self.farthest else 0.0
 
     def excess(self, frozen_log_lik: LogLik) -> FloatArray:
-        """What clipping takes from a frozen term on average, shape (S,), nats."""
+        """Loss of a frozen term to clipping, on average, shape (S,), nats."""
         assert self.frozen is not None
         whole = self._frozen_total(frozen_log_lik, np.inf, np.inf)
         return np.asarray(
@@ -270,7 +270,7 @@ class Cap:
         )
 
     def beyond(self, frozen_log_lik: LogLik) -> FloatArray:
-        """What the log density is less for lying outside of the region, shape (S,), nats."""
+        """Fall of the log density for lying outside of the region, shape (S,), nats."""
         assert self.frozen is not None
         mean = self._frozen_total(frozen_log_lik, np.inf, np.inf) / self.frozen.n
         return np.asarray(self.steep * np.maximum(-mean - self.farthest, 0))
@@ -331,7 +331,7 @@ class FrozenTerms:
 
     @property
     def key(self) -> Any:
-        """What tells two apart, for fits that are kept."""
+        """Identity of the rows, for fits that are kept."""
         return _content(self)
 
     def __repr__(self) -> str:

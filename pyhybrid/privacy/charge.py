@@ -275,14 +275,14 @@ class PrivacyCharge:
         return html_rows(f"Privacy charge of {self.mechanism}", rows)
 
     @classmethod
-    def counted(cls, **own: Any) -> PrivacyCharge:
+    def counted(cls, **given: Any) -> PrivacyCharge:
         """Charge of the fields given, whose epsilon is what its accounting makes of them."""
         draft = object.__new__(cls)
         defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
-        for name, value in {**defaults, **own}.items():
+        for name, value in {**defaults, **given}.items():
             object.__setattr__(draft, name, value)
         draft._check_account()
-        return cls(epsilon=draft._epsilon_due(), **own)
+        return cls(epsilon=draft._epsilon_due(), **given)
 
     @classmethod
     def strict(
@@ -340,7 +340,7 @@ class PrivacyCharge:
 
     @property
     def protected(self) -> str:
-        """What the relation speaks of: one record, or all records of one unit."""
+        """Unit that the relation speaks of: one record, or all records of one unit."""
         if self.unit is None:
             return "one record"
         # On one line: a line break in a name could forge a heading of the statement.

@@ -148,9 +148,9 @@ def compose_charges(
     if not charges:
         raise InvalidInput("charges must hold at least one charge: found none")
     for name in ("relation", "unit", "n_synthetic", "n_draws_released"):
-        found = sorted({str(getattr(charge, name)) for charge in charges})
-        if len(found) > 1:
-            raise InvalidInput(f"charges must agree in {name}: found {', '.join(found)}")
+        values = sorted({str(getattr(charge, name)) for charge in charges})
+        if len(values) > 1:
+            raise InvalidInput(f"charges must agree in {name}: found {', '.join(values)}")
     first, kinds = charges[0], {charge.kind for charge in charges}
     if len(kinds) > 1 and not allow_unlike:
         raise InvalidInput(
@@ -191,22 +191,22 @@ def compose_charges(
 
 def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, Any]:
     """Accounting of the whole: mu adds by squares, ranges add; the tightest that all parts have."""
-    found: dict[str, Any] = {}
+    account: dict[str, Any] = {}
     ranges = [_range_of(c) for c in charges]
     if None not in ranges and any(c.loss_range is not None for c in charges):
-        found["loss_range"] = math.fsum(r for r in ranges if r is not None) / factor
+        account["loss_range"] = math.fsum(r for r in ranges if r is not None) / factor
     if all(c.mu is not None for c in charges):
         mus = [c.safety_factor * c.mu for c in charges if c.mu is not None]
-        found["mu"] = compose_mu(mus) / factor
-        found["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
+        account["mu"] = compose_mu(mus) / factor
+        account["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
     if ZCDP in asked:
         return _zcdp_of(charges)
     limit_holds = all(c.range_failing is None for c in charges)
-    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found and limit_holds:
-        return {**found, "accounting": "gaussian", "delta": deltas.pop()}
-    counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in found else "range"
-    return {**found, "accounting": counted}
+    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in account and limit_holds:
+        return {**account, "accounting": "gaussian", "delta": deltas.pop()}
+    counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in account else "range"
+    return {**account, "accounting": counted}
 
 
 def _zcdp_of(charges: Sequence[PrivacyCharge]) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _range_of(charge: PrivacyCharge) -> float | None:
 
 
 def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float:
-    """What the parts state, added; by mu of the whole where it composes by squares."""
+    """Composed epsilon: those of the parts, added, or by mu of the whole where that composes."""
     counted = whole.epsilon_by(whole.accounting)
     assert counted is not None
     if whole.accounting in ("gaussian", ZCDP):
@@ -242,11 +242,11 @@ def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float
 
 
 def _part_of(charge: PrivacyCharge, accounting: str) -> float:
-    """What a part adds; one counted by the Gaussian limit no less than it states itself."""
+    """Epsilon that a part adds; one counted by the Gaussian limit no less than it states itself."""
     if charge.kind == STRICT:
         return charge.epsilon
-    own = charge.epsilon_by(accounting) or 0.0
-    return max(own, charge.epsilon) if charge.accounting == "gaussian" else own
+    epsilon = charge.epsilon_by(accounting) or 0.0
+    return max(epsilon, charge.epsilon) if charge.accounting == "gaussian" else epsilon
 
 
 def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -278,15 +278,15 @@ def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> floa
     From public fields (`PrivacyCharge.public`) of charges of one relation and unit. Those of
     Gaussian noise come into the sum together, by their rho.
     """
-    own = list(charges)
-    noisy = [each for each in own if each.get("rho") is not None]
-    pure = add_epsilons(each["epsilon"] for each in own if each.get("rho") is None)
-    if not own:
+    strict = list(charges)
+    noisy = [charge for charge in strict if charge.get("rho") is not None]
+    pure = add_epsilons(charge["epsilon"] for charge in strict if charge.get("rho") is None)
+    if not strict:
         return pure
     if not noisy:
-        return min(pure, round_up(epsilon_of_rho(_rho_of_all(own), delta), kind=STRICT))
+        return min(pure, round_up(epsilon_of_rho(_rho_of_all(strict), delta), kind=STRICT))
     alone, whole = (
-        round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, own)
+        round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, strict)
     )
     return min(add_epsilons([pure, alone]), whole)
 

@@ -174,7 +174,7 @@ def add_epsilons(epsilons: Iterable[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeEpsilon:
-    """What m draws of a mechanism of bounded range cost, two ways.
+    """Cost of m draws of a mechanism of bounded range, two ways.
 
     Attributes
     ----------

@@ -132,10 +132,10 @@ def _first(
     """Smallest index in low .. high - 1 at which `holds` turns true, `high` if none; vectorized."""
     while (low < high).any():
         middle = (low + high) // 2
-        found = holds(middle) | (low >= high)
+        holds_here = holds(middle) | (low >= high)
         low, high = (
-            np.where(found, low, middle + 1),
-            np.where(found, np.minimum(middle, high), high),
+            np.where(holds_here, low, middle + 1),
+            np.where(holds_here, np.minimum(middle, high), high),
         )
     return low
 

@@ -1,4 +1,4 @@
-r"""How far draws can be trusted: effective numbers, smoothed weights, tails beyond the draws.
+r"""Trust in draws: effective numbers, smoothed weights, tails beyond the draws.
 
 **Effective draws** of correlated chains, for many quantities at once: the initial monotone sequence
 of [G92] over several chains [BDA].
@@ -41,7 +41,7 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 
 STANDARD_ERRORS = 2.0
-"""How many standard errors above the estimate are charged."""
+"""Standard errors above the estimate that are charged."""
 RELIABLE_K = 0.7
 _FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
 _SMALLEST = math.log(np.finfo(float).tiny)
@@ -197,8 +197,8 @@ def _loss(b: FloatArray, c: FloatArray, depth: float) -> FloatArray:
         ends = (center - reach, center + reach, np.clip(at, center - reach, center + reach))
         return np.asarray(np.max([sign * loss(z) for z in ends], axis=0))
 
-    found = np.maximum(
+    largest_loss = np.maximum(
         largest(1, np.zeros_like(b), np.full_like(b, depth)),
         largest(-1, -b * variance, depth * np.sqrt(variance)),
     )
-    return np.asarray(np.where(exists, found, np.inf))
+    return np.asarray(np.where(exists, largest_loss, np.inf))

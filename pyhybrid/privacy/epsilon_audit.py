@@ -32,7 +32,7 @@ _THRESHOLDS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonAudit:
-    """What two samples of outputs say of epsilon.
+    """Lower bound of epsilon from two samples of outputs.
 
     Attributes
     ----------

@@ -243,7 +243,7 @@ class GaussianLimit:
 
     @property
     def reliable(self) -> bool:
-        """Whether the limit holds where it matters; if not, charge the range or more."""
+        """True if the limit holds where it matters; if not, charge the range or more."""
         return bool((self.holds | self.harmless).all())
 
 
@@ -354,8 +354,8 @@ def _compared(
 def _skewed(mu: GaussianMu, skewness: FloatArray, skewness_error: FloatArray) -> FloatArray:
     """Upper end of mu_i (1 + d abs(skewness)), (n,): both factors have a standard error."""
     depth = (_DEPTH**2 - 1) / (6 * _DEPTH)
-    own, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
+    mu_error, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
     with np.errstate(invalid="ignore"):
-        estimate = mu.upper_by_record - STANDARD_ERRORS * own
-        error = np.hypot(factor * own, depth * estimate * skewness_error)
+        estimate = mu.upper_by_record - STANDARD_ERRORS * mu_error
+        error = np.hypot(factor * mu_error, depth * estimate * skewness_error)
         return np.asarray(factor * estimate + STANDARD_ERRORS * error)

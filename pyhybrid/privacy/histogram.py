@@ -26,12 +26,12 @@ def in_steps(values: FloatArray, step: float) -> FloatArray:
     6.6 is 65.99999999999999 or 66 times 0.1, by how it was computed; edges of bins and values must
     not be told apart by that.
     """
-    found = np.asarray(values, dtype=np.float64) / step
-    near = np.rint(found)
+    steps = np.asarray(values, dtype=np.float64) / step
+    near = np.rint(steps)
     with np.errstate(invalid="ignore"):  # infinite ones stay
-        apart = np.abs(found - near)
+        apart = np.abs(steps - near)
     close = apart <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
-    return np.where(close, near, found) + 0.0  # no negative zero
+    return np.where(close, near, steps) + 0.0  # no negative zero
 
 
 def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.NDArray[np.int64]:

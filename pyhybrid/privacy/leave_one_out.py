@@ -69,7 +69,7 @@ class LeaveOneOutLoss:
 
     @property
     def reliable(self) -> bool:
-        """Whether Pareto k is at most 0.7 for every record."""
+        """True if Pareto k is at most 0.7 for every record."""
         return bool((self.pareto_k <= RELIABLE_K).all())
 
 
@@ -206,16 +206,16 @@ def _checked(values: Any, name: str, chains: int) -> FloatArray:
     return vector
 
 
-def _log_ratio(own: FloatArray, other: FloatArray) -> float:
+def _log_ratio(present: FloatArray, absent: FloatArray) -> float:
     """log r; the bridge's equation is monotone in it."""
-    both = np.concatenate([own, other])
+    both = np.concatenate([present, absent])
     finite = both[np.isfinite(both)]
     if not finite.size:
         return math.nan
     low, high = float(finite.min()), float(finite.max())
 
     def difference(c: float) -> float:
-        return float(expit(c - own).mean() - expit(other - c).mean())
+        return float(expit(c - present).mean() - expit(absent - c).mean())
 
     while difference(low) > 0:
         low -= 1 + high - low
@@ -254,15 +254,15 @@ class Refit:
 
     @property
     def mu_upper(self) -> float:
-        """What is charged if it is the larger one: the deviation under the refit, its upper end;
+        """Mu to charge if it is the larger one: the deviation under the refit, its upper end;
         that under the fit, with its skewness; or the distance of the posteriors."""
         under = self.loss.mu_without + STANDARD_ERRORS * self.loss.standard_error_without
-        own = gaussian_limit(self.loss.by_draw[:, None], chains=self.chains).overall
-        return float(max(under, own, self.loss.moved))
+        skewed = gaussian_limit(self.loss.by_draw[:, None], chains=self.chains).overall
+        return float(max(under, skewed, self.loss.moved))
 
     @property
     def within(self) -> bool:
-        """Whether the refit found no more than the account said."""
+        """True if the refit shows no more than the account said."""
         return self.loss.largest <= self.loss_range and self.mu_upper <= self.mu
 
 

@@ -1,4 +1,4 @@
-r"""What one released draw tells of the records present: three accounts of one fit.
+r"""Privacy loss of one released draw about the records present: three accounts of one fit.
 
 ============= ==================================================== =====================
 account       quantity                                             guarantee
@@ -92,7 +92,7 @@ class LocalAccount:
         return self.mu if self.limit_holds else 0.0
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """What one draw costs the records whose Gaussian limit does not hold, nats.
+        """Cost of one draw to the records whose Gaussian limit does not hold, nats.
 
         A range of S draws says nothing of losses rarer than about 1/S. The largest of: their range;
         the epsilon of their mu; and the loss at probability `delta` of terms that go on beyond the
@@ -169,9 +169,10 @@ def _account(
     """Every record pays by mu if its limit holds, and else by its own range or more."""
     sure = max((examined.largest_sure for examined in limits), default=0.0)
     failing = [examined.failing(sure) for examined in limits]
-    failed = np.concatenate([own.records[mask] for own, mask in zip(limits, failing, strict=True)])
+    pairs = list(zip(limits, failing, strict=True))
+    failed = np.concatenate([examined.records[mask] for examined, mask in pairs])
     holding = np.delete(deviations, failed)
-    parts = [own.expansion(mask) for own, mask in zip(limits, failing, strict=True) if mask.any()]
+    parts = [examined.expansion(mask) for examined, mask in pairs if mask.any()]
     told = bool(parts) and all(part is not None for part in parts)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
     return LocalAccount(
@@ -204,8 +205,8 @@ def _weights_moved(
     while chosen.size:
         terms = moved_terms(log_lik, without, chosen)
         limits.append(_Examined.of(chosen, terms, chains))
-        own = np.where(without.alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0)
-        added = _deviation(terms - without.alpha[chosen] * own)
+        columns = np.where(without.alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0)
+        added = _deviation(terms - without.alpha[chosen] * columns)
         moving = (leverage[chosen] > _MOVES * leverage.max()) & np.isfinite(added)
         gain = max(gain, float((added[moving] / leverage[chosen][moving]).max(initial=0.0)))
         ranges[chosen], above[chosen] = range_of(terms), limits[-1].charged
@@ -221,11 +222,11 @@ def _weights_moved(
     return limits
 
 
-def _measures(without: WeightsWithout, *own: FloatArray) -> tuple[FloatArray, ...]:
+def _measures(without: WeightsWithout, *of_terms: FloatArray) -> tuple[FloatArray, ...]:
     """By what records are chosen: own terms and leverage, or how far out their weight is."""
     if without.leverage.any():
-        return (*own, without.leverage)
-    return (*own, without.alpha, -without.alpha)
+        return (*of_terms, without.leverage)
+    return (*of_terms, without.alpha, -without.alpha)
 
 
 def _distinct(log_lik: LogLik, without: WeightsWithout) -> tuple[IntArray, IntArray]:
@@ -258,8 +259,8 @@ def _deviation(block: FloatArray) -> FloatArray:
 def _largest(*measures: FloatArray) -> IntArray:
     """Records with the largest values of any of the measures."""
     most = min(_EXAMINED, measures[0].size)
-    found = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
-    return np.unique(np.concatenate(found))
+    largest = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
+    return np.unique(np.concatenate(largest))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

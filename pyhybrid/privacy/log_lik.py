@@ -71,7 +71,7 @@ class LogLik:
         part: Callable[[slice, FloatArray], FloatArray],
         join: Callable[[FloatArray, FloatArray], FloatArray] = np.add,
     ) -> FloatArray:
-        """What `part` makes of each block's rows and columns, joined from the first on."""
+        """Sum, or another join, of `part` of each block's rows and columns, from the first on."""
         return np.asarray(reduce(join, (part(rows, block) for rows, block in self.blocks())))
 
     def at(self, draws: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> LogLik:
@@ -205,7 +205,7 @@ class Terms:
     def by_record(
         self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
     ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
-        """What `compute` makes of (terms, error, columns) of each block, in order of records; and
+        """Results of `compute` for (terms, error, columns) of each block, by record; and
         the records (n,) whose term is not finite in some draw: `compute` sees 0 in their place.
         """
         results: list[FloatArray] = []

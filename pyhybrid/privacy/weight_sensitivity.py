@@ -1,4 +1,4 @@
-r"""What a record changes where weights were computed on the same data.
+r"""The whole change that a record makes where weights were computed on the same data.
 
 The papers' vector weights move when a record leaves, and 2 Delta ignores it. The whole change is
 
@@ -122,7 +122,7 @@ class WeightsWithout:
         )
 
     def changes(self, records: IntArray) -> FloatArray:
-        """What leaves with each record: its weight, and of others alpha_j less that without it."""
+        """Change as each record leaves: its weight, and of others alpha_j less that without it."""
         change = self.alpha[:, None] - self.without(records)
         change[records, np.arange(records.size)] = self.alpha[records]
         return change

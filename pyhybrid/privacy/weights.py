@@ -33,7 +33,7 @@ from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
-"""What a record's weight follows: the papers' size of its log-likelihood, or what it tells."""
+"""Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
 
 
 def lipschitz_weights(

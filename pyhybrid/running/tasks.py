@@ -146,7 +146,7 @@ def _submitted(
 
 
 def _readable(error: Exception) -> Exception:
-    """What a task that cannot travel to a worker raises says nothing to a user."""
+    """The error in a user's words, where a task could not travel to a worker."""
     if re.search(r"(?i)\bcan(no|')t (un)?pickle\b|local object", str(error)):
         return InvalidInput(
             "what is handed to workers must be picklable: define functions and classes at the top "

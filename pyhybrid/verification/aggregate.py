@@ -177,7 +177,7 @@ def verify(
     types: Mapping[str, Kind | Mapping[str, Any]] | None = None,
     ledger: Ledger | None = None,
 ) -> Verification:
-    """Does an estimate from synthetic data hold in the confidential data, within a tolerance?
+    """Verify that an estimate from synthetic data holds in the confidential data, within tolerance.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What can be verified: one number of a table, with or without survey weights.
+"""Queries that can be verified: one number of a table, with or without survey weights.
 
 A column's dtype, its categories and whether a text can be read as a number are functions of all
 records: one record with a text would turn the numbers of every block to text. So the types of the
