@@ -40,8 +40,6 @@ from pyhybrid.privacy.conversions import (
     shown,
 )
 
-_PRICE_FIELDS = ("density_above_one", "safety_factor")
-
 
 def compose(
     charges: Sequence[PrivacyCharge], *, delta: float | None = None, allow_unlike: bool = False
@@ -158,7 +156,8 @@ def compose_charges(
             "states the whole as asymptotic local, the weaker of the two"
         )
     kind = first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL
-    above, factor = (max(getattr(c, f) for c in charges) for f in _PRICE_FIELDS)
+    above = any(c.density_above_one for c in charges)
+    factor = max(c.safety_factor for c in charges)
     exact = sum(
         shown(c.bound) * shown(c.safety_factor) * lipschitz_sides(c.relation, c.density_above_one)
         for c in charges

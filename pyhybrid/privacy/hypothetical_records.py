@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,12 +135,11 @@ class WeightsWith:
         self, present: Callable[[FloatArray], FloatArray], own: Callable[[FloatArray], FloatArray]
     ) -> WeightsWith:
         """The same after a map that changes each weight by itself."""
-        return WeightsWith(
+        return replace(
+            self,
             present=present(self.present),
             own=own(self.own),
-            movers=self.movers,
             joined=lambda h: present(self.joined(h)),
-            examined=self.examined,
         )
 
 

@@ -35,7 +35,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -113,12 +113,11 @@ class WeightsWithout:
 
     def mapped(self, change: Map) -> WeightsWithout:
         """The same after a map that changes each weight by itself: (n,) to (n,)."""
-        return WeightsWithout(
+        return replace(
+            self,
             alpha=change(self.alpha),
             without=lambda records: change(self.without(records)),
             refitted=lambda i, refit: change(self.refitted(i, refit)),
-            movers=self.movers,
-            leverage=self.leverage,
         )
 
     def changes(self, records: IntArray) -> FloatArray:
