@@ -25,20 +25,20 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("epsilon", "charge", "composition")]
+_CHARGES = [f"tests/privacy/test_{name}.py" for name in ("conversions", "charge", "composition")]
 MODULES = {
-    "privacy.epsilon": [
-        "tests/privacy/test_epsilon.py",
+    "privacy.conversions": [
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],
     "privacy.charge": [
-        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],
     "privacy.composition": [
-        "tests/privacy/test_epsilon.py",
+        "tests/privacy/test_conversions.py",
         "tests/privacy/test_charge.py",
         "tests/privacy/test_composition.py",
     ],
@@ -88,10 +88,6 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
             "comparison",
             "where = (lipschitz > 0) & (weights > 0)",
         ): "0 times the overall bound over a bound above 0 is 0",
-        (
-            "constant",
-            "matrix = check_log_lik(log_lik).astype(np.float64, copy=False)",
-        ): "a copy more",
     },
     "privacy.bounds": {
         ("constant", "if quantile == 1:"): _QUICKER,
@@ -104,7 +100,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
         ("constant", "n_draws, largest = 0, []"): "the first block sets it, and there is one",
     },
     "privacy.count_risk": {
-        ("operator", "own + 1,"): "a search from further down ends at the same place",
+        ("operator", "here + 1,"): "a search from further down ends at the same place",
         (
             "operator",
             "edges = np.bincount(balls.low, minlength=d + 1) - np.bincount(balls.high, "
@@ -114,7 +110,7 @@ EXPLAINED: dict[str, dict[tuple[str, str], str]] = {
         ("constant", "for column in columns.reshape(n, -1).T:"): "numpy takes any negative number",
         (
             "operator",
-            "code = np.unique(code * len(levels) + own, return_inverse=True)[1]",
+            "code = np.unique(code * len(levels) + level, return_inverse=True)[1]",
         ): "minus keeps codes apart as well (division does not, and is killed)",
     },
     "mechanisms.calibration": {

@@ -22,10 +22,9 @@ from scipy.stats import gamma, norm
 
 import pyhybrid as ph
 from benchmarks.limits import exact_epsilon
-from pyhybrid.privacy.case_deletion import Refit, Refits, most_told, with_refits
+from pyhybrid.privacy.leave_one_out import Refit, Refits, most_told, refit_loss, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, local_account
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.refit_loss import refit_loss
 from pyhybrid.privacy.weight_sensitivity import (
     WeightsWithout,
     lipschitz_without,

@@ -13,7 +13,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.mechanisms.censored.private_calibration import calibrate_privately
 from pyhybrid.models import default_name
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 
 __all__ = ["calibrate"]
 

@@ -18,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pyhybrid.running.progress import Progress
+from pyhybrid.cli.layout import fitted
+from pyhybrid.cli.progress_lines import progress_lines
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["EVERY", "fitted", "names_in_full", "note", "progress_bars", "progress_lines", "show",
            "table_of"]  # fmt: skip

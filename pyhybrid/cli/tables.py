@@ -13,7 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease
-from pyhybrid.privacy.epsilon import STRICT
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.release import Release
 
 __all__ = ["SourceTable", "read_table", "read_types"]

@@ -1,0 +1,1 @@
+"""Errors, checks of arguments, random streams, distinct rows, results in notebooks: below all."""

@@ -17,24 +17,7 @@ import numpy.typing as npt
 from pyhybrid.core.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
-
-__all__ = [
-    "FloatArray",
-    "check_alpha",
-    "check_choice",
-    "check_count",
-    "check_draws_released",
-    "check_finite",
-    "check_flag",
-    "check_fraction",
-    "check_log_lik",
-    "check_nonnegative_vector",
-    "check_numeric",
-    "check_output_folder",
-    "check_positive",
-    "check_vector",
-    "did_you_mean",
-]
+IntArray = npt.NDArray[np.intp]
 
 
 def check_finite(value: Any, name: str) -> float:
@@ -56,6 +39,14 @@ def check_positive(value: Any, name: str) -> float:
     number = check_finite(value, name)
     if number <= 0:
         raise InvalidInput(f"{name} must be above 0: found {number:g}")
+    return number
+
+
+def check_nonnegative(value: Any, name: str) -> float:
+    """Return `value` as a float; it must be finite and not below 0."""
+    number = check_finite(value, name)
+    if number < 0:
+        raise InvalidInput(f"{name} must be >= 0: found {number:g}")
     return number
 
 
@@ -116,18 +107,21 @@ def check_vector(values: Any, name: str, *, length: int | None = None) -> FloatA
 def check_nonnegative_vector(values: Any, name: str, *, length: int | None = None) -> FloatArray:
     """Return `values` as a vector without NaN or negative elements; infinity is allowed."""
     vector = check_vector(values, name, length=length)
-    wrong = np.flatnonzero(~(vector >= 0))
-    if wrong.size:
-        raise InvalidInput(f"{name} must be >= 0 and not NaN: record {wrong[0]} is not")
+    check_each(vector >= 0, name + " must be >= 0 and not NaN: record {} is not")
     return vector
+
+
+def check_each(holds: Any, message: str) -> None:
+    """Raise the message with the number, in place of {}, of the first record that does not hold."""
+    if not np.all(holds):
+        raise InvalidInput(message.replace("{}", str(np.argmin(holds)), 1))
 
 
 def check_alpha(alpha: Any, n: int) -> FloatArray:
     """Return record weights as an array of shape (n,); each must lie in [0, 1]."""
     vector = check_vector(alpha, "alpha", length=n)
-    wrong = np.flatnonzero(~((vector >= 0) & (vector <= 1)))
-    if wrong.size:
-        raise InvalidInput(f"alpha must lie in [0, 1]: record {wrong[0]} has another weight")
+    within = (vector >= 0) & (vector <= 1)
+    check_each(within, "alpha must lie in [0, 1]: record {} has another weight")
     return vector
 
 

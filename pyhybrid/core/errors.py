@@ -6,16 +6,6 @@ contain values of the confidential data beyond the label of the offending row.
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetExceeded",
-    "EngineUnavailable",
-    "InvalidInput",
-    "NotConverged",
-    "PyhybridError",
-    "SamplingError",
-    "SaveFailed",
-]
-
 
 class PyhybridError(Exception):
     """Base class of all errors raised by pyhybrid."""

@@ -1,11 +1,9 @@
-"""How a result shows itself in a notebook: a short table of what may be seen by anyone."""
+"""Results in notebooks: a short table of what may be seen by anyone."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-
-__all__ = ["html_rows", "html_table"]
 
 
 def html_rows(title: str, rows: Mapping[str, object]) -> str:

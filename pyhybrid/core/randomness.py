@@ -15,19 +15,12 @@ import numpy as np
 
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["Streams", "generator_of", "new_identifier", "streams"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
     """Source of named random streams.
 
-    Attributes
-    ----------
-    entropy : int
-        Root entropy: the user's seed, or 128 bits from the operating system. Confidential.
-    seeded : bool
-        True if the user gave the seed.
+    Root entropy is the user's seed (`seeded`), or 128 bits from the operating system. Confidential.
     """
 
     entropy: int

@@ -5,32 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray
-
-__all__ = ["Rows", "distinct_rows"]
-
-IntArray = npt.NDArray[np.intp]
+from pyhybrid.core.checks import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Distinct rows of a matrix of n.
+    """Distinct rows of a matrix of n, in order of first appearance."""
 
-    Attributes
-    ----------
-    first : ndarray of int, shape (d,)
-        Position of the first occurrence of each; they are in order of first appearance.
-    row_of : ndarray of int, shape (n,)
-        Which of them each row is.
-    frequency : ndarray, shape (d,)
-        How often each occurs.
-    """
-
-    first: IntArray
-    row_of: IntArray
-    frequency: FloatArray
+    first: IntArray  # (d,) position of the first occurrence of each
+    row_of: IntArray  # (n,) which of them each row is
+    frequency: FloatArray  # (d,) how often each occurs
 
 
 def distinct_rows(rows: FloatArray) -> Rows:

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws
-from pyhybrid.privacy.effective_draws import effective_draws
+from pyhybrid.privacy.diagnostics import effective_draws
 
 __all__ = ["ConvergenceRule", "Diagnostics", "diagnose", "diagnose_quantities"]
 

@@ -29,7 +29,7 @@ from pyhybrid.engines.base import (
     without_values,
 )
 from pyhybrid.engines.programs import parameter_names
-from pyhybrid.running.private_folder import cache_folder
+from pyhybrid.running.files import cache_folder
 
 __all__ = ["RStanEngine"]
 

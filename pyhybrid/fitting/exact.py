@@ -21,9 +21,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, Provenance, SamplerSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.primitives.library import opendp_version
+from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.primitives.selection import exponential_mechanism
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["ExactPosterior", "exact_posterior"]
 

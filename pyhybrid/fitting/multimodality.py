@@ -19,7 +19,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.log_lik import unit_terms
 
 __all__ = ["ModeCheck", "look_for_modes"]
 

@@ -9,8 +9,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.privacy.bounds import LipschitzBounds, scaled_maxima
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.privacy.weights import risk_of
 
 __all__ = ["told_at", "told_by"]

@@ -35,11 +35,10 @@ from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import Units, bounds_by_unit
-from pyhybrid.running.progress import Progress
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of
+from pyhybrid.privacy.censoring import Cap
+from pyhybrid.privacy.log_lik import LogLik, Units
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
 

@@ -10,7 +10,7 @@ import pandas as pd
 from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.design import row_label
-from pyhybrid.privacy.units import Units
+from pyhybrid.privacy.log_lik import Units
 
 __all__ = ["check_rows_per_unit", "read_units"]
 

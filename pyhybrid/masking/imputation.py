@@ -29,6 +29,8 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.matching import matching_risk
 from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
 from pyhybrid.running.progress import Progress
+from pyhybrid.masking.tuning import TunedMask, tune_mask
+from pyhybrid.running.tasks import Progress
 
 __all__ = [
     "MaskedFit",

@@ -27,7 +27,7 @@ from pyhybrid.core.html import html_rows
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.mechanisms.weighted.nearby import Nearby
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 
 __all__ = [
     "Fitted",

@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
 from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
 from pyhybrid.mechanisms.weighted.truncated import Truncated
-from pyhybrid.privacy.epsilon import epsilon_of_bound
+from pyhybrid.privacy.conversions import epsilon_of_bound
 
 __all__ = ["WITH_EPSILON", "meet_epsilon", "with_epsilon"]
 

@@ -34,10 +34,10 @@ from pyhybrid.models.columns.decimals import check_decimals
 from pyhybrid.models.columns.levels import check_levels_given
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.primitives import laplace_counts
-from pyhybrid.primitives.checks import check_bounds
-from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.primitives.laplace import check_bounds
+from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS, epsilon_text
+from pyhybrid.privacy.conversions import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord

@@ -39,7 +39,7 @@ from pyhybrid.models.formula.row_rules import RowRule, read_rules, rules_met_by
 from pyhybrid.models.formula.terms import Factor
 from pyhybrid.models.formula.values import kind_of
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.epsilon import STRICT
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release

@@ -14,8 +14,7 @@ from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import Model
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
 from pyhybrid.models.hypothetical_records import Support, check_support
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS
 
 __all__ = ["MechanismSettings"]

@@ -15,9 +15,9 @@ from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.models.formula.row_rules import RowRule
-from pyhybrid.privacy.case_deletion import Refits
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
+from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord

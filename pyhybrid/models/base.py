@@ -14,7 +14,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.models.grid import GridForm
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundModel", "Model", "ReleasedByMechanism"]
@@ -102,7 +102,7 @@ class BoundModel(Protocol):
 
     @property
     def takes_center(self) -> bool:
-        """True if the program clips terms less a center; see `pyhybrid.privacy.cap.Cap`."""
+        """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
 
     @property
     def grid_form(self) -> GridForm | None:

@@ -31,10 +31,16 @@ References
 
 from __future__ import annotations
 
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.counts import NoisyCounts, laplace_counts, laplace_histogram
 from pyhybrid.primitives.kmeans import NoisyCenters, dp_kmeans
-from pyhybrid.primitives.laplace import NoisyNumber, laplace_mean, laplace_sum
+from pyhybrid.primitives.laplace import (
+    NoisyCounts,
+    NoisyNumber,
+    laplace_counts,
+    laplace_histogram,
+    laplace_mean,
+    laplace_sum,
+)
+from pyhybrid.primitives.noise import PrivateAnswer
 from pyhybrid.primitives.response import RandomizedResponse, randomized_response
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 

@@ -22,6 +22,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -32,17 +33,15 @@ import numpy.typing as npt
 from pyhybrid.core.checks import (
     FloatArray,
     check_count,
+    check_each,
     check_flag,
     check_numeric,
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import whole_number_noise
+from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-
-__all__ = ["NoisyCenters", "dp_kmeans"]
 
 IntArray = npt.NDArray[np.int64]
 _UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats
@@ -84,7 +83,7 @@ def dp_kmeans(
     start: Any = None,
     clamp: bool = False,
 ) -> NoisyCenters:
-    """Cluster centers of rows with an L1 norm of at most 1.
+    """Cluster centers of rows with an L1 norm of at most 1, under ``replace``; n is public.
 
     Parameters
     ----------
@@ -99,11 +98,6 @@ def dp_kmeans(
         Initial centers, fixed without looking at the data.
     clamp : bool, default False
         Shrink rows that are too long to an L1 norm of 1 instead of refusing them.
-
-    Returns
-    -------
-    NoisyCenters
-        The relation is ``replace``; n is public.
 
     Raises
     ------
@@ -125,15 +119,17 @@ def dp_kmeans(
     data = _whole_units(_short_rows(rows, clamp=clamp))
     rng = streams().generator("k-means")
     centers = _starting_centers(start, k, data.shape[1], rng)
-    noise = _Noise(_share(eps, 2 * rounds))
+    share = _share(eps, 2 * rounds)
+    count_noise, scale = whole_number_noise(_SENSITIVITY, share)
+    sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
     counts = np.zeros(k, dtype=np.int64)
     for _ in range(rounds):
-        centers, counts = _round(data, centers, noise, rng)
+        centers, counts = _round(data, centers, count_noise, sum_noise, rng)
     return NoisyCenters(
         value=centers,
         counts=counts,
         n_rounds=rounds,
-        scale=noise.scale,
+        scale=scale,
         charge=PrivacyCharge.strict(
             mechanism="dp_kmeans",
             epsilon=eps,
@@ -143,25 +139,12 @@ def dp_kmeans(
     )
 
 
-class _Noise:
-    """OpenDP's integer Laplace noise for one look at counts, and for one at sums in whole units."""
-
-    def __init__(self, share: float) -> None:
-        self._counts, self.scale = whole_number_noise(_SENSITIVITY, share)
-        self._sums, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
-
-    def counts(self, counts: IntArray) -> IntArray:
-        """Noisy counts, shape (k,)."""
-        return np.array(self._counts(counts.tolist()), dtype=np.int64)
-
-    def sums(self, sums: IntArray) -> FloatArray:
-        """Noisy sums, shape (k, d), from sums in whole units."""
-        noisy = np.array(self._sums(sums.ravel().tolist()), dtype=np.float64)
-        return noisy.reshape(sums.shape) / _UNIT
-
-
 def _round(
-    data: IntArray, centers: FloatArray, noise: _Noise, rng: np.random.Generator
+    data: IntArray,
+    centers: FloatArray,
+    count_noise: Callable[[list[int]], list[int]],
+    sum_noise: Callable[[list[int]], list[int]],
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, IntArray]:
     """Centers (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
     k, d = centers.shape
@@ -170,8 +153,8 @@ def _round(
     nearest = np.argmin((centers**2).sum(axis=1) - 2 * points @ centers.T, axis=1)
     sums = np.zeros((k, d), dtype=np.int64)
     np.add.at(sums, nearest, data)
-    counts = noise.counts(np.bincount(nearest, minlength=k))
-    noisy_sums = noise.sums(sums)
+    counts = np.array(count_noise(np.bincount(nearest, minlength=k).tolist()), dtype=np.int64)
+    noisy_sums = np.array(sum_noise(sums.ravel().tolist()), dtype=np.float64).reshape(k, d) / _UNIT
     moved = _uniform_in_l1_ball(k, d, rng)
     filled = counts >= 1
     moved[filled] = noisy_sums[filled] / counts[filled, None]
@@ -191,16 +174,13 @@ def _short_rows(rows: Any, *, clamp: bool) -> FloatArray:
     matrix = check_numeric(rows, "rows")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(f"rows must have shape (n, d), n >= 1, d >= 1: found {matrix.shape}")
-    infinite = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if infinite.size:
-        raise InvalidInput(f"rows must be finite: record {infinite[0]} is not")
+    check_each(np.isfinite(matrix).all(axis=1), "rows must be finite: record {} is not")
     norm = np.abs(matrix).sum(axis=1)
-    long = np.flatnonzero(norm > 1)
-    if long.size and not clamp:
-        raise InvalidInput(
-            f"rows must have an L1 norm of at most 1: record {long[0]} has more; divide by public "
-            "bounds, or clamp=True shrinks such rows"
-        )
+    check_each(
+        (norm <= 1) | clamp,
+        "rows must have an L1 norm of at most 1: record {} has more; divide by public bounds, or "
+        "clamp=True shrinks such rows",
+    )
     short: FloatArray = matrix / np.maximum(norm, 1)[:, None]
     return short
 

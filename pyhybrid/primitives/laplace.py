@@ -1,4 +1,4 @@
-r"""Laplace mechanism: sums and means (and `counts`) with noise of scale sensitivity / epsilon.
+r"""Laplace mechanism: sums, means and counts with noise of scale sensitivity / epsilon.
 
 **Why this scale.** Let q(x) be the true answer and q(x') the answer from a neighboring database.
 The sensitivity is the largest |q(x) - q(x')| over all neighbors, worked out from the stated bounds
@@ -23,22 +23,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pyhybrid.core.checks import check_choice, check_fraction, check_positive
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_each,
+    check_finite,
+    check_flag,
+    check_fraction,
+    check_numeric,
+    check_positive,
+    check_vector,
+)
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.checks import check_bounds, check_within
-from pyhybrid.primitives.library import calibrated, load_opendp, refusals
+from pyhybrid.primitives.noise import (
+    PrivateAnswer,
+    calibrated,
+    load_opendp,
+    refusals,
+    whole_number_noise,
+)
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-
-__all__ = [
-    "CHANGED",
-    "LaplaceAnswer",
-    "NoisyNumber",
-    "laplace_mean",
-    "laplace_sum",
-]
+from pyhybrid.privacy.conversions import RELATIONS
+from pyhybrid.privacy.histogram import histogram_counts
 
 CHANGED = {"remove": 1, "replace": 2}
 """Records that a neighbor differs by: a replacement takes one out and puts one in."""
@@ -81,6 +90,23 @@ class NoisyNumber(LaplaceAnswer):
     value: float
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NoisyCounts(LaplaceAnswer):
+    """Counts with Laplace noise on each; they may be negative.
+
+    Attributes
+    ----------
+    value : ndarray of int, shape (B,)
+    edges : ndarray, shape (B + 1,), or None
+        Edges of the bins; None for categories.
+    sensitivity, scale : float
+        Largest change of all counts together (L1); scale of the noise of one count.
+    """
+
+    value: npt.NDArray[np.int64]
+    edges: FloatArray | None = None
+
+
 def laplace_sum(
     values: Any,
     *,
@@ -90,7 +116,7 @@ def laplace_sum(
     relation: str = "remove",
     clamp: bool = False,
 ) -> NoisyNumber:
-    r"""Sum of values in [lower, upper] with Laplace noise.
+    """Sum of values in [lower, upper] with Laplace noise.
 
     Sensitivity: leaving a record out moves the sum by its value, at most max(|lower|, |upper|);
     replacing it moves the sum by the difference of two values, at most upper - lower. For real
@@ -109,10 +135,6 @@ def laplace_sum(
         See the module; ``replace`` makes n public.
     clamp : bool, default False
         Move values outside the bounds to the nearer bound instead of refusing them.
-
-    Returns
-    -------
-    NoisyNumber
 
     Raises
     ------
@@ -154,10 +176,90 @@ def laplace_mean(
     )
 
 
-def _are_whole(values: Any, low: float, high: float) -> bool:
-    """True for an integer dtype and whole bounds that a float holds exactly."""
-    whole = np.asarray(values).dtype.kind in "iub" and low % 1 == high % 1 == 0
-    return whole and max(abs(low), abs(high)) <= _LARGEST_EXACT
+def laplace_histogram(
+    values: Any,
+    *,
+    lower: float,
+    upper: float,
+    n_bins: int,
+    epsilon: float,
+    relation: str = "remove",
+    clamp: bool = False,
+) -> NoisyCounts:
+    r"""Counts in `n_bins` equal bins of [lower, upper] with Laplace noise on each.
+
+    Sensitivity: leaving a record out lowers one count by 1; replacing it may lower one and raise
+    another, 2 together. The number of bins does not matter: a record is in one of them. Hence the
+    scale 1 / epsilon under ``remove`` and 2 / epsilon under ``replace``.
+
+    Parameters
+    ----------
+    n_bins : int
+        B >= 2, public. Bins are closed on the left; the last one on both sides.
+
+    Other parameters, errors and result as in `pyhybrid.laplace_sum`.
+
+    Examples
+    --------
+    >>> laplace_histogram([1.5, 2.5], lower=0, upper=4, n_bins=4, epsilon=1.0).edges
+    array([0., 1., 2., 3., 4.])
+    """
+    low, high = check_bounds(lower, upper)
+    bins = check_count(n_bins, "n_bins", at_least=2)
+    y = check_within(values, low, high, clamp=clamp, name="values")
+    counts = histogram_counts(y, lower=low, upper=high, n_bins=bins)
+    edges = np.linspace(low, high, bins + 1)
+    return _noisy_counts(counts, epsilon, relation, "laplace_histogram", edges)
+
+
+def laplace_counts(
+    codes: Any, *, n_categories: int, epsilon: float, relation: str = "remove"
+) -> NoisyCounts:
+    """Records in each of `n_categories` categories with Laplace noise on each count.
+
+    Parameters
+    ----------
+    codes : array_like of int, shape (n,)
+        Category of each record, 0 .. n_categories - 1. Confidential; may be empty.
+    n_categories : int
+        At least 2, public: categories without records are counted, too.
+
+    Sensitivity, other parameters, errors and result as in `laplace_histogram`.
+    """
+    categories = check_count(n_categories, "n_categories", at_least=2)
+    array = check_numeric(codes, "codes")
+    if array.ndim != 1:
+        raise InvalidInput(f"codes must be a vector of shape (n,): found {array.shape}")
+    check_each(
+        (array >= 0) & (array < categories) & (array == np.floor(array)),
+        f"codes must be whole numbers in 0 .. {categories - 1}: record {{}} is not",
+    )
+    counts = np.bincount(array.astype(np.int64), minlength=categories)
+    return _noisy_counts(counts, epsilon, relation, "laplace_counts", None)
+
+
+def _noisy_counts(
+    counts: npt.NDArray[np.int64],
+    epsilon: float,
+    relation: str,
+    name: str,
+    edges: FloatArray | None,
+) -> NoisyCounts:
+    eps = check_positive(epsilon, "epsilon")
+    changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
+    measurement, scale = whole_number_noise(changed, eps)
+    return NoisyCounts(
+        value=np.array(measurement(counts.tolist()), dtype=np.int64),
+        edges=edges,
+        sensitivity=float(changed),
+        scale=scale,
+        charge=PrivacyCharge.strict(
+            mechanism=name,
+            epsilon=eps,
+            relation=relation,
+            assumes=("The categories were fixed without looking at the data.",),
+        ),
+    )
 
 
 def _noisy_total(
@@ -173,7 +275,9 @@ def _noisy_total(
     low, high = check_bounds(lower, upper)
     eps = check_positive(epsilon, "epsilon")
     y = check_within(values, low, high, clamp=clamp, name="values")
-    whole = not mean and _are_whole(values, low, high)
+    # An integer dtype and whole bounds that a float holds exactly.
+    whole = np.asarray(values).dtype.kind in "iub" and low % 1 == high % 1 == 0
+    whole = whole and not mean and max(abs(low), abs(high)) <= _LARGEST_EXACT
     known_size = y.size if relation == "replace" else None
     if known_size is None and not whole and y.size > _LARGEST_REAL_SUM:
         raise InvalidInput(
@@ -220,3 +324,32 @@ def _measurement(
         epsilon=epsilon,
     )
     return measurement, sensitivity, scale
+
+
+def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
+    """Return stated bounds, lower < upper, or say why they cannot be read from the data."""
+    for name, value in (("lower", lower), ("upper", upper)):
+        if value is None or isinstance(value, str):
+            raise InvalidInput(
+                f"{name} must be a number: found {value!r}; bounds are never read from the data: "
+                "give them, they are part of the guarantee"
+            )
+    low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
+    if low >= high:
+        raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
+    if math.isinf(high - low):
+        raise InvalidInput(f"upper - lower must be finite: found {low:g} and {high:g}")
+    return low, high
+
+
+def check_within(values: Any, low: float, high: float, *, clamp: bool, name: str) -> FloatArray:
+    """Return `values` (n,), finite and within [low, high]; those outside clamped if asked."""
+    check_flag(clamp, "clamp")
+    array = check_vector(values, name)
+    check_each(np.isfinite(array), f"{name} must be finite: record {{}} is not")
+    check_each(
+        (array >= low) & (array <= high) | clamp,
+        f"{name} must lie in [{low:g}, {high:g}]: record {{}} does not; clamp=True moves such "
+        "values to the nearer bound",
+    )
+    return np.clip(array, low, high)

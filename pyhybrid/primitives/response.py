@@ -32,11 +32,8 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import load_opendp
+from pyhybrid.primitives.noise import PrivateAnswer, load_opendp
 from pyhybrid.privacy.charge import PrivacyCharge
-
-__all__ = ["RandomizedResponse", "randomized_response"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -78,7 +75,10 @@ class RandomizedResponse(PrivateAnswer):
 
 
 def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
-    r"""Report each yes or no truthfully with probability e^epsilon / (1 + e^epsilon).
+    """Report each yes or no truthfully with probability e^epsilon / (1 + e^epsilon).
+
+    The charge is epsilon for all reports together: a neighboring database differs in one person's
+    answer, and each report depends on one answer only.
 
     Parameters
     ----------
@@ -87,12 +87,6 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     epsilon : float
         Above 0, nats; log(3) keeps three answers of four. Too large ones for a probability
         below 1 are refused.
-
-    Returns
-    -------
-    RandomizedResponse
-        The charge is epsilon for all reports together: a neighboring database differs in one
-        person's answer, and each report depends on one answer only.
 
     Raises
     ------

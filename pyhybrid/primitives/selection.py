@@ -28,12 +28,9 @@ import numpy as np
 
 from pyhybrid.core.checks import check_choice, check_positive, check_vector
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
-from pyhybrid.primitives.library import load_opendp, refusals
+from pyhybrid.primitives.noise import PrivateAnswer, load_opendp, refusals
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-
-__all__ = ["NoisyChoice", "exponential_mechanism"]
+from pyhybrid.privacy.conversions import RELATIONS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -83,10 +80,6 @@ def exponential_mechanism(
         The neighbors that `sensitivity` was worked out for.
     candidates : sequence of length k, optional
         Public names of the candidates, fixed without looking at the data.
-
-    Returns
-    -------
-    NoisyChoice
 
     Raises
     ------

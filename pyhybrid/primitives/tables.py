@@ -31,38 +31,27 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_each, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.answer import PrivateAnswer
 from pyhybrid.primitives.laplace import CHANGED
-from pyhybrid.primitives.library import gaussian_whole_number_noise, whole_number_noise
+from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp, rho_of_zcdp
-
-__all__ = ["CrossTable", "NoisyTables", "Price", "cross_counts", "noisy_tables", "size_of_noise"]
+from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossTable:
-    """What a table counts. Confidential.
+    """Cells that a table counts. Confidential, but for its number of rows K.
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Row of the table that each record is in, 0 .. n_rows - 1.
-    n_rows : int
-        K, public.
-    cells : sparse matrix of int, shape (n, L)
-        How each record is shared out over the columns of the table: nonnegative whole numbers,
-        `unit` in each row.
+    `cells` say how each record is shared out over the columns of the table: nonnegative whole
+    numbers, `unit` in each row.
     """
 
-    codes: IntArray
+    codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
     n_rows: int
-    cells: sparse.csr_array
+    cells: sparse.csr_array  # (n, L)
 
     def __repr__(self) -> str:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
@@ -70,16 +59,8 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What tables may cost: epsilon alone (Laplace noise), or rho at a public delta (Gaussian).
-
-    Attributes
-    ----------
-    epsilon : float
-        Nats; at `delta` if there is one.
-    delta : float
-        0 of a pure price.
-    rho : float or None
-        Of zCDP, nats; None of a pure price.
+    """Price of tables, in nats: epsilon alone (Laplace noise), delta being 0 and rho None; or
+    rho of zCDP, at a public delta (Gaussian).
     """
 
     epsilon: float
@@ -103,7 +84,7 @@ class Price:
         return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
 
     def of_one_in(self, rows: int) -> Price:
-        """What one row may cost if a unit has so many: changes of its rows add in every cell."""
+        """Price of one row if a unit has so many: changes of its rows add in every cell."""
         if self.rho is None:
             return Price(epsilon=self.epsilon / rows)
         rho = self.rho / rows**2
@@ -114,21 +95,13 @@ class Price:
 class NoisyTables(PrivateAnswer):
     """Tables of counts with noise on each cell; they may be negative.
 
-    Attributes
-    ----------
-    value : ndarray of int, shape (B,)
-        Cells of all tables, in `unit` parts of a record; `tables` gives them one by one.
-    shapes : tuple of (int, int)
-        Rows and columns of each table.
-    unit : int
-        Parts of a record that a count is given in.
-    sensitivity, scale : float
-        Largest change of all cells together, and scale of one cell's noise, in records. In L1 and
-        of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
+    `value` holds the cells of all tables, in `unit` parts of a record; `tables` gives them one by
+    one. Sensitivity, of all cells together, and scale of one cell's noise are in records: in L1 and
+    of Laplace noise; in L2 and of Gaussian noise, where the charge has a delta.
     """
 
-    value: IntArray
-    shapes: tuple[tuple[int, int], ...]
+    value: IntArray  # (B,)
+    shapes: tuple[tuple[int, int], ...]  # rows and columns of each table
     unit: int
     sensitivity: float
     scale: float
@@ -168,21 +141,10 @@ def noisy_tables(
 ) -> NoisyTables:
     """Counts of all tables with discrete Laplace or Gaussian noise on each cell.
 
-    Parameters
-    ----------
-    tables : sequence of CrossTable
-        At least one, over the same records. Which tables there are, and their sizes, is public.
-    price : Price
-        Of all tables together.
-    relation : {"replace", "remove"}
-        See the module: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
-        Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
-    unit : int, default 1
-        Parts that a record is shared out in.
-
-    Returns
-    -------
-    NoisyTables
+    At least one table, all over the same records; which there are, and their sizes, is public.
+    `price` is that of all together, `unit` the parts that a record is shared out in. See the module
+    for the relations: the Laplace noise of a cell has scale 2 T / epsilon, or T / epsilon, the
+    Gaussian one sqrt(T / rho), or sqrt(T / 2 rho).
 
     Raises
     ------
@@ -199,7 +161,7 @@ def noisy_tables(
         measurement, scale = whole_number_noise(changed, price.epsilon, parts)
     else:
         sensitivity = math.nextafter(math.sqrt(changed), math.inf)
-        measurement, scale = gaussian_whole_number_noise(sensitivity, price.rho, parts)
+        measurement, scale = whole_number_noise(sensitivity, unit=parts, rho=price.rho)
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
         shapes=tuple((table.n_rows, table.cells.shape[1]) for table in tables),
@@ -248,12 +210,11 @@ def _check_table(table: CrossTable, place: int, unit: int) -> None:
     codes, cells = table.codes, table.cells
     if codes.ndim != 1 or cells.shape[0] != codes.size:
         raise InvalidInput(f"table {place} must have one code and one row of shares per record")
-    wrong = np.flatnonzero((codes < 0) | (codes >= table.n_rows))
-    if wrong.size:
-        raise InvalidInput(
-            f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record "
-            f"{wrong[0]} is not"
-        )
+    check_each(
+        (codes >= 0) & (codes < table.n_rows),
+        f"codes of table {place} must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is "
+        "not",
+    )
     shared = np.asarray(cells.sum(axis=1)).ravel()
     if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
         raise InvalidInput(

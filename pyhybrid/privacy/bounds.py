@@ -1,4 +1,4 @@
-r"""Disclosure risk of single records: Lipschitz bounds, radius risk, pairwise risk.
+r"""Reach of single records' terms: Lipschitz bounds, loss ranges, ranges with their delta.
 
 Arrays in, records out; nothing here knows of models, Stan or tables.
 
@@ -9,41 +9,59 @@ The pseudo posterior mechanism releases a draw of theta from
 and the guarantee for one draw is :math:`\epsilon = 2 \Delta` with
 :math:`\Delta = \max_i \max_s |\alpha_i f_{si}|`, :math:`f_{si} = \log p(x_i \mid \theta_s)`.
 
+**Ranges.** Without record i, the log pseudo posterior changes by
+:math:`g_i(\theta) - \log E[\exp g_i]` with :math:`g_i = \alpha_i f_i`. A constant in g_i cancels,
+so that the privacy loss of a released draw lies in [-R_i, R_i] with the range
+:math:`R_i = \sup g_i - \inf g_i`, which is never above the papers' :math:`2 \sup |g_i|`.
+
+**Split draws.** If all terms stay within their sampled ranges with probability at least 1 - delta,
+under the posteriors with and without record i, then the loss of a draw from that set is at most
+:math:`R_i - \log(1 - \delta)`. The share of draws of another half that leaves the ranges bounds
+delta.
+
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, eq. 3 and sec. 2.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms.
-[H22] Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399.
+[S22] eq. 3 and sec. 2 (the local, asymptotic form; probabilistic differential privacy); [V25];
+[H22]; [DR19]; [CP34]; [V17].
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_alpha,
+    check_finite,
     check_fraction,
     check_log_lik,
+    check_positive,
 )
-from pyhybrid.privacy.log_lik import LogLik
-
-__all__ = [
-    "LipschitzBounds",
-    "bounds_of",
-    "largest_abs",
-    "lipschitz_bounds",
-    "quantile_type7",
-    "scaled_maxima",
-]
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.diagnostics import check_chains, effective_draws, smoothed_log_weights
+from pyhybrid.privacy.log_lik import LogLik, Terms, Units, spread_of, terms_of, unit_terms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LipschitzBounds:
+class _KeptDraws:
+    """Numbers by record and overall, nats, over the draws that were kept."""
+
+    by_record: FloatArray
+    overall: float
+    kept_draws: npt.NDArray[np.bool_]
+    draw_quantile: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LipschitzBounds(_KeptDraws):
     """Lipschitz bounds of a weighted posterior, in nats. Confidential: functions of the data.
 
     Attributes
@@ -58,11 +76,6 @@ class LipschitzBounds:
         Quantile of the row maxima at which draws were dropped, in (0, 1].
     """
 
-    by_record: FloatArray
-    overall: float
-    kept_draws: npt.NDArray[np.bool_]
-    draw_quantile: float = 1.0
-
     @property
     def efficiency(self) -> float:
         """Mean by-record bound over the overall bound; 1 means that no record has slack."""
@@ -71,14 +84,29 @@ class LipschitzBounds:
         return float(np.mean(self.by_record) / self.overall) if self.overall > 0 else 1.0
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LossRanges(_KeptDraws):
+    """Ranges of the records' terms, in nats. Confidential: functions of the data.
+
+    Attributes
+    ----------
+    by_record : ndarray, shape (n,)
+        R_i, largest less smallest term of record i over the kept draws.
+    overall : float
+        Largest R_i; epsilon of one released draw under "remove" (`epsilon_of_range`).
+    kept_draws, draw_quantile
+        As in `LipschitzBounds`.
+    """
+
+
 def lipschitz_bounds(
     log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0
 ) -> LipschitzBounds:
     r"""By-record and overall Lipschitz bounds from a log-likelihood matrix.
 
-    The supplement of [V25] writes the bound as a leave-one-out difference
+    [S22] sec. 2; [V25] alg. 1. The supplement of [V25] writes a leave-one-out difference
     :math:`|\sum_j f_{sj} - \sum_{j \ne i} f_{sj}|`, which is :math:`|f_{si}|`; this function uses
-    that identity and is linear in S n.
+    that identity and is linear in S n: D_i = max_s |alpha_i f_i(theta_s)|.
 
     Parameters
     ----------
@@ -95,19 +123,10 @@ def lipschitz_bounds(
         T_s > L are dropped whole (nothing is clipped) and L is the overall bound. Below 1 the
         bound is a statement with a failure probability.
 
-    Returns
-    -------
-    LipschitzBounds
-        By-record bounds (n,), overall bound and kept draws (S,).
-
     Raises
     ------
     InvalidInput
         For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
-
-    References
-    ----------
-    [S22] sec. 2; [V25] alg. 1 and supplement; spec: D_i = max_s |alpha_i f_i(theta_s)|.
 
     Examples
     --------
@@ -139,6 +158,49 @@ def bounds_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0)
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=draw_quantile,
     )
+
+
+def bounds_by_unit(
+    slices: Callable[[], Iterable[LogLik]],
+    alpha: FloatArray,
+    units: Units,
+    *,
+    draw_quantile: float = 1.0,
+) -> LipschitzBounds:
+    """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
+
+    Each call of `slices` yields the log-likelihood again at all draws, a slice of them at a time:
+    memory is that of one slice. It is called twice if `draw_quantile` < 1.
+    """
+
+    def terms() -> Iterable[FloatArray]:
+        with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one
+            for log_lik in slices():
+                yield unit_terms(log_lik, alpha, units.of)
+
+    overall, limit = 0.0, np.inf
+    if draw_quantile < 1:
+        overall = limit = quantile_type7(
+            np.concatenate([_largest_by_draw(part) for part in terms()]), draw_quantile
+        )
+    by_unit, kept = np.zeros(units.n), []
+    for part in terms():
+        kept.append(_largest_by_draw(part) <= limit)
+        everywhere = largest_abs(part)
+        largest = largest_abs(part[kept[-1]]) if kept[-1].any() else np.zeros_like(everywhere)
+        by_unit = np.maximum(by_unit, np.where(np.isfinite(everywhere), largest, np.inf))
+    return LipschitzBounds(
+        by_record=by_unit[units.of],
+        overall=max(overall, float(by_unit.max())),
+        kept_draws=np.concatenate(kept),
+        draw_quantile=draw_quantile,
+    )
+
+
+def _largest_by_draw(terms: FloatArray) -> FloatArray:
+    """max_u |g_u| at each draw, shape (S,); a NaN counts as infinite."""
+    largest = np.abs(terms).max(axis=1)
+    return np.where(np.isnan(largest), np.inf, largest)
 
 
 def largest_abs(matrix: FloatArray) -> FloatArray:
@@ -179,3 +241,192 @@ def quantile_type7(values: FloatArray, probability: float) -> float:
         return float(low)
     part = position - below
     return float((1 - part) * low + part * high)
+
+
+def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) -> LossRanges:
+    """By-record and overall loss ranges from a log-likelihood matrix [DR19], [S22] sec. 2.
+
+    A maximum over S draws is an estimate from below of a supremum and grows with S.
+
+    Parameters
+    ----------
+    log_lik : array_like, shape (S, n), or LogLik
+        UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`; or the
+        changes T_i of `recomputed_terms`, without `alpha`. A record that is NaN or infinite in any
+        draw has an infinite range. An array of float32 is read as it is; ranges are then raised by
+        what its rounding can hide.
+    alpha : array_like, shape (n,), optional
+        Record weights in [0, 1]; all 1 if omitted. A weight of 0 has range 0.
+    draw_quantile : float, default 1
+        q in (0, 1]. With T_s = max_i |g_is - median of g_i| over the records with a finite range
+        and L = quantile(T, q) (R type 7), draws with T_s > L are dropped whole. Below 1 the range
+        is a statement with a failure probability: `split_ranges` gives it with its delta.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape, weights outside [0, 1] or a quantile outside (0, 1].
+
+    Examples
+    --------
+    >>> loss_ranges([[-1.0, -40.0], [-2.0, -40.5]], alpha=[1.0, 0.5]).by_record
+    array([1.  , 0.25])
+    """
+    terms, quantile = terms_of(log_lik, alpha), check_fraction(draw_quantile, "draw_quantile")
+    kept = None if quantile == 1 else _kept_draws(terms, quantile)
+    n_draws = 0
+
+    def compute(g: FloatArray, error: FloatArray, _: IntArray) -> tuple[FloatArray, ...]:
+        nonlocal n_draws
+        n_draws = g.shape[0]
+        return (spread_of(g if kept is None else g[kept]) + 2 * error,)
+
+    # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
+    (spread,), unbounded = terms.by_record(compute)
+    by_record = np.where(unbounded, np.inf, spread)
+    return LossRanges(
+        by_record=by_record,
+        overall=float(by_record.max()),
+        kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
+        draw_quantile=quantile,
+    )
+
+
+def _kept_draws(terms: Terms, quantile: float) -> npt.NDArray[np.bool_]:
+    farthest: FloatArray = np.zeros(0)
+    for _, block, _ in terms.blocks():
+        farthest = np.zeros(block.shape[0]) if not farthest.size else farthest
+        bounded = np.isfinite(spread_of(block))
+        if not bounded.any():
+            continue
+        distance = np.abs(block[:, bounded] - np.median(block[:, bounded], axis=0))
+        farthest = np.maximum(farthest, distance.max(axis=1))
+    return np.asarray(farthest <= quantile_type7(farthest, quantile))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitRanges:
+    """Ranges with the probability of leaving them. Confidential.
+
+    Attributes
+    ----------
+    ranges : LossRanges
+        From the first half; its `kept_draws` (S,) are the other half, which may be released.
+    delta, confidence : float
+        Upper bound, at this confidence over repetitions of the sampling, of the probability that a
+        draw leaves any range, under the posterior or that without any one record.
+    epsilon : float
+        Overall range less log(1 - delta); not rounded.
+    share, effective_draws : float
+        Of the released half that left a range; of the released half, for that share.
+    """
+
+    ranges: LossRanges
+    delta: float
+    epsilon: float
+    share: float
+    effective_draws: float
+    confidence: float
+
+
+def split_ranges(
+    log_lik: Any,
+    alpha: Any = None,
+    *,
+    released: Any = None,
+    chains: int = 1,
+    ess: float | None = None,
+    confidence: float = 0.95,
+) -> SplitRanges:
+    """Epsilon with its delta for one draw of the released half [CP34], [S22] sec. 2.
+
+    With no draw outside, delta is still about 3 / ESS at 95 %: many draws are needed.
+
+    Parameters
+    ----------
+    log_lik, alpha
+        As for `loss_ranges`.
+    released : array_like of bool, shape (S,), optional
+        Draws that may be released; the others give the ranges. The second half of the draws (with
+        several chains, whole chains) if omitted: neighboring draws of a chain are too alike.
+    chains : int, default 1
+        Chains in the released half, at least 4 draws each.
+    ess : float, optional
+        Effective number of draws of the released half, instead of the one of the chains. No more
+        than its number of draws is used.
+    confidence : float, default 0.95
+        In (0, 1), one-sided.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape, or where one half is empty.
+    """
+    matrix = check_log_lik(log_lik)
+    chosen = _released(released, matrix.shape[0])
+    level = check_finite(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInput(f"confidence must lie in (0, 1): found {level:g}")
+    n_released = int(chosen.sum())
+    if ess is None:
+        check_chains(n_released, chains)
+    ranges = loss_ranges(matrix[~chosen], alpha)
+    outside, weights = _outside(matrix, alpha, chosen)
+    left = outside.astype(np.float64)
+    if ess is None:
+        known = float(effective_draws(left[:, None], chains)[0])
+    else:
+        known = min(check_positive(ess, "ess"), float(n_released))
+    share = float(left.mean())
+    delta = share_bound(share, known, level)
+    delta = max(delta, *(share_bound(w, known * size, level) for w, size in weights))
+    return SplitRanges(
+        ranges=replace(ranges, kept_draws=chosen),
+        delta=delta,
+        epsilon=ranges.overall - math.log1p(-delta) if delta < 1 else math.inf,
+        share=share,
+        effective_draws=known,
+        confidence=level,
+    )
+
+
+def share_bound(share: float, n: float, confidence: float) -> float:
+    """Clopper-Pearson upper bound of a probability; n need not be whole [CP34]."""
+    count = min(max(share, 0.0), 1.0) * n
+    return 1.0 if count >= n else float(betaincinv(count + 1, n - count, confidence))
+
+
+def _outside(
+    matrix: FloatArray, alpha: Any, released: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+    """Released draws that leave any range (R,); weighted share and relative size (n, 2)."""
+    terms = terms_of(matrix, alpha)
+    outside = np.zeros(int(released.sum()), dtype=bool)
+    for _, block, _ in terms.blocks():
+        low, high = block[~released].min(axis=0), block[~released].max(axis=0)
+        inside = (block[released] >= low) & (block[released] <= high)
+        outside |= ~inside.all(axis=1)
+
+    def compute(g: FloatArray, _: FloatArray, __: IntArray) -> tuple[FloatArray, ...]:
+        log_weights, _k = smoothed_log_weights(-g[released])
+        weights = np.exp(log_weights - log_weights.max(axis=0))
+        weights /= weights.mean(axis=0)
+        return ((weights[outside].sum(axis=0) / outside.size), 1 / (weights**2).mean(axis=0))
+
+    (share, size), unbounded = terms.by_record(compute)
+    return outside, np.column_stack((np.where(unbounded, 1.0, share), size))
+
+
+def _released(released: Any, n_draws: int) -> npt.NDArray[np.bool_]:
+    if released is None:
+        chosen = np.arange(n_draws) >= n_draws // 2
+    else:
+        chosen = np.asarray(released)
+        if chosen.dtype != bool or chosen.shape != (n_draws,):
+            raise InvalidInput(
+                f"released must be True or False for each of {n_draws} draws: "
+                f"found {chosen.dtype} of shape {chosen.shape}"
+            )
+    if chosen.all() or not chosen.any():
+        raise InvalidInput("released must leave draws for the ranges and draws to release")
+    return np.asarray(chosen)

@@ -1,8 +1,7 @@
-r"""Privacy charges: what one release costs, and all that is needed to read it.
+"""Privacy charges: what one release costs, and all that is needed to read it.
 
-A charge is created by the mechanism that made a release and states everything needed to read its
-epsilon: kind, neighbor relation, number of data sets, where the number came from, what it
-assumes and what it does not cover.
+A charge is created by the mechanism that made a release. Its fields are described once, by the
+class: those that are not shown (``repr=False``) are confidential, and left out of `public`.
 
 References
 ----------
@@ -22,38 +21,30 @@ from pyhybrid.core.checks import (
     check_count,
     check_finite,
     check_fraction,
+    check_nonnegative,
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
-from pyhybrid.privacy.epsilon import (
+from pyhybrid.privacy.conversions import (
     KINDS,
     RELATIONS,
     STRICT,
+    check_delta,
     epsilon_of_bound,
+    epsilon_of_mu,
+    epsilon_of_range,
+    epsilon_of_zcdp,
     epsilon_text,
+    mu_of_release,
     round_up,
 )
-from pyhybrid.privacy.gaussian_curve import check_delta, epsilon_of_mu, mu_of_release
 from pyhybrid.privacy.local_account import ACCOUNTINGS
-from pyhybrid.privacy.range_epsilon import epsilon_of_range
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp
-
-__all__ = [
-    "CONFIDENTIAL_FIELDS",
-    "ZCDP",
-    "PrivacyCharge",
-]
 
 ZCDP = "zcdp"
 """Accounting of strict charges of Gaussian noise."""
-CONFIDENTIAL_FIELDS = (
-    "bound",
-    "loss_range",
-    "range_failing",
-    "bound_present",
-    "loss_range_present",
-)
+_COUNTED = {"gaussian": "mu", "range": "loss_range", "lipschitz": "bound", ZCDP: "rho"}
+"""By accounting, the field that epsilon is counted from."""
 _ACCOUNT_FIELDS = ("accounting", "delta", "loss_range", "mu", "mu_standard_error")
 _SUPPORT_FIELDS = ("support", "bound_present", "loss_range_present", "mu_present")
 
@@ -167,25 +158,18 @@ class PrivacyCharge:
             check_count(self.n_draws, "n_draws")
         check_choice(self.accounting, "accounting", (*ACCOUNTINGS, ZCDP))
         self._check_account()
-        due = self.epsilon_by(self.accounting)
-        assert due is not None
+        due = self._epsilon_due()
         if check_finite(self.epsilon, "epsilon") < due:
             raise InvalidInput(
                 f"epsilon must be at least what the bound costs, {due:g}: found {self.epsilon:g}"
             )
 
-    @property
-    def _counted(self) -> bool:
-        """True if more than the Lipschitz bound was computed."""
-        return self.accounting != "lipschitz" or (self.loss_range, self.mu) != (None, None)
-
     def _check_account(self) -> None:
         for name in ("loss_range", "range_failing", "mu", "mu_standard_error", "rho"):
             value = getattr(self, name)
-            if value is not None and check_finite(value, name) < 0:
-                raise InvalidInput(f"{name} must be >= 0: found {value:g}")
-        needed = {"gaussian": "mu", "range": "loss_range", "lipschitz": "bound", ZCDP: "rho"}
-        name = needed[self.accounting]
+            if value is not None:
+                check_nonnegative(value, name)
+        name = _COUNTED[self.accounting]
         if getattr(self, name) is None:
             raise InvalidInput(
                 f"{name} must be given for accounting={self.accounting!r}: found none"
@@ -203,55 +187,48 @@ class PrivacyCharge:
 
     def epsilon_by(self, accounting: str, *, delta: float | None = None) -> float | None:
         """Epsilon of all sets by another accounting, rounded up; None if it was not computed."""
-        sides: dict[str, Any] = {
-            "n_draws_released": self.n_draws_released,
-            "relation": self.relation,
-        }
+        at = self.delta if delta is None else delta
+        value = getattr(self, _COUNTED[check_choice(accounting, "accounting", _COUNTED)])
+        if value is None or (accounting == "gaussian" and at == 0):
+            return None
         if accounting == "lipschitz":
             return epsilon_of_bound(
-                self.bound,
+                value,
                 density_above_one=self.density_above_one,
                 safety_factor=self.safety_factor,
                 kind=self.kind,
-                **sides,
+                **self._released,
             )
         if accounting == "range":
-            if self.loss_range is None:
-                return None
-            return epsilon_of_range(self.safety_factor * self.loss_range, kind=self.kind, **sides)
-        at = self.delta if delta is None else delta
+            return self._epsilon_of_range(value)
         if accounting == ZCDP:
-            return (
-                None
-                if self.rho is None
-                else round_up(epsilon_of_zcdp(self.n_draws_released * self.rho, at), kind=self.kind)
-            )
-        if self.mu is None or at == 0:
-            return None
+            rho = self.n_draws_released * value
+            return round_up(epsilon_of_zcdp(rho, at), kind=self.kind)
         return max(round_up(epsilon_of_mu(self.mu_of_release, at)), self.epsilon_failing)
+
+    def _epsilon_due(self) -> float:
+        epsilon = self.epsilon_by(self.accounting)
+        assert epsilon is not None
+        return epsilon
+
+    @property
+    def _released(self) -> dict[str, Any]:
+        return {"n_draws_released": self.n_draws_released, "relation": self.relation}
+
+    def _epsilon_of_range(self, loss_range: float) -> float:
+        return epsilon_of_range(self.safety_factor * loss_range, kind=self.kind, **self._released)
 
     @property
     def epsilon_failing(self) -> float:
         """Epsilon, without a delta, for the records whose Gaussian limit does not hold; 0 if it
         holds for all."""
-        if self.range_failing is None:
-            return 0.0
-        return epsilon_of_range(
-            self.safety_factor * self.range_failing,
-            n_draws_released=self.n_draws_released,
-            relation=self.relation,
-            kind=self.kind,
-        )
+        return 0.0 if self.range_failing is None else self._epsilon_of_range(self.range_failing)
 
     @property
     def mu_of_release(self) -> float:
         """Mu of all sets under the charge's relation; what composes by squares."""
         assert self.mu is not None
-        return mu_of_release(
-            self.safety_factor * self.mu,
-            n_draws_released=self.n_draws_released,
-            relation=self.relation,
-        )
+        return mu_of_release(self.safety_factor * self.mu, **self._released)
 
     @property
     def epsilon_lipschitz(self) -> float | None:
@@ -298,18 +275,14 @@ class PrivacyCharge:
         return html_rows(f"Privacy charge of {self.mechanism}", rows)
 
     @classmethod
-    def counted(cls, **own: Any) -> PrivacyCharge:
+    def counted(cls, **given: Any) -> PrivacyCharge:
         """Charge of the fields given, whose epsilon is what its accounting makes of them."""
         draft = object.__new__(cls)
-        for each in fields(cls):
-            if each.default is not MISSING:
-                object.__setattr__(draft, each.name, each.default)
-        for name, value in own.items():
+        defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
+        for name, value in {**defaults, **given}.items():
             object.__setattr__(draft, name, value)
         draft._check_account()
-        epsilon = draft.epsilon_by(draft.accounting)
-        assert epsilon is not None
-        return cls(epsilon=epsilon, **own)
+        return cls(epsilon=draft._epsilon_due(), **given)
 
     @classmethod
     def strict(
@@ -367,30 +340,33 @@ class PrivacyCharge:
 
     @property
     def protected(self) -> str:
-        """What the relation speaks of: one record, or all records of one unit."""
-        return "one record" if self.unit is None else f"all records of one {_plain(self.unit)}"
+        """Unit that the relation speaks of: one record, or all records of one unit."""
+        if self.unit is None:
+            return "one record"
+        # On one line: a line break in a name could forge a heading of the statement.
+        return f"all records of one {' '.join(self.unit.split())}"
 
     def as_dict(self) -> dict[str, Any]:
         """All fields but the seal, confidential ones included, as plain JSON types; `unit` if it
         is no row, and accounts if there are any."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}  # all plain values
-        del own["seal"]
+        stored = {each.name: getattr(self, each.name) for each in fields(self)}  # all plain values
+        left_out = ["seal", *(name for name in ("rho", "range_failing") if stored[name] is None)]
         if self.support is None:  # as charges were stored before one could be declared
-            for name in _SUPPORT_FIELDS:
-                del own[name]
+            left_out += _SUPPORT_FIELDS
         if self.unit is None:  # as charges were stored before there were units
-            del own["unit"]
-        for name in ("rho", "range_failing"):
-            if own[name] is None:
-                del own[name]
-        if not self._counted:  # ... and before there were accountings
-            for name in _ACCOUNT_FIELDS:
-                del own[name]
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in own.items()}
+            left_out.append("unit")
+        if self.accounting == "lipschitz" and self.loss_range is self.mu is None:
+            left_out += _ACCOUNT_FIELDS  # ... and before there were accountings
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in stored.items()
+            if name not in left_out
+        }
 
     def public(self) -> dict[str, Any]:
         """The fields that may be published, with epsilon by each accounting; no bound, no range."""
-        shown = {k: v for k, v in self.as_dict().items() if k not in CONFIDENTIAL_FIELDS}
+        confidential = {each.name for each in fields(self) if not each.repr}
+        shown = {k: v for k, v in self.as_dict().items() if k not in confidential}
         if self.kind == STRICT or self.mu is None:
             return shown
         others = {"epsilon_lipschitz": self.epsilon_lipschitz, "epsilon_range": self.epsilon_range}
@@ -408,8 +384,3 @@ class PrivacyCharge:
             return cls(**{**fields, **tuples})
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"not a privacy charge: {error}") from None
-
-
-def _plain(name: str) -> str:
-    """A column's name on one line: a line break could forge a heading of the statement."""
-    return " ".join(name.split())

@@ -1,38 +1,54 @@
-"""Composition: what several charges cost together."""
+r"""Composition: what several charges cost together.
+
+Strict charges compose by adding epsilons, and at a public delta by zero-concentrated privacy. A
+draw of a censored posterior moves by terms that range over a + b, whatever the database: its loss
+has bounded range eta, a + b under `remove` and twice that under `replace`, and it is
+:math:`\eta^2 / 8`-zCDP. Charges of Gaussian noise state rho. Of other strict answers only their
+epsilon is known, which gives :math:`\epsilon^2 / 2`. rho of independent releases adds, and the sum
+is an epsilon at any delta. Few releases cost less by adding epsilons, many by adding rho: both
+hold, and the smaller is stated.
+
+References
+----------
+[CR21]; [BS16] prop. 1.3, 1.4 and lemma 1.7.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+from pyhybrid.core.checks import check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
-from pyhybrid.privacy.concentrated import epsilon_together, rho_of_strict
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons, round_up, shown
-from pyhybrid.privacy.gaussian_curve import check_delta, compose_mu, epsilon_of_mu
-
-__all__ = [
-    "compose",
-    "compose_charges",
-    "spent",
-]
-
-
-_PRICE_FIELDS = ("density_above_one", "safety_factor")
+from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
+    STRICT,
+    add_epsilons,
+    at_least,
+    check_delta,
+    compose_mu,
+    epsilon_of_mu,
+    epsilon_of_rho,
+    epsilon_of_zcdp,
+    lipschitz_sides,
+    round_up,
+    shown,
+)
 
 
 def compose(
     charges: Sequence[PrivacyCharge], *, delta: float | None = None, allow_unlike: bool = False
 ) -> float:
-    """Sequential composition of charges of one kind and relation.
+    """Sequential composition of charges of one kind and relation, in nats; 0 for no charges.
 
     Epsilons add. Strict ones, at a `delta`, also compose by zero-concentrated privacy, and the
-    smaller epsilon is returned (`pyhybrid.privacy.concentrated`). Those counted by the Gaussian
-    limit, at one delta, first compose by squares of their mu; the whole is then an epsilon at that
-    delta.
+    smaller epsilon is returned (see the module). Those counted by the Gaussian limit, at one delta,
+    first compose by squares of their mu; the whole is then an epsilon at that delta.
 
     Parameters
     ----------
@@ -42,11 +58,6 @@ def compose(
         Public, in (0, 1), for strict charges; what is returned is then (epsilon, delta).
     allow_unlike : bool, default False
         Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
-
-    Returns
-    -------
-    float
-        Epsilon in nats; 0 for no charges.
 
     Raises
     ------
@@ -92,18 +103,10 @@ def spent(
 ) -> float:
     """Epsilon, at `delta` if there is any mu, of mu-GDP releases and of epsilon-DP ones together.
 
-    A record whose Gaussian limit fails in one release may be one of those whose limit holds in
-    another: what failing records pay adds to what the mus cost, but for a single release.
-
-    Parameters
-    ----------
-    gaussian : sequence of (float, float)
-        Mu of whole releases under their relation, which compose by squares, and the epsilon of the
-        records whose limit does not hold.
-    epsilons : sequence of float
-        Of the others; they add, and to what the mus cost.
-    delta : float or None
-        Needed if there is any mu.
+    `gaussian` holds mus of whole releases under their relation, which compose by squares, each with
+    the epsilon of the records whose limit does not hold. A record whose Gaussian limit fails in one
+    release may be one of those whose limit holds in another: what failing records pay adds to what
+    the mus cost, but for a single release. The `epsilons` of others add to both.
     """
     if not gaussian:
         return add_epsilons(epsilons)
@@ -143,9 +146,9 @@ def compose_charges(
     if not charges:
         raise InvalidInput("charges must hold at least one charge: found none")
     for name in ("relation", "unit", "n_synthetic", "n_draws_released"):
-        found = sorted({str(getattr(charge, name)) for charge in charges})
-        if len(found) > 1:
-            raise InvalidInput(f"charges must agree in {name}: found {', '.join(found)}")
+        values = sorted({str(getattr(charge, name)) for charge in charges})
+        if len(values) > 1:
+            raise InvalidInput(f"charges must agree in {name}: found {', '.join(values)}")
     first, kinds = charges[0], {charge.kind for charge in charges}
     if len(kinds) > 1 and not allow_unlike:
         raise InvalidInput(
@@ -153,10 +156,12 @@ def compose_charges(
             "states the whole as asymptotic local, the weaker of the two"
         )
     kind = first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL
-    above, factor = (max(getattr(c, f) for c in charges) for f in _PRICE_FIELDS)
+    above = any(c.density_above_one for c in charges)
+    factor = max(c.safety_factor for c in charges)
     exact = sum(
-        shown(c.bound) * shown(c.safety_factor) * _price(c.density_above_one, c) for c in charges
-    ) / (_price(above, first) * shown(factor))
+        shown(c.bound) * shown(c.safety_factor) * lipschitz_sides(c.relation, c.density_above_one)
+        for c in charges
+    ) / (lipschitz_sides(first.relation, above) * shown(factor))
     bound = float(exact)
     if shown(bound) > exact:  # or the epsilon due for it would be rounded up once more
         bound = math.nextafter(bound, 0)
@@ -185,22 +190,22 @@ def compose_charges(
 
 def _account_of(charges: Sequence[PrivacyCharge], factor: float) -> dict[str, Any]:
     """Accounting of the whole: mu adds by squares, ranges add; the tightest that all parts have."""
-    found: dict[str, Any] = {}
+    account: dict[str, Any] = {}
     ranges = [_range_of(c) for c in charges]
     if None not in ranges and any(c.loss_range is not None for c in charges):
-        found["loss_range"] = math.fsum(r for r in ranges if r is not None) / factor
+        account["loss_range"] = math.fsum(r for r in ranges if r is not None) / factor
     if all(c.mu is not None for c in charges):
         mus = [c.safety_factor * c.mu for c in charges if c.mu is not None]
-        found["mu"] = compose_mu(mus) / factor
-        found["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
+        account["mu"] = compose_mu(mus) / factor
+        account["mu_standard_error"] = max(c.mu_standard_error or 0.0 for c in charges)
     asked, deltas = {c.accounting for c in charges}, {c.delta for c in charges}
     if ZCDP in asked:
         return _zcdp_of(charges)
     limit_holds = all(c.range_failing is None for c in charges)
-    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in found and limit_holds:
-        return {**found, "accounting": "gaussian", "delta": deltas.pop()}
-    counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in found else "range"
-    return {**found, "accounting": counted}
+    if asked == {"gaussian"} and len(deltas) == 1 and "mu" in account and limit_holds:
+        return {**account, "accounting": "gaussian", "delta": deltas.pop()}
+    counted = "lipschitz" if asked == {"lipschitz"} or "loss_range" not in account else "range"
+    return {**account, "accounting": counted}
 
 
 def _zcdp_of(charges: Sequence[PrivacyCharge]) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def _range_of(charge: PrivacyCharge) -> float | None:
 
 
 def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float:
-    """What the parts state, added; by mu of the whole where it composes by squares."""
+    """Composed epsilon: those of the parts, added, or by mu of the whole where that composes."""
     counted = whole.epsilon_by(whole.accounting)
     assert counted is not None
     if whole.accounting in ("gaussian", ZCDP):
@@ -236,17 +241,54 @@ def _epsilon_of(charges: Sequence[PrivacyCharge], whole: PrivacyCharge) -> float
 
 
 def _part_of(charge: PrivacyCharge, accounting: str) -> float:
-    """What a part adds; one counted by the Gaussian limit no less than it states itself."""
+    """Epsilon that a part adds; one counted by the Gaussian limit no less than it states itself."""
     if charge.kind == STRICT:
         return charge.epsilon
-    own = charge.epsilon_by(accounting) or 0.0
-    return max(own, charge.epsilon) if charge.accounting == "gaussian" else own
-
-
-def _price(above_one: bool, charge: PrivacyCharge) -> int:
-    return 4 if charge.relation == "replace" and above_one else 2
+    epsilon = charge.epsilon_by(accounting) or 0.0
+    return max(epsilon, charge.epsilon) if charge.accounting == "gaussian" else epsilon
 
 
 def _together(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Each sentence once, in order of first appearance."""
     return tuple(dict.fromkeys(itertools.chain(*sentences)))
+
+
+def rho_of_strict(charge: Mapping[str, Any]) -> float:
+    """Rho of all draws of a strict charge, given by its public fields; rounded up.
+
+    Of a cap's charge each draw counts by its range; what epsilon is beyond that (a center that was
+    bought from the same records) by its epsilon alone, like noise.
+    """
+    m = int(charge["n_draws_released"])
+    if charge.get("rho") is not None:  # of Gaussian noise
+        return at_least(m * shown(check_finite(charge["rho"], "rho")))
+    epsilon = shown(check_finite(charge["epsilon"], "epsilon"))
+    if charge.get("cap") is None:
+        return at_least(m * (epsilon / m) ** 2 / 2)
+    sides = lipschitz_sides(charge["relation"], charge["density_above_one"])
+    cap = check_finite(charge["cap"], "cap")
+    eta = min(epsilon / m, sides * shown(charge["safety_factor"]) * shown(cap))
+    return at_least(m * eta**2 / 8 + (epsilon - m * eta) ** 2 / 2)
+
+
+def epsilon_together(charges: Iterable[Mapping[str, Any]], delta: float) -> float:
+    """The smaller of two epsilons of strict charges: their sum, and that of their rho at `delta`.
+
+    From public fields (`PrivacyCharge.public`) of charges of one relation and unit. Those of
+    Gaussian noise come into the sum together, by their rho.
+    """
+    strict = list(charges)
+    noisy = [charge for charge in strict if charge.get("rho") is not None]
+    pure = add_epsilons(charge["epsilon"] for charge in strict if charge.get("rho") is None)
+    if not strict:
+        return pure
+    if not noisy:
+        return min(pure, round_up(epsilon_of_rho(_rho_of_all(strict), delta), kind=STRICT))
+    alone, whole = (
+        round_up(epsilon_of_zcdp(_rho_of_all(some), delta), kind=STRICT) for some in (noisy, strict)
+    )
+    return min(add_epsilons([pure, alone]), whole)
+
+
+def _rho_of_all(charges: Iterable[Mapping[str, Any]]) -> float:
+    return at_least(sum((shown(rho_of_strict(each)) for each in charges), Fraction(0)))

@@ -1,15 +1,20 @@
-"""Count risk of single records: radius risk and pairwise risk, from the sensitive values alone.
+r"""Count risk: radius risk and pairwise risk from the sensitive values alone, and its sensitivity.
+
+Where weights follow these risks, a record that leaves moves them: every record is counted in the
+balls around it. Record i leaves its group of n records: the risk of j becomes
+1 - (s_j - 1{i in B_j})/(n - 1), s_j records being in the ball B_j. Each weight takes one of two
+values, so that the sums over j are differences of prefix sums along the sorted values: O(S n) after
+sorting.
 
 References
 ----------
-[H22] Hu, Savitsky, Williams (2022), JSSAM 10:1370-1399.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms.
+[H22] sec. 2 and 3; [V25] alg. 3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,28 +22,25 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_choice,
+    check_each,
+    check_finite,
     check_positive,
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-
-__all__ = [
-    "Balls",
-    "balls_around",
-    "pairwise_risk",
-    "radius_risk",
-    "values_by_pattern",
-]
-
-
-IntArray = npt.NDArray[np.intp]
+from pyhybrid.privacy.weight_sensitivity import Map, WeightsWithout
+from pyhybrid.privacy.weights import count_weights
 
 
 def radius_risk(
     y: Any, *, radius: float = 0.2, kind: str = "relative", pattern: Any = None
 ) -> FloatArray:
     """Share of records outside the closed ball around each record's value (count risk IR_i).
+
+    O(n log n); |y_j - y_i| <= r_i is decided in floating point exactly as a double loop would
+    [H22] sec. 2; [V25] alg. 3.
 
     Parameters
     ----------
@@ -62,21 +64,8 @@ def radius_risk(
     ------
     InvalidInput
         For radius <= 0, an unknown kind, non-finite values or a pattern of another length.
-
-    Notes
-    -----
-    O(n log n). |y_j - y_i| <= r_i is decided in floating point exactly as a double loop would.
-
-    References
-    ----------
-    [H22] sec. 2; [V25] alg. 3.
     """
-    values, groups = values_by_pattern(y, radius, kind, pattern)
-    risk = np.empty(values.size)
-    for rows in groups:
-        balls = balls_around(values[rows], radius, kind)
-        risk[rows] = 1 - balls.sizes / rows.size
-    return risk
+    return _by_group(y, radius, kind, pattern, lambda balls: 1 - balls.sizes / balls.sizes.size)
 
 
 def pairwise_risk(
@@ -86,50 +75,55 @@ def pairwise_risk(
 
     Parameters and errors as in `radius_risk`; a record alone in its pattern has no partner and
     gets its radius risk, 0. O(n log n): balls are intervals of the sorted values, so that the sum
-    over j of the overlaps of i and j is a difference of two prefix sums.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Pairwise risk in [0, 1); the weight of [H22] is one minus this (`count_weights`).
-
-    References
-    ----------
-    [H22] sec. 3 (pairwise identification risk).
+    over j of the overlaps of i and j is a difference of two prefix sums. Shape (n,), in [0, 1); the
+    weight of [H22] sec. 3 (pairwise identification risk) is one minus this (`count_weights`).
     """
-    values, groups = values_by_pattern(y, radius, kind, pattern)
-    risk = np.empty(values.size)
-    for rows in groups:
-        risk[rows] = _pairwise_in_group(balls_around(values[rows], radius, kind))
-    return risk
+    return _by_group(y, radius, kind, pattern, _pairwise_in_group)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Balls:
+class _Balls:
     """Closed balls as half-open ranges [low, high) of the sorted distinct values."""
 
     low: IntArray  # (n,)
     high: IntArray  # (n,)
+    place: IntArray  # (n,) of each record's value among the distinct ones
     multiplicity: IntArray  # (d,) records at each distinct value
     sizes: IntArray  # (n,) records inside each ball
 
 
-def balls_around(y: FloatArray, radius: float, kind: str) -> Balls:
+def _by_group(
+    y: Any, radius: float, kind: str, pattern: Any, risk_of: Callable[[_Balls], FloatArray]
+) -> FloatArray:
+    values, groups = _values_by_pattern(y, radius, kind, pattern)
+    risk = np.empty(values.size)
+    for rows in groups:
+        risk[rows] = risk_of(_balls_around(values[rows], radius, kind))
+    return risk
+
+
+def _balls_around(y: FloatArray, radius: float, kind: str) -> _Balls:
     distinct, place, multiplicity = np.unique(y, return_inverse=True, return_counts=True)
     reach = radius * np.abs(distinct) if kind == "relative" else np.full(distinct.size, radius)
     # distinct -+ reach would be rounded; |y_j - y_i| <= r_i, as computed, is the definition, and it
     # is monotone in y_j on either side of y_i.
-    own = np.arange(distinct.size)
-    low = _first(np.zeros_like(own), own, lambda j: distinct - distinct[j] <= reach)
+    here = np.arange(distinct.size)
+    low = _first(np.zeros_like(here), here, lambda j: distinct - distinct[j] <= reach)
     last = distinct.size - 1
     high = _first(
-        own + 1,
-        np.full_like(own, distinct.size),
+        here + 1,
+        np.full_like(here, distinct.size),
         lambda j: distinct[np.minimum(j, last)] - distinct > reach,
     )
     before = np.concatenate(([0], np.cumsum(multiplicity)))
     sizes = before[high] - before[low]
-    return Balls(low=low[place], high=high[place], multiplicity=multiplicity, sizes=sizes[place])
+    return _Balls(
+        low=low[place],
+        high=high[place],
+        place=place,
+        multiplicity=multiplicity,
+        sizes=sizes[place],
+    )
 
 
 def _first(
@@ -138,15 +132,15 @@ def _first(
     """Smallest index in low .. high - 1 at which `holds` turns true, `high` if none; vectorized."""
     while (low < high).any():
         middle = (low + high) // 2
-        found = holds(middle) | (low >= high)
+        holds_here = holds(middle) | (low >= high)
         low, high = (
-            np.where(found, low, middle + 1),
-            np.where(found, np.minimum(middle, high), high),
+            np.where(holds_here, low, middle + 1),
+            np.where(holds_here, np.minimum(middle, high), high),
         )
     return low
 
 
-def _pairwise_in_group(balls: Balls) -> FloatArray:
+def _pairwise_in_group(balls: _Balls) -> FloatArray:
     n = balls.sizes.size
     if n == 1:
         return np.zeros(1)
@@ -161,22 +155,16 @@ def _pairwise_in_group(balls: Balls) -> FloatArray:
     return np.asarray(1 - inside_either / (n * (n - 1)))
 
 
-def values_by_pattern(
+def _values_by_pattern(
     y: Any, radius: float, kind: str, pattern: Any
 ) -> tuple[FloatArray, Sequence[IntArray]]:
     values = check_vector(y, "y")
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        raise InvalidInput(f"y must be finite: record {wrong[0]} is not")
+    check_each(np.isfinite(values), "y must be finite: record {} is not")
     check_positive(radius, "radius")
     check_choice(kind, "kind", ("relative", "absolute"))
     if pattern is None:
         return values, [np.arange(values.size)]
     return values, _groups(pattern, values.size)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or str(value) in ("nan", "NaT", "<NA>")
 
 
 def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
@@ -190,7 +178,125 @@ def _groups(pattern: Any, n: int) -> Sequence[IntArray]:
         # A missing value is a value of its own, the same for all records that miss it.
         values = ["missing" if _is_missing(value) else (value,) for value in column.tolist()]
         levels = {value: place for place, value in enumerate(dict.fromkeys(values))}
-        own = np.array([levels[value] for value in values], dtype=np.intp)
-        code = np.unique(code * len(levels) + own, return_inverse=True)[1]
+        level = np.array([levels[value] for value in values], dtype=np.intp)
+        code = np.unique(code * len(levels) + level, return_inverse=True)[1]
     order = np.argsort(code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code))[:-1])
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or str(value) in ("nan", "NaT", "<NA>")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountWithout:
+    """Count weights of a database and of it without each record. Confidential.
+
+    Attributes
+    ----------
+    alpha, inside, outside : ndarray, shape (n,)
+        Weights of the whole database; of record j where the record that left was inside its ball,
+        and where it was in its group but outside.
+    groups : sequence of ndarray of int
+        Records that are compared with each other.
+    low, high, place : ndarray of int, shape (n,)
+        Ball of record j as the range low .. high - 1 of the sorted distinct values of its group,
+        and its own place there.
+    """
+
+    alpha: FloatArray
+    inside: FloatArray
+    outside: FloatArray
+    groups: Sequence[IntArray]
+    low: IntArray
+    high: IntArray
+    place: IntArray
+
+    def mapped(self, change: Map) -> CountWithout:
+        """The same after a map that changes each weight by itself: (n,) to (n,)."""
+        return replace(
+            self,
+            alpha=change(self.alpha),
+            inside=change(self.inside),
+            outside=change(self.outside),
+        )
+
+    def general(self) -> WeightsWithout:
+        """In the form of other weights, at O(S n^2) for their terms."""
+
+        def one(i: int) -> FloatArray:
+            alpha = self.alpha.copy()
+            group = next(rows for rows in self.groups if i in rows)
+            has = (self.low[group] <= self.place[i]) & (self.place[i] < self.high[group])
+            alpha[group] = np.where(has, self.inside[group], self.outside[group])
+            return np.asarray(alpha)
+
+        return WeightsWithout.one_by_one(self.alpha, one)
+
+    def terms(self, matrix: FloatArray) -> FloatArray:
+        """T, shape (S, n), for a checked log-likelihood matrix."""
+        changes = _times(matrix, self.alpha)
+        left = self.alpha - self.outside
+        entered = self.outside - self.inside
+        for group in self.groups:
+            if group.size == 1:
+                continue
+            moved = _times(matrix[:, group], left[group])
+            held = _times(matrix[:, group], entered[group])
+            n_values = int(self.place[group].max()) + 1
+            edges = np.zeros((n_values + 1, matrix.shape[0]))
+            np.add.at(edges, self.low[group], held.T)
+            np.subtract.at(edges, self.high[group], held.T)
+            covering = np.cumsum(edges, axis=0)[self.place[group]].T
+            with np.errstate(invalid="ignore"):
+                changes[:, group] += moved.sum(axis=1, keepdims=True) - moved + covering - held
+        return changes
+
+
+def count_without(
+    y: Any,
+    *,
+    radius: float = 0.2,
+    kind: str = "relative",
+    pattern: Any = None,
+    scale: float = 1.0,
+    shift: float = 0.0,
+) -> CountWithout:
+    """Count weights of `radius_risk` (y, radius, kind, pattern), recounted without each record.
+
+    `scale` and `shift` as in `count_weights`; [H22] sec. 2, [V25] alg. 3.
+    """
+    check_finite(scale, "scale"), check_finite(shift, "shift")
+    values, groups = _values_by_pattern(y, radius, kind, pattern)
+    n = values.size
+    risk, inside, outside = np.empty(n), np.zeros(n), np.zeros(n)
+    low, high, place = (np.zeros(n, dtype=np.intp) for _ in range(3))
+    for rows in groups:
+        balls = _balls_around(values[rows], radius, kind)
+        low[rows], high[rows], place[rows] = balls.low, balls.high, balls.place
+        risk[rows] = 1 - balls.sizes / rows.size
+        if rows.size > 1:
+            inside[rows] = 1 - (balls.sizes - 1) / (rows.size - 1)
+            # Where the ball holds everyone, nobody is outside, and this is not used.
+            outside[rows] = np.maximum(1 - balls.sizes / (rows.size - 1), 0.0)
+
+    def weigh(shares: FloatArray) -> FloatArray:
+        return count_weights(shares, scale=scale, shift=shift)
+
+    return CountWithout(
+        alpha=weigh(risk),
+        inside=weigh(inside),
+        outside=weigh(outside),
+        groups=groups,
+        low=low,
+        high=high,
+        place=place,
+    )
+
+
+def _times(matrix: FloatArray, factor: FloatArray) -> FloatArray:
+    """Columns times factors, 0 where the factor is 0 even if the column is not finite."""
+    product = np.zeros(matrix.shape)
+    with np.errstate(over="ignore"):
+        np.multiply(matrix, factor, out=product, where=factor != 0)
+    return product

@@ -12,8 +12,7 @@ shows that the audit could have seen a violation.
 
 References
 ----------
-Clopper, Pearson (1934), Biometrika 26:404-413. Jagielski, Ullman, Oprea (2020), NeurIPS.
-Ding, Wang, Wang, Zhang, Kifer (2018), Detecting violations of differential privacy, CCS.
+[CP34]; [JUO20]; [D18].
 """
 
 from __future__ import annotations
@@ -28,21 +27,18 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray, check_count, check_fraction, check_vector
 from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["EpsilonAudit", "audit_epsilon", "epsilon_lower_bound"]
-
 _THRESHOLDS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonAudit:
-    """What two samples of outputs say of epsilon.
+    """Lower bound of epsilon from two samples of outputs.
 
     Attributes
     ----------
-    lower_bound : float
-        Lower confidence bound on epsilon, nats, >= 0.
-    confidence : float
-        Probability, at least, that the bound is not above the true epsilon.
+    lower_bound, confidence : float
+        Lower confidence bound on epsilon, nats, >= 0; the probability, at least, that it is not
+        above the true epsilon.
     event : str
         The event it was found with, in terms of the outputs.
     shares : tuple of (float, float)
@@ -64,6 +60,8 @@ def epsilon_lower_bound(
 ) -> float:
     """Lower confidence bound on epsilon from how often one event happened under two databases.
 
+    In nats; 0 if the runs show nothing.
+
     Parameters
     ----------
     hits, runs : int
@@ -73,11 +71,6 @@ def epsilon_lower_bound(
     confidence : float, default 0.99
         In (0, 1). The event, and which database comes first, must not have been chosen by looking
         at these runs; `audit_epsilon` chooses on others.
-
-    Returns
-    -------
-    float
-        Nats; 0 if the runs show nothing.
 
     Examples
     --------
@@ -110,10 +103,6 @@ def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> Epsil
         score of it that tells the databases apart. Infinite scores are allowed.
     confidence : float, default 0.99
         In (0, 1).
-
-    Returns
-    -------
-    EpsilonAudit
 
     Raises
     ------

@@ -1,7 +1,14 @@
-r"""Does the Gaussian limit hold here? Delta from the draws against the formula, by record.
+r"""Gaussian accounting of a local release: mu from the draws, and whether the limit holds.
 
-The loss of releasing draw s about record i is :math:`L_s = g_{is} + \log E[\exp(-g_i)]`. With
-weights :math:`w_s = \exp(-L_s)` of mean 1 (the neighbor's posterior, Pareto smoothed),
+As n grows, the posteriors with and without record i tend to normals with one covariance, and
+releasing one draw is :math:`\mu_i`-GDP with :math:`\mu_i` the standard deviation of the record's
+term :math:`g_i(\theta) = \alpha_i f_i(\theta)` over the posterior. This is what the asymptotic
+guarantee of [S22] converges to. Unlike a maximum it does not grow with the number of draws, has a
+standard error, says what holds at each delta, and composes by squares.
+
+**Does the limit hold here?** The loss of releasing draw s about record i is
+:math:`L_s = g_{is} + \log E[\exp(-g_i)]`. With weights :math:`w_s = \exp(-L_s)` of mean 1 (the
+neighbor's posterior, Pareto smoothed),
 
 .. math::
 
@@ -12,15 +19,12 @@ for the release with and without the record. Both should be `delta_of_mu(mu, eps
 
 References
 ----------
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37, sec. 2.4.
-[V17] Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432.
-[CF38] Cornish, Fisher (1938), Moments and cumulants in the specification of distributions, Revue de
-l'Institut International de Statistique 5:307-320.
+[DRS22] def. 2.6, sec. 2.4; [S22] sec. 4; [V17]; [CF38].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,23 +32,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from pyhybrid.core.checks import FloatArray, check_log_lik, check_positive
+from pyhybrid.core.checks import FloatArray, IntArray, check_flag, check_positive, check_vector
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.effective_draws import effective_draws
-from pyhybrid.privacy.gaussian_curve import delta_of_mu, mu_of_epsilon
-from pyhybrid.privacy.gaussian_mu import (
+from pyhybrid.privacy.conversions import delta_of_mu, mu_of_epsilon
+from pyhybrid.privacy.diagnostics import (
+    RELIABLE_K,
     STANDARD_ERRORS,
-    GaussianMu,
-    check_effective,
-    check_effective_of,
-    gaussian_mu,
-    mu_of,
+    check_chains,
+    effective_draws,
+    smoothed_log_weights,
 )
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.weighted_log_lik import IntArray, Terms, lazy_terms, spread_of, terms_of
-
-__all__ = ["GaussianLimit", "gaussian_limit", "limit_of"]
+from pyhybrid.privacy.log_lik import Terms, spread_of, terms_of
 
 _BEYOND = 3.0  # standard errors that count as disagreement
 _WIDENING = 0.2  # of the neighbor's deviation: a few percent where n is large
@@ -52,6 +50,149 @@ _SKEWNESS = 0.5
 _LARGEST = 1e150  # a mu above this has no epsilon that floats can hold
 _DEPTH = 5.0  # deviations out: where a delta of 1e-6 is decided
 _SMALLEST = 1e-12  # a mu below this tells nothing that doubles can show
+
+Effective = Callable[[FloatArray, IntArray], FloatArray]
+"""From values (S, b) of some distinct terms, and which they are, to effective draws (b,)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GaussianMu:
+    """Deviations of the records' terms. Confidential: functions of the data.
+
+    Attributes
+    ----------
+    by_record, neighbor_by_record : ndarray, shape (n,)
+        mu_i, the standard deviation of the term of record i over the draws; and under the
+        neighbor's posterior, which is usually a little wider, from importance weights: equal to
+        `by_record` if it was not asked for.
+    standard_error_by_record, upper_by_record : ndarray, shape (n,)
+        Monte Carlo standard error of the one of both whose upper end is higher; that upper end,
+        estimate plus `STANDARD_ERRORS` standard errors.
+    pareto_k : ndarray, shape (n,)
+        Of the neighbor's weights; above 0.7 its deviation is unreliable. -inf if not asked for.
+    overall, standard_error : float
+        Largest deviation of all records and both posteriors, and its standard error.
+    upper : float
+        Largest upper end: what is charged (`mu_of_release`, `epsilon_of_mu`).
+    """
+
+    by_record: FloatArray
+    neighbor_by_record: FloatArray
+    standard_error_by_record: FloatArray
+    upper_by_record: FloatArray
+    pareto_k: FloatArray
+    overall: float
+    standard_error: float
+    upper: float
+
+
+def gaussian_mu(
+    log_lik: Any, alpha: Any = None, *, chains: int = 1, ess: Any = None, neighbor: bool = True
+) -> GaussianMu:
+    """Mu of one released draw, by record and overall [DRS22] def. 2.6, [S22] sec. 4, [V17] sec. 2.
+
+    With q = (g - mean)^2, mu^2 is the mean of q, and the standard error of mu is that of mu^2 over
+    2 mu: about mu / sqrt(2 ESS) for a normal term. `gaussian_limit` checks that the limit holds.
+
+    Parameters
+    ----------
+    log_lik, alpha
+        As for `loss_ranges`, stacked chain after chain. A record that is not finite in any draw has
+        an infinite mu; one of weight 0 has mu 0.
+    chains : int, default 1
+        Chains that the draws come from; at least 4 draws each, and at least 2 draws in all if
+        `ess` is given.
+    ess : float or array_like of shape (n,), optional
+        Effective number of draws, above 0, instead of the one computed from the chains, for each
+        record, of the squared distance of its term from its mean.
+    neighbor : bool, default True
+        Also take the deviation under the posterior without the record, from smoothed importance
+        weights exp(-g_i), and charge the larger of the two.
+
+    Raises
+    ------
+    InvalidInput
+        For a wrong shape, weights outside [0, 1], or draws that do not split into the chains.
+
+    Examples
+    --------
+    >>> gaussian_mu([[-1.0], [-2.0], [-3.0], [-2.0]], ess=4, neighbor=False).by_record.round(3)
+    array([0.816])
+    """
+    terms = terms_of(log_lik, alpha)
+    sign = -1 if check_flag(neighbor, "neighbor") else 0
+    return mu_of_terms(terms, effective_of(terms, ess, chains), sign)
+
+
+def effective_of(terms: Terms, ess: Any, chains: int) -> Effective:
+    """Effective draws: those given, by record or for all, or computed from the chains."""
+    if ess is None:
+        check_chains(terms.n_draws, chains)
+        return lambda values, _: effective_draws(values, chains)
+    if terms.n_draws < 2:
+        raise InvalidInput(f"log_lik must hold at least 2 draws: found {terms.n_draws}")
+    n = terms.place.size
+    given = check_vector(np.broadcast_to(ess, (n,)) if np.ndim(ess) == 0 else ess, "ess", length=n)
+    wrong = np.flatnonzero(~(given > 0))
+    if wrong.size:
+        raise InvalidInput(f"ess must be above 0: record {wrong[0]} has {given[wrong[0]]:g}")
+    by_term = given[terms.record]
+    return lambda _, columns: by_term[columns]
+
+
+def mu_of_terms(terms: Terms, effective: Effective, sign: int) -> GaussianMu:
+    """Deviations of terms; sign -1 or 1: neighbor without or with them, 0: no neighbor."""
+
+    def compute(g: FloatArray, error: FloatArray, columns: IntArray) -> tuple[FloatArray, ...]:
+        sd, sd_error = _deviation(g, np.ones_like(g), effective, columns)
+        other, other_error, k = sd, sd_error, np.full(sd.shape, -np.inf)
+        if sign:
+            log_weights, k = smoothed_log_weights(sign * g)
+            weights = np.exp(log_weights - log_weights.max(axis=0))
+            weights /= weights.mean(axis=0)
+            other, other_error = _deviation(g, weights, effective, columns)
+        return sd + error, other + error, sd_error, other_error, k
+
+    parts, unbounded = terms.by_record(compute)
+    sd, other, sd_error, other_error = (np.where(unbounded, np.inf, p) for p in parts[:4])
+    sd_upper, other_upper = sd + STANDARD_ERRORS * sd_error, other + STANDARD_ERRORS * other_error
+    top = np.argmax(np.maximum(sd, other))
+    return GaussianMu(
+        by_record=sd,
+        neighbor_by_record=other,
+        standard_error_by_record=np.where(sd_upper >= other_upper, sd_error, other_error),
+        upper_by_record=np.maximum(sd_upper, other_upper),
+        pareto_k=np.where(unbounded, np.inf, parts[4]),
+        overall=float(max(sd[top], other[top])),
+        standard_error=float(sd_error[top] if sd[top] >= other[top] else other_error[top]),
+        upper=float(np.maximum(sd_upper, other_upper).max()),
+    )
+
+
+def _deviation(
+    g: FloatArray, weights: FloatArray, effective: Effective, columns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Standard deviation (b,) of columns under weights of mean 1, and its standard error (b,)."""
+    n_draws = g.shape[0]
+    moved, largest = _from_first_draw(g)
+    squares = (moved - (weights * moved).mean(axis=0)) ** 2
+    variance = (weights * squares).mean(axis=0)
+    influence = weights * (squares - variance)
+    sd = np.sqrt(variance * n_draws / (n_draws - 1))
+    noise = influence.std(axis=0, ddof=1) / np.sqrt(effective(influence, columns))
+    error = np.divide(noise, 2 * sd, out=np.zeros_like(sd), where=sd > 0)
+    return sd * largest, error * largest
+
+
+def _from_first_draw(g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Columns less their first entry, over their largest size (b,), and that size.
+
+    A constant cancels, and is best taken off before anything is squared; squares stay in the range
+    of doubles.
+    """
+    moved = g - g[0]
+    largest = np.abs(moved).max(axis=0)
+    return moved / np.where(largest > 0, largest, 1.0), largest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +243,7 @@ class GaussianLimit:
 
     @property
     def reliable(self) -> bool:
-        """Whether the limit holds where it matters; if not, charge the range or more."""
+        """True if the limit holds where it matters; if not, charge the range or more."""
         return bool((self.holds | self.harmless).all())
 
 
@@ -116,93 +257,56 @@ def gaussian_limit(
 ) -> GaussianLimit:
     """Check, by record, that a release of draws behaves as the Gaussian limit says.
 
+    With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
+    a charge, rests on the limit. Where `reliable` is False, charge no less than `loss_ranges`; a
+    range of S draws says nothing of losses rarer than about 1/S, and a release charges more.
+
     Parameters
     ----------
     log_lik, alpha, chains, ess
         As for `gaussian_mu`.
     multiples : sequence of float, default (1, 2, 3)
         Above 0; at which epsilon over mu_i delta is compared. Far multiples need many draws.
-
-    Returns
-    -------
-    GaussianLimit
-        Both deltas, skewness, and the mu to charge by record.
-
-    Notes
-    -----
-    With S draws the comparison reaches deltas of about 1/S; what holds beyond, down to the delta of
-    a charge, rests on the limit. Where `reliable` is False, charge no less than `loss_ranges`; a
-    range of S draws says nothing of losses rarer than about 1/S, and a release charges more.
     """
-    matrix = check_log_lik(log_lik)
-    effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)
-    mu = gaussian_mu(matrix, alpha, chains=chains, ess=ess)
-    return _limit(mu, terms_of(matrix, alpha), chains, effective, multiples)
-
-
-def limit_of(
-    log_lik: LogLik,
-    alpha: FloatArray,
-    *,
-    chains: int = 1,
-    ess: float | None = None,
-    multiples: Sequence[float] = (1.0, 2.0, 3.0),
-) -> GaussianLimit:
-    """`gaussian_limit` of a log-likelihood that is computed in blocks, alpha of shape (n,)."""
-    mu = mu_of(log_lik, alpha, chains=chains, ess=ess)
-    effective = check_effective_of(log_lik, ess, log_lik.n, chains)
-    return _limit(mu, lazy_terms(log_lik, alpha), chains, effective, multiples)
-
-
-def _limit(
-    mu: GaussianMu,
-    terms: Terms,
-    chains: int,
-    effective: FloatArray | None,
-    multiples: Sequence[float],
-) -> GaussianLimit:
+    terms = terms_of(log_lik, alpha)
+    effective = effective_of(terms, ess, chains)
+    mu = mu_of_terms(terms, effective, -1)
     if not len(multiples):
         raise InvalidInput("multiples must hold at least one number: found none")
     steps = np.array([check_positive(multiple, "multiples") for multiple in multiples])
-    first = np.zeros(terms.n_distinct, dtype=np.intp)
-    first[terms.place] = np.arange(terms.place.size)  # a record that has each distinct term
     at = np.where(mu.upper_by_record < _LARGEST, mu.upper_by_record, 0.0)
 
     def compute(g: FloatArray, _: FloatArray, columns: IntArray) -> tuple[FloatArray, ...]:
-        records = first[columns]
+        records = terms.record[columns]
         log_weights, _ = smoothed_log_weights(-g)
         log_weights -= logsumexp(log_weights, axis=0) - np.log(g.shape[0])
-        found = np.empty((2, records.size, steps.size, 2))
+        delta, error = np.empty((2, records.size, steps.size, 2))
         for k, step in enumerate(steps):
             with np.errstate(over="ignore"):
                 epsilon = step * at[records]
                 released = -np.expm1(np.minimum(epsilon + log_weights, 0.0))
                 left_out = np.maximum(np.exp(log_weights) - np.exp(epsilon), 0.0)
             for side, loss in enumerate((released, left_out)):
-                known = effective_draws(loss, chains) if effective is None else effective[records]
-                found[0, :, k, side] = loss.mean(axis=0)
-                found[1, :, k, side] = loss.std(axis=0) / np.sqrt(known)
-        few = None if effective is None else effective[records]
-        skewness = np.where(mu.by_record[records] > _SMALLEST, _skewness(g, chains, few), 0.0)
-        return found[0], found[1], skewness[0], skewness[1], spread_of(g)
+                delta[:, k, side] = loss.mean(axis=0)
+                error[:, k, side] = loss.std(axis=0) / np.sqrt(effective(loss, columns))
+        varies = mu.by_record[records] > _SMALLEST
+        skewness = np.where(varies, _skewness(g, effective, columns), 0.0)
+        return delta, error, skewness[0], skewness[1], spread_of(g)
 
     (delta, error, *skewness, spread), unbounded = terms.by_record(compute)
     spread = np.where(unbounded, np.inf, spread)
     return _compared(mu, steps, delta, error, (skewness[0], skewness[1]), spread)
 
 
-def _skewness(g: FloatArray, chains: int, known: FloatArray | None) -> FloatArray:
+def _skewness(g: FloatArray, effective: Effective, columns: IntArray) -> FloatArray:
     """Of each column and its standard error, (2, b); 0 for one that does not vary."""
-    moved = g - g[0]
-    largest = np.abs(moved).max(axis=0)
-    centered = moved / np.where(largest > 0, largest, 1.0)  # squares stay in the range of doubles
-    centered -= centered.mean(axis=0)
+    centered, _ = _from_first_draw(g)
+    centered = centered - centered.mean(axis=0)
     sd = centered.std(axis=0)
     z = centered / np.where(sd > 0, sd, 1.0)
     skewness = (z**3).mean(axis=0)
     influence = z**3 - 3 * z - 1.5 * skewness * (z**2 - 1) - skewness
-    draws = effective_draws(influence, chains) if known is None else known
-    return np.stack([skewness, influence.std(axis=0) / np.sqrt(draws)])
+    return np.stack([skewness, influence.std(axis=0) / np.sqrt(effective(influence, columns))])
 
 
 def _compared(
@@ -250,8 +354,8 @@ def _compared(
 def _skewed(mu: GaussianMu, skewness: FloatArray, skewness_error: FloatArray) -> FloatArray:
     """Upper end of mu_i (1 + d abs(skewness)), (n,): both factors have a standard error."""
     depth = (_DEPTH**2 - 1) / (6 * _DEPTH)
-    own, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
+    mu_error, factor = mu.standard_error_by_record, 1 + depth * np.abs(skewness)
     with np.errstate(invalid="ignore"):
-        estimate = mu.upper_by_record - STANDARD_ERRORS * own
-        error = np.hypot(factor * own, depth * estimate * skewness_error)
+        estimate = mu.upper_by_record - STANDARD_ERRORS * mu_error
+        error = np.hypot(factor * mu_error, depth * estimate * skewness_error)
         return np.asarray(factor * estimate + STANDARD_ERRORS * error)

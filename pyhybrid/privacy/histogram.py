@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_vector
+from pyhybrid.core.checks import FloatArray, check_count, check_each, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
-
-__all__ = ["histogram_counts", "in_steps", "perturbed_probabilities"]
 
 _ROUNDING, _ULPS = 1e-9, 1e-15  # of a number of steps: absolute, and relative to it
 
@@ -28,41 +26,33 @@ def in_steps(values: FloatArray, step: float) -> FloatArray:
     6.6 is 65.99999999999999 or 66 times 0.1, by how it was computed; edges of bins and values must
     not be told apart by that.
     """
-    found = np.asarray(values, dtype=np.float64) / step
-    near = np.rint(found)
+    steps = np.asarray(values, dtype=np.float64) / step
+    near = np.rint(steps)
     with np.errstate(invalid="ignore"):  # infinite ones stay
-        apart = np.abs(found - near)
+        apart = np.abs(steps - near)
     close = apart <= np.minimum(_ROUNDING + _ULPS * np.abs(near), 0.25)
-    return np.where(close, near, found) + 0.0  # no negative zero
+    return np.where(close, near, steps) + 0.0  # no negative zero
 
 
 def histogram_counts(y: Any, *, lower: float, upper: float, n_bins: int) -> npt.NDArray[np.int64]:
     """Counts of y in `n_bins` equal bins of [lower, upper], shape (n_bins,).
 
-    Bins are closed on the left and open on the right; the last one is closed on both sides.
-
-    Parameters
-    ----------
-    y : array_like, shape (n,)
-        Finite values within [lower, upper].
-    lower, upper : float
-        Public bounds, part of the guarantee: given by the user, never read from the data.
-    n_bins : int
-        Number of bins B >= 2, public.
+    Bins are closed on the left and open on the right; the last one is closed on both sides. The
+    bounds are public, part of the guarantee: given by the user, never read from the data.
 
     Raises
     ------
     InvalidInput
-        For a value outside the bounds (its record is named), lower >= upper, or n_bins < 2.
+        For a value outside the bounds or not finite (its record is named), lower >= upper, or
+        n_bins < 2.
     """
     values = check_vector(y, "y")
     low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
     if low >= high:
         raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
     bins = check_count(n_bins, "n_bins", at_least=2)
-    outside = np.flatnonzero(~((values >= low) & (values <= high)))
-    if outside.size:
-        raise InvalidInput(f"y must lie in [lower, upper]: record {outside[0]} does not")
+    within = (values >= low) & (values <= high)
+    check_each(within, "y must lie in [lower, upper]: record {} does not")
     place = np.floor(in_steps(values - low, (high - low) / bins)).astype(np.int64)
     return np.bincount(np.minimum(place, bins - 1), minlength=bins)
 

@@ -7,33 +7,22 @@ would cost; putting it in the place of a record adds that record's own.
 
 References
 ----------
-[DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37.
-[DR19] Durfee, Rogers (2019), NeurIPS: bounded range.
+[DRS22]; [DR19].
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import FloatArray, check_log_lik
-from pyhybrid.privacy.gaussian_mu import GaussianMu, check_effective, mu_of_terms
+from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.privacy.bounds import LossRanges, loss_ranges
+from pyhybrid.privacy.gaussian_limit import GaussianMu, effective_of, mu_of_terms
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.ranges import LossRanges, loss_ranges
-from pyhybrid.privacy.weighted_log_lik import IntArray, terms_of
-
-__all__ = [
-    "PossibleAccount",
-    "PossibleRecords",
-    "WeightsWith",
-    "joined_terms",
-    "possible_records",
-    "weights_with",
-]
+from pyhybrid.privacy.log_lik import LogLik, terms_of
 
 _MOVERS = 100  # possible records whose effect on the weights of others is computed
 
@@ -44,10 +33,9 @@ class PossibleRecords:
 
     Attributes
     ----------
-    ranges : LossRanges
-        By hypothetical record (H,); `overall` over the support.
-    mu : GaussianMu
-        By hypothetical record (H,), the neighbor being the database with it added.
+    ranges, mu : LossRanges and GaussianMu
+        By hypothetical record (H,), the neighbor being the database with it added; overall over
+        the support.
     largest_range, largest_mu : int
         Which hypothetical record costs most.
     """
@@ -63,6 +51,9 @@ def possible_records(
 ) -> PossibleRecords:
     """Loss ranges and mu of records of a declared support that are not in the data.
 
+    For "remove" charge the larger of these and the numbers of the records present; for "replace"
+    the sum of both.
+
     Parameters
     ----------
     log_lik : array_like, shape (S, H)
@@ -73,12 +64,6 @@ def possible_records(
         computed on the data, it is the map's value with the others' weights held.
     chains, ess
         As for `gaussian_mu`.
-
-    Returns
-    -------
-    PossibleRecords
-        For "remove" charge the larger of these and the numbers of the records present; for
-        "replace" the sum of both.
 
     Raises
     ------
@@ -91,10 +76,9 @@ def possible_records(
     >>> possible_records(grid, [1.0, 0.1]).ranges.by_record.round(1)
     array([0.3, 0.2])
     """
-    matrix = check_log_lik(log_lik)
-    effective = check_effective(ess, matrix.shape[0], matrix.shape[1], chains)
-    terms = terms_of(matrix, alpha)
-    ranges, mu = loss_ranges(matrix, alpha), mu_of_terms(terms, chains, effective, 1)
+    terms = terms_of(log_lik, alpha)
+    mu = mu_of_terms(terms, effective_of(terms, ess, chains), 1)
+    ranges = loss_ranges(log_lik, alpha)
     return PossibleRecords(
         ranges=ranges,
         mu=mu,
@@ -107,16 +91,9 @@ def possible_records(
 class PossibleAccount:
     """The account of one released draw over records that could have been. Confidential.
 
-    Attributes
-    ----------
-    account : LocalAccount
-        By possible record, each added to the database.
-    lipschitz_bound : float
-        Largest weighted absolute log-likelihood of any of them, nats.
-    costliest : mapping of str to values
-        The possible record with the largest mu, by column: a row of the declared support.
-    n_looked_at : int
-        Possible records on the grid that was looked at.
+    `account` is by possible record, each added to the database; `lipschitz_bound` the largest
+    weighted absolute log-likelihood of any, nats; `costliest` the one with the largest mu, by
+    column; `n_looked_at` counts them on the grid.
     """
 
     account: LocalAccount
@@ -132,26 +109,16 @@ class PossibleAccount:
 class WeightsWith:
     """Weights of a database of n records with each of H possible ones added. Confidential.
 
-    Attributes
-    ----------
-    present : ndarray, shape (n,)
-        Weights of the database as it is.
-    own : ndarray, shape (H,)
-        Weight of each possible record in the database with it.
-    movers : ndarray of int, shape (k,)
-        Possible records that change the weight of another: no others are looked at.
-    joined : callable
-        From one of `movers` to the weights (n,) of the records present in the database with it.
-    examined : ndarray of int, shape (h,)
-        Possible records to be looked at: those that move no weight, and of the movers those that
-        move them most.
+    No others are looked at than `movers`, the possible records that change the weight of another:
+    `joined` gives with one of them the weights (n,) of the records present. Those `examined` move
+    no weight, or are the movers that move them most.
     """
 
-    present: FloatArray
-    own: FloatArray
-    movers: IntArray
+    present: FloatArray  # (n,) weights of the database as it is
+    own: FloatArray  # (H,) weight of each possible record in the database with it
+    movers: IntArray  # (k,)
     joined: Callable[[int], FloatArray]
-    examined: IntArray
+    examined: IntArray  # (h,)
 
     @classmethod
     def held(cls, present: FloatArray, own: FloatArray) -> WeightsWith:
@@ -168,12 +135,11 @@ class WeightsWith:
         self, present: Callable[[FloatArray], FloatArray], own: Callable[[FloatArray], FloatArray]
     ) -> WeightsWith:
         """The same after a map that changes each weight by itself."""
-        return WeightsWith(
+        return replace(
+            self,
             present=present(self.present),
             own=own(self.own),
-            movers=self.movers,
             joined=lambda h: present(self.joined(h)),
-            examined=self.examined,
         )
 
 
@@ -187,24 +153,17 @@ def weights_with(
 ) -> WeightsWith:
     """Weights of a map of all values `f` (n,), with each of `possible` (H,) added.
 
-    Parameters
-    ----------
-    weigh : callable
-        From values to weights of the same shape.
-    moves : callable
-        From `possible` to how much each moves the weights of others, (H,); 0 for not at all.
-    joined : callable, optional
-        From a possible record to the values of all others (n,) and its own in the database with it;
-        omitted, where values do not move.
+    `weigh` takes values to weights of the same shape; `moves` takes `possible` to how much each
+    moves the weights of others, (H,), 0 for not at all; `joined` a possible record to the values of
+    all others (n,) and its own in the database with it, and is omitted where values do not move.
     """
     present = weigh(f)
     size = np.broadcast_to(np.asarray(moves(possible), dtype=np.float64), possible.shape)
     movers = np.flatnonzero(size > 0)
     farthest = movers[np.argsort(-size[movers], kind="stable")[:_MOVERS]]
     still = np.flatnonzero(size <= 0)
-    own = np.zeros(possible.size)
     distinct, place = np.unique(possible, return_inverse=True)
-    own[:] = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
+    own = np.array([weigh(np.append(f, value))[-1] for value in distinct])[place]
 
     def whole(h: int) -> FloatArray:
         return weigh(np.append(*((f, possible[h]) if joined is None else joined(h))))
@@ -222,16 +181,9 @@ def weights_with(
 def joined_terms(log_lik: LogLik, possible: FloatArray, weights: WeightsWith) -> FloatArray:
     """T of the possible records that are examined, shape (S, h).
 
-    What adding z changes: its own term, and what it moves of others,
-    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j.
-
-    Parameters
-    ----------
-    log_lik : LogLik
-        Unweighted, of the n records present.
-    possible : ndarray, shape (S, H)
-        Unweighted log-likelihood of the possible ones.
-    weights : WeightsWith
+    What adding z changes, its own term and what it moves of others:
+    alpha_z f_z + sum_j (alpha_j(x with z) - alpha_j(x)) f_j, from the unweighted log-likelihoods of
+    the n records present and of the possible ones (S, H).
     """
     chosen = weights.examined
     terms = np.zeros((possible.shape[0], chosen.size))

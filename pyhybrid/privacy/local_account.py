@@ -1,4 +1,4 @@
-r"""What one released draw tells of the records present: three accounts of one fit.
+r"""Privacy loss of one released draw about the records present: three accounts of one fit.
 
 ============= ==================================================== =====================
 account       quantity                                             guarantee
@@ -26,18 +26,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy.effective_draws import effective_draws
-from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
+from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.privacy.bounds import loss_ranges
+from pyhybrid.privacy.conversions import epsilon_of_mu
+from pyhybrid.privacy.diagnostics import (
+    RELIABLE_K,
+    effective_draws,
+    expansion_of,
+    loss_of_expansion,
+)
 from pyhybrid.privacy.gaussian_limit import GaussianLimit, gaussian_limit
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import RELIABLE_K
-from pyhybrid.privacy.ranges import ranges_of
-from pyhybrid.privacy.tail_extrapolation import expansion_of, loss_of_expansion
+from pyhybrid.privacy.log_lik import LogLik, range_of
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, moved_terms
-from pyhybrid.privacy.weighted_log_lik import IntArray
-
-__all__ = ["ACCOUNTINGS", "LocalAccount", "WeightsWithoutRecords", "local_account"]
 
 ACCOUNTINGS = ("gaussian", "range", "lipschitz")
 """Ways to count what a local release costs, the default first."""
@@ -64,45 +64,25 @@ class WeightsWithoutRecords(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalAccount:
-    """Accounts of one released draw. Confidential: functions of the data.
+    """Accounts of one released draw of n records. Confidential: functions of the data.
 
-    Attributes
-    ----------
-    loss_ranges : ndarray, shape (n,)
-        R_i in nats.
-    mu_by_record : ndarray, shape (n,)
-        What is charged for each record that was examined; of the rest an estimate from above of the
-        deviation of the term.
-    loss_range, mu : float
-        The largest of each.
-    mu_standard_error : float
-        Monte Carlo standard error of the largest deviation; `mu` is above it by two.
-    limit_holds : bool
-        Whether the Gaussian limit holds for every record that matters.
-    n_draws : int
-        Draws of the posterior that the account was made from.
-    draws_recounted : int
-        Draws in which the weights without each record were recomputed; 0 if they do not change.
-    mu_of_limit : float, optional
-        Largest mu of the records whose limit holds; `mu` if omitted.
-    failing : ndarray, shape (2, k)
-        Range and mu of the k records whose limit does not hold.
-    expansion : ndarray, shape (3, k)
-        How the terms of these records go on beyond the draws (`privacy.beyond_draws`); none where
-        that cannot be told of one of them.
+    `mu_by_record` is what is charged for each record that was examined; of the rest an estimate
+    from above of the deviation of the term. `expansion` says how the terms of the k records whose
+    limit does not hold go on beyond the draws (`expansion_of`); none where that cannot be told of
+    one of them.
     """
 
-    loss_ranges: FloatArray
-    mu_by_record: FloatArray
-    loss_range: float
+    loss_ranges: FloatArray  # (n,) R_i in nats
+    mu_by_record: FloatArray  # (n,)
+    loss_range: float  # the largest of each
     mu: float
-    mu_standard_error: float
-    limit_holds: bool
+    mu_standard_error: float  # of the largest deviation; `mu` is above it by two
+    limit_holds: bool  # the Gaussian one, for every record that matters
     n_draws: int
-    draws_recounted: int = 0
-    mu_of_limit: float | None = None
-    failing: FloatArray = field(default_factory=lambda: _NONE[:2])
-    expansion: FloatArray = field(default_factory=lambda: _NONE)
+    draws_recounted: int = 0  # in which the weights without each record were recomputed, if any
+    mu_of_limit: float | None = None  # of the records whose limit holds; `mu` if omitted
+    failing: FloatArray = field(default_factory=lambda: _NONE[:2])  # (2, k) range, mu of the rest
+    expansion: FloatArray = field(default_factory=lambda: _NONE)  # (3, k)
 
     @property
     def largest_of_limit(self) -> float:
@@ -112,7 +92,7 @@ class LocalAccount:
         return self.mu if self.limit_holds else 0.0
 
     def range_to(self, delta: float, *, otherwise: float) -> float:
-        """What one draw costs the records whose Gaussian limit does not hold, nats.
+        """Cost of one draw to the records whose Gaussian limit does not hold, nats.
 
         A range of S draws says nothing of losses rarer than about 1/S. The largest of: their range;
         the epsilon of their mu; and the loss at probability `delta` of terms that go on beyond the
@@ -144,21 +124,10 @@ def local_account(
 ) -> LocalAccount:
     """Range and mu of one draw of the posterior weighted by `alpha` (n,).
 
-    Parameters
-    ----------
-    log_lik : LogLik
-        Unweighted, at draws of the weighted posterior that may be released.
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1].
-    n_draws : int
-        S.
-    chains : int, default 1
-        Chains that the draws come from, one after the other.
-    without : WeightsWithoutRecords, optional
-        How the weights change when a record leaves. Omitted: they do not.
+    From the unweighted log-likelihood at S = `n_draws` draws that may be released, `chains` one
+    after the other; `without` says how the weights change when a record leaves, omitted: they do
+    not.
 
-    Notes
-    -----
     Deviations and ranges of the own terms are computed for all records. The limit, and the
     deviation under the posterior without the record, are computed for the 200 records whose terms
     move most. Where weights change, the whole change T_i is computed for the 200 distinct records
@@ -166,7 +135,7 @@ def local_account(
     then for those that could come above them: what weights add to a record's deviation is at most
     the largest gain seen, times how far it moves those draws.
     """
-    ranges = ranges_of(log_lik, alpha).by_record
+    ranges = loss_ranges(log_lik, alpha).by_record
     deviations = alpha * log_lik.by_record(_deviation)
     deviations = np.where(np.isfinite(ranges), deviations, np.inf)
     deviations[alpha == 0] = 0.0
@@ -200,9 +169,10 @@ def _account(
     """Every record pays by mu if its limit holds, and else by its own range or more."""
     sure = max((examined.largest_sure for examined in limits), default=0.0)
     failing = [examined.failing(sure) for examined in limits]
-    failed = np.concatenate([own.records[mask] for own, mask in zip(limits, failing, strict=True)])
+    pairs = list(zip(limits, failing, strict=True))
+    failed = np.concatenate([examined.records[mask] for examined, mask in pairs])
     holding = np.delete(deviations, failed)
-    parts = [own.expansion(mask) for own, mask in zip(limits, failing, strict=True) if mask.any()]
+    parts = [examined.expansion(mask) for examined, mask in pairs if mask.any()]
     told = bool(parts) and all(part is not None for part in parts)
     top = max(limits, key=lambda examined: float(examined.charged.max(initial=0.0)))
     return LocalAccount(
@@ -235,11 +205,11 @@ def _weights_moved(
     while chosen.size:
         terms = moved_terms(log_lik, without, chosen)
         limits.append(_Examined.of(chosen, terms, chains))
-        own = np.where(without.alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0)
-        added = _deviation(terms - without.alpha[chosen] * own)
+        columns = np.where(without.alpha[chosen] > 0, columns_of(log_lik, chosen), 0.0)
+        added = _deviation(terms - without.alpha[chosen] * columns)
         moving = (leverage[chosen] > _MOVES * leverage.max()) & np.isfinite(added)
         gain = max(gain, float((added[moving] / leverage[chosen][moving]).max(initial=0.0)))
-        ranges[chosen], above[chosen] = _spread(terms), limits[-1].charged
+        ranges[chosen], above[chosen] = range_of(terms), limits[-1].charged
         rest = np.setdiff1d(distinct, np.concatenate([known.records for known in limits]))
         above[rest] = deviations[rest] + gain * leverage[rest]
         beyond = rest[
@@ -252,11 +222,11 @@ def _weights_moved(
     return limits
 
 
-def _measures(without: WeightsWithout, *own: FloatArray) -> tuple[FloatArray, ...]:
+def _measures(without: WeightsWithout, *of_terms: FloatArray) -> tuple[FloatArray, ...]:
     """By what records are chosen: own terms and leverage, or how far out their weight is."""
     if without.leverage.any():
-        return (*own, without.leverage)
-    return (*own, without.alpha, -without.alpha)
+        return (*of_terms, without.leverage)
+    return (*of_terms, without.alpha, -without.alpha)
 
 
 def _distinct(log_lik: LogLik, without: WeightsWithout) -> tuple[IntArray, IntArray]:
@@ -281,12 +251,6 @@ def columns_of(log_lik: LogLik, records: IntArray) -> FloatArray:
     return np.concatenate(parts, axis=1)[:, np.searchsorted(wanted, rows)]
 
 
-def _spread(terms: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        spread = np.ptp(terms, axis=0)
-    return np.where(np.isnan(spread), np.inf, spread)
-
-
 def _deviation(block: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         return np.asarray(block.std(axis=0))
@@ -295,8 +259,8 @@ def _deviation(block: FloatArray) -> FloatArray:
 def _largest(*measures: FloatArray) -> IntArray:
     """Records with the largest values of any of the measures."""
     most = min(_EXAMINED, measures[0].size)
-    found = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
-    return np.unique(np.concatenate(found))
+    largest = [np.argpartition(-measure, most - 1)[:most] for measure in measures]
+    return np.unique(np.concatenate(largest))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -331,7 +295,7 @@ class _Examined:
 
     def expansion(self, chosen: npt.NDArray[np.bool_]) -> FloatArray | None:
         """Of the terms of some records, (3, k); None where one is unbounded or draws are few."""
-        if self.limit is None or not np.isfinite(_spread(self.terms[:, chosen])).all():
+        if self.limit is None or not np.isfinite(range_of(self.terms[:, chosen])).all():
             return None
         return expansion_of(self.terms[:, chosen], self.chains)
 
@@ -348,7 +312,7 @@ class _Examined:
         doubtful = np.flatnonzero(~self.limit.holds)
         failing[self.limit.holds] = False
         terms = self.terms[:, doubtful]
-        spread = _spread(terms)
+        spread = range_of(terms)
         trusted = (self.limit.mu.pareto_k[doubtful] <= RELIABLE_K) & np.isfinite(spread)
         reach = ndtri(
             1 - 1 / np.maximum(effective_draws(np.where(trusted, terms, 0.0), self.chains), 2.0)

@@ -1,41 +1,45 @@
-"""The log-likelihood of n records at S draws, computed in blocks when it is asked for.
+r"""The log-likelihood of n records at S draws, computed in blocks when it is asked for.
 
 Records that share a row of the data share a column of the log-likelihood, and blocks of columns are
 computed one after the other: what is asked for is a reduction over draws or over records, and the
-S x n matrix is never held.
+S x n matrix is never held. Range, deviation and leave-one-out loss are functions of one column, the
+weighted term g_i = alpha_i f_i of one record (`Terms`); those of a unit of privacy that is more
+than a record are functions of the sum of its records' terms (`Units`),
+:math:`g_u = \sum_{i \in u} \alpha_i f_i`.
+
+References
+----------
+[S22] sec. 2, with the record replaced by a group of records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray, check_alpha, check_log_lik
+from pyhybrid.core.errors import InvalidInput
 
-__all__ = ["LogLik"]
-
-IntArray = npt.NDArray[np.intp]
+_ELEMENTS = 2**21  # of a block of terms: 16 MB in float64
+_HALF_UNIT = float(np.finfo(np.float32).eps) / 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogLik:
     """Unweighted log-likelihood f_si in nats. Confidential: a function of the data.
 
-    Attributes
-    ----------
-    make : callable
-        Each call yields the matrix again, from its first column to its last, in blocks of shape
-        (S, b): one column per distinct row.
-    row_of : ndarray of int, shape (n,)
-        Column of each record.
+    Each call of `make` yields the matrix again, from its first column to its last, in blocks of
+    shape (S, b): one column per distinct row.
     """
 
     make: Callable[[], Iterable[FloatArray]]
-    row_of: IntArray
+    row_of: IntArray  # (n,) column of each record
 
     @classmethod
     def of(cls, matrix: FloatArray) -> LogLik:
@@ -62,18 +66,31 @@ class LogLik:
             yield slice(start, start + block.shape[1]), block
             start += block.shape[1]
 
+    def reduced(
+        self,
+        part: Callable[[slice, FloatArray], FloatArray],
+        join: Callable[[FloatArray, FloatArray], FloatArray] = np.add,
+    ) -> FloatArray:
+        """Sum, or another join, of `part` of each block's rows and columns, from the first on."""
+        return np.asarray(reduce(join, (part(rows, block) for rows, block in self.blocks())))
+
     def at(self, draws: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> LogLik:
         """The same at some of the draws: positions, or a mask of shape (S,)."""
         return LogLik(make=lambda: (block[draws] for block in self.make()), row_of=self.row_of)
 
     def less(self, center: FloatArray) -> LogLik:
         """f_si less the center of its record, shape (n,), a function of the record's row."""
+        by_row = center[self._first]
+        return LogLik(
+            make=lambda: (block - by_row[rows] for rows, block in self.blocks()), row_of=self.row_of
+        )
+
+    @cached_property
+    def _first(self) -> IntArray:
+        """First record of each row, shape (n_rows,)."""
         first = np.full(self.n_rows, self.n, dtype=np.intp)
         np.minimum.at(first, self.row_of, np.arange(self.n))
-        own = center[first]
-        return LogLik(
-            make=lambda: (block - own[rows] for rows, block in self.blocks()), row_of=self.row_of
-        )
+        return first
 
     def by_record(self, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """A reduction over draws, (S, b) to (b,), of every record, shape (n,)."""
@@ -89,28 +106,36 @@ class LogLik:
         """Largest f of each record over the draws, shape (n,); a NaN stays."""
         return self.by_record(lambda block: block.max(axis=0))
 
+    def summed_by_row(self, weights: FloatArray) -> FloatArray:
+        """Weights of the records (n, k) summed by distinct row, (n_rows, k)."""
+        sums = [np.bincount(self.row_of, weights=w, minlength=self.n_rows) for w in weights.T]
+        return np.column_stack(sums)
+
     def total(self, weight: FloatArray) -> FloatArray:
         """sum_i weight_i f_si, shape (S,); records of weight 0 do not count."""
         by_row = np.bincount(self.row_of, weights=weight, minlength=self.n_rows)
-        total: FloatArray | None = None
-        for rows, block in self.blocks():
+
+        def part(rows: slice, block: FloatArray) -> FloatArray:
             used = by_row[rows] != 0
-            part = block[:, used] @ by_row[rows][used]
-            total = part if total is None else total + part
-        assert total is not None
-        return np.asarray(total)
+            return np.asarray(block[:, used] @ by_row[rows][used])
+
+        return self.reduced(part)
 
     def totals(self, weights: FloatArray) -> FloatArray:
         """sum_i weights_ik f_si, shape (S, k); a weight of 0 leaves out what is not finite."""
-        by_row = np.zeros((self.n_rows, weights.shape[1]))
-        np.add.at(by_row, self.row_of, weights)
-        total: FloatArray | None = None
-        for rows, block in self.blocks():
-            used = (by_row[rows] != 0).any(axis=1)
-            part = np.asarray(block[:, used], dtype=np.float64) @ by_row[rows][used]
-            total = part if total is None else total + part
-        assert total is not None
-        return np.asarray(total)
+        by_row = self.summed_by_row(weights)
+
+        def part(rows: slice, block: FloatArray) -> FloatArray:
+            factors, terms = by_row[rows], np.asarray(block, dtype=np.float64)
+            bounded = np.isfinite(terms).all(axis=0)
+            sums = np.asarray(terms[:, bounded] @ factors[bounded])
+            for column in np.flatnonzero(~bounded):
+                counts = factors[column] != 0
+                with np.errstate(invalid="ignore"):
+                    sums[:, counts] += np.outer(terms[:, column], factors[column][counts])
+            return sums
+
+        return self.reduced(part)
 
     def clipped_total(
         self,
@@ -121,35 +146,181 @@ class LogLik:
         excess: FloatArray | None = None,
     ) -> FloatArray:
         """sum_i of alpha_i (f_si - reference_i) + excess_s, clipped to [-below, above], (S,)."""
-        first = np.full(self.n_rows, self.n, dtype=np.intp)
-        np.minimum.at(first, self.row_of, np.arange(self.n))
-        center = np.zeros(self.n_rows) if reference is None else reference[first]
+        center = np.zeros(self.n_rows) if reference is None else reference[self._first]
         pairs, count = np.unique(
             np.column_stack([self.row_of, alpha])[alpha > 0], axis=0, return_counts=True
         )
-        own_rows, own_alpha = pairs[:, 0].astype(np.intp), pairs[:, 1]
-        total: FloatArray | None = None
-        for rows, block in self.blocks():
-            here = (own_rows >= rows.start) & (own_rows < rows.stop)
-            place = own_rows[here]
-            moved = own_alpha[here] * (block[:, place - rows.start] - center[place])
+        row_of_pair, alpha_of_pair = pairs[:, 0].astype(np.intp), pairs[:, 1]
+
+        def part(rows: slice, block: FloatArray) -> FloatArray:
+            here = (row_of_pair >= rows.start) & (row_of_pair < rows.stop)
+            row = row_of_pair[here]
+            moved = alpha_of_pair[here] * (block[:, row - rows.start] - center[row])
             if excess is not None:
                 moved += excess[:, None]
-            part = np.clip(moved, -below, above) @ count[here]
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+            return np.asarray(np.clip(moved, -below, above) @ count[here])
+
+        return self.reduced(part)
 
     def largest_by_draw(self, alpha: FloatArray) -> FloatArray:
         """max_i |alpha_i f_si|, shape (S,); records of weight 0 do not count, a NaN is infinite."""
         top = np.zeros(self.n_rows)
         np.maximum.at(top, self.row_of, alpha)  # the records of a row differ in weight only
-        largest: FloatArray | None = None
-        for rows, block in self.blocks():
+
+        def part(rows: slice, block: FloatArray) -> FloatArray:
             used = top[rows] > 0
-            own = np.abs(block[:, used] * top[rows][used]).max(axis=1, initial=0)
+            size = np.abs(block[:, used] * top[rows][used]).max(axis=1, initial=0)
             if block.dtype == np.float32:  # products are float64: up by what rounding may have lost
-                own = own * (1 + float(np.finfo(np.float32).eps))
-            largest = own if largest is None else np.maximum(largest, own)
-        assert largest is not None
+                size = size * (1 + float(np.finfo(np.float32).eps))
+            return np.asarray(size)
+
+        largest = self.reduced(part, np.maximum)
         return np.where(np.isnan(largest), np.inf, largest)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """The distinct terms of a database and which record has which. Confidential.
+
+    `blocks` yields (columns, terms, error): indices (b,) of distinct terms, the terms (S, b) in
+    float64, and the largest error (b,) that rounding to float32 can have left in them.
+    """
+
+    blocks: Callable[[], Iterator[tuple[IntArray, FloatArray, FloatArray]]]
+    place: IntArray  # (n,) distinct term of each record
+    n_distinct: int
+
+    @cached_property
+    def n_draws(self) -> int:
+        """S."""
+        return int(next(self.blocks())[1].shape[0])
+
+    @cached_property
+    def record(self) -> IntArray:
+        """A record that has each distinct term, shape (n_distinct,)."""
+        record = np.zeros(self.n_distinct, dtype=np.intp)
+        record[self.place] = np.arange(self.place.size)
+        return record
+
+    def by_record(
+        self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
+    ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
+        """Results of `compute` for (terms, error, columns) of each block, by record; and
+        the records (n,) whose term is not finite in some draw: `compute` sees 0 in their place.
+        """
+        results: list[FloatArray] = []
+        unbounded = np.zeros(self.n_distinct, dtype=bool)
+        for columns, terms, error in self.blocks():
+            wrong = ~np.isfinite(spread_of(terms))
+            unbounded[columns] = wrong
+            parts = compute(np.where(wrong, 0.0, terms) if wrong.any() else terms, error, columns)
+            if not results:
+                results = [np.empty((self.n_distinct, *part.shape[1:])) for part in parts]
+            for whole, part in zip(results, parts, strict=True):
+                whole[columns] = part
+        return tuple(whole[self.place] for whole in results), unbounded[self.place]
+
+
+def terms_of(log_lik: Any, alpha: Any = None) -> Terms:
+    """The terms of a log-likelihood, a `LogLik` or a matrix (S, n), and weights (n,), both checked.
+
+    One for each distinct pair of row and weight; of a matrix, whose blocks are of columns that fit
+    in memory, one for each record.
+    """
+    lazy = log_lik if isinstance(log_lik, LogLik) else _in_blocks(check_log_lik(log_lik))
+    weights = np.ones(lazy.n) if alpha is None else check_alpha(alpha, lazy.n)
+    pairs, place = np.unique(np.column_stack((lazy.row_of, weights)), axis=0, return_inverse=True)
+    row_of_pair = pairs[:, 0].astype(np.intp)  # sorted, as `unique` sorts by row first
+
+    def blocks() -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        stop = 0
+        for rows, block in lazy.blocks():
+            stop = rows.stop
+            columns = np.arange(*np.searchsorted(row_of_pair, (rows.start, stop)))
+            if columns.size:
+                matrix = block[:, row_of_pair[columns] - rows.start]
+                yield columns, *_weighted(matrix, pairs[columns, 1])
+        if stop <= row_of_pair[-1]:
+            raise InvalidInput(f"row_of must name columns of the blocks, 0 to {stop - 1}")
+
+    return Terms(blocks=blocks, place=place.reshape(-1), n_distinct=len(pairs))
+
+
+def _in_blocks(matrix: FloatArray) -> LogLik:
+    n_draws, n = matrix.shape
+    width = max(1, _ELEMENTS // n_draws)
+    starts = range(0, n, width)
+    return LogLik(make=lambda: (matrix[:, i : i + width] for i in starts), row_of=np.arange(n))
+
+
+def _weighted(matrix: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """alpha_i f_si, 0 where alpha_i = 0 even if f_si is not finite; and its rounding error."""
+    terms = np.zeros(matrix.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply(matrix, alpha, out=terms, where=alpha > 0)
+        if matrix.dtype != np.float32:
+            return terms, np.zeros(matrix.shape[1])
+        return terms, np.nan_to_num(np.abs(terms).max(axis=0)) * _HALF_UNIT
+
+
+def spread_of(terms: FloatArray) -> FloatArray:
+    """Largest less smallest value of each column, shape (b,); not finite if any value is not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(terms.max(axis=0).astype(np.float64) - terms.min(axis=0))
+
+
+def range_of(terms: FloatArray) -> FloatArray:
+    """`spread_of`, infinite where it is NaN."""
+    spread = spread_of(terms)
+    return np.where(np.isnan(spread), np.inf, spread)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Units:
+    """Which records belong to one unit of privacy."""
+
+    column: str  # that names the units
+    of: IntArray  # (n,) unit of each record, from 0 to the number of units less 1
+
+    @property
+    def n(self) -> int:
+        """Number of units."""
+        return int(self.of.max()) + 1
+
+    @property
+    def first(self) -> IntArray:
+        """Position of the first record of each unit, shape (n_units,)."""
+        return np.unique(self.of, return_index=True)[1]
+
+    def at(self, rows: IntArray) -> Units:
+        """The units of some of the records, numbered anew."""
+        return Units(column=self.column, of=np.unique(self.of[rows], return_inverse=True)[1])
+
+    def mapped(self, weight_map: Callable[[FloatArray], FloatArray], f: FloatArray) -> FloatArray:
+        """One weight per unit from the units' values, for each of its records, shape (n,).
+
+        `f` (n,) holds the value of its unit for every record; the map sees each unit once.
+        """
+        return weight_map(f[self.first])[self.of]
+
+    def lowest(self, values: FloatArray) -> FloatArray:
+        """The lowest value among the records of each record's unit, shape (n,)."""
+        lowest = np.full(self.n, np.inf)
+        np.minimum.at(lowest, self.of, values)
+        return lowest[self.of]
+
+    def summed(self, terms: FloatArray) -> FloatArray:
+        """Terms of the records (n,) summed by unit, shape (n_units,)."""
+        return np.asarray(np.bincount(self.of, weights=terms, minlength=self.n), dtype=np.float64)
+
+
+def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:
+    """g_u at each draw, shape (S, n_units), nats, of records with weights alpha (n,) in units (n,);
+    records of weight 0 do not count.
+    """
+    used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
+    weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)
+    # Only what is stored is multiplied: 0 times an infinite term does not arise.
+    return log_lik.reduced(
+        lambda rows, block: (weights[rows].T @ np.asarray(block, dtype=np.float64).T).T
+    )

@@ -1,4 +1,4 @@
-r"""What a record changes where weights were computed on the same data.
+r"""The whole change that a record makes where weights were computed on the same data.
 
 The papers' vector weights move when a record leaves, and 2 Delta ignores it. The whole change is
 
@@ -29,16 +29,13 @@ Range, deviation and leave-one-out loss of T are those of `loss_ranges`, `gaussi
 
 References
 ----------
-[S22] Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 3, 3.1, 4.4: the maps.
-[V25] Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms,
-alg. 1 and 2.
-[C25] Hu, Williams, Savitsky (2025), Statistica Sinica 35:563-584, sec. 2.2 and 4.4.
+[S22] sec. 3, 3.1, 4.4: the maps; [V25] alg. 1 and 2; [C25] sec. 2.2 and 4.4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +43,7 @@ import numpy as np
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_alpha,
     check_choice,
     check_finite,
@@ -56,7 +54,6 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.weighted_log_lik import IntArray
 from pyhybrid.privacy.weights import (
     RISKS,
     reweight,
@@ -65,22 +62,6 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
-
-__all__ = [
-    "RiskDraws",
-    "WeightsWithout",
-    "constant_weights",
-    "lipschitz_without",
-    "moved_terms",
-    "recomputed_terms",
-    "rescaled_without",
-    "reweight_without",
-    "risk_weights_without",
-    "scalar_without",
-    "scale_without",
-    "truncate_without",
-    "weights_without",
-]
 
 Map = Callable[[FloatArray], FloatArray]
 Weigh = Callable[[FloatArray, FloatArray], FloatArray]
@@ -119,18 +100,28 @@ class WeightsWithout:
     movers: IntArray
     leverage: FloatArray
 
+    @classmethod
+    def one_by_one(cls, alpha: FloatArray, one: Callable[[int], FloatArray]) -> WeightsWithout:
+        """From weights (n,) and a map from a record to the weights (n,) without it."""
+        return cls(
+            alpha=alpha,
+            without=lambda records: np.column_stack([one(int(i)) for i in records]),
+            refitted=lambda i, _: one(i),
+            movers=np.arange(alpha.size),
+            leverage=np.zeros(alpha.size),
+        )
+
     def mapped(self, change: Map) -> WeightsWithout:
         """The same after a map that changes each weight by itself: (n,) to (n,)."""
-        return WeightsWithout(
+        return replace(
+            self,
             alpha=change(self.alpha),
             without=lambda records: change(self.without(records)),
             refitted=lambda i, refit: change(self.refitted(i, refit)),
-            movers=self.movers,
-            leverage=self.leverage,
         )
 
     def changes(self, records: IntArray) -> FloatArray:
-        """What leaves with each record: its weight, and of others alpha_j less that without it."""
+        """Change as each record leaves: its weight, and of others alpha_j less that without it."""
         change = self.alpha[:, None] - self.without(records)
         change[records, np.arange(records.size)] = self.alpha[records]
         return change
@@ -142,23 +133,13 @@ class WeightsWithout:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskDraws:
-    """Draws that risks were read from, and how these risks move without a record. Confidential.
+    """Draws that risks were read from, and how these risks move without a record. Confidential."""
 
-    Attributes
-    ----------
-    log_lik : LogLik
-        Unweighted, at the draws.
-    risk : {"size", "range", "deviation"}
-    weights : WeightsWithout
-        Of the posterior that the draws come from.
-    thinned : bool
-        False to use all draws, however many rows there are.
-    """
-
-    log_lik: LogLik
-    risk: str
-    weights: WeightsWithout
-    thinned: bool = True
+    log_lik: LogLik  # unweighted, at the draws
+    risk: str  # "size", "range" or "deviation"
+    weights: WeightsWithout  # of the posterior that the draws come from
+    thinned: bool = True  # False to use all draws, however many rows there are
+    frozen: bool = False  # True of a posterior that does not depend on the data: risks stay
 
     @cached_property
     def chosen(self) -> IntArray:
@@ -171,8 +152,8 @@ class RiskDraws:
     @cached_property
     def by_row(self) -> FloatArray:
         """Log-likelihood of the distinct rows at the chosen draws, (S', n_rows)."""
-        own = self.log_lik.at(self.chosen)
-        blocks = [np.asarray(block, np.float64) for _, block in own.blocks()]
+        chosen = self.log_lik.at(self.chosen)
+        blocks = [np.asarray(block, np.float64) for _, block in chosen.blocks()]
         rows = np.concatenate(blocks, axis=1)
         return np.where((np.abs(rows) < _LARGEST).all(axis=0), rows, 0.0)  # else no epsilon at all
 
@@ -203,12 +184,15 @@ class RiskDraws:
     @property
     def leverage(self) -> FloatArray:
         """Deviation of each record's term under the draws' posterior, shape (n,)."""
-        own = self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of]
-        return np.asarray(own)
+        if self.frozen:
+            return np.zeros(self.log_lik.n)
+        return np.asarray(self.weights.alpha * self.by_row.std(axis=0)[self.log_lik.row_of])
 
     def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
         """`risks` (n,) without each of the records, (n, k), from the draws at hand."""
-        change = _by_row(self.log_lik, self.weights.changes(records))
+        if self.frozen:
+            return np.repeat(risks[:, None], records.size, axis=1)
+        change = self.log_lik.summed_by_row(self.weights.changes(records))
         return self.risks_under(risks, -self.by_row @ change)
 
     def risks_under(self, risks: FloatArray, log_ratio: FloatArray) -> FloatArray:
@@ -217,7 +201,7 @@ class RiskDraws:
         importance /= importance.sum(axis=0)
         if self.risk == "range":
             spreads = [_interdecile(*self._sorted, weights) for weights in importance.T]
-            return np.column_stack([self._moved(risks, self._mean, own) for own in spreads])
+            return np.column_stack([self._moved(risks, self._mean, spread) for spread in spreads])
         centered, squares = self._centered
         shift = importance.T @ centered
         spread = np.sqrt(np.maximum(importance.T @ squares - shift**2, 0.0))
@@ -226,11 +210,10 @@ class RiskDraws:
 
     def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
         """`risks` (n,) without the record, from draws of a fit without it."""
-        rows = RiskDraws(
-            log_lik=refit(self.weights.refitted(record, refit)),
-            risk=self.risk,
-            weights=self.weights,
-        )
+        if self.frozen:
+            return risks
+        without = refit(self.weights.refitted(record, refit))
+        rows = RiskDraws(log_lik=without, risk=self.risk, weights=self.weights)
         return self._moved(risks, rows._mean, rows._spread)
 
     def _moved(self, risks: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
@@ -245,8 +228,8 @@ class RiskDraws:
 
 def _interdecile(rows: FloatArray, order: IntArray, weights: FloatArray) -> FloatArray:
     """Distance of the weighted first and last decile of sorted rows (S, r), weights of sum 1."""
-    own = weights[order]
-    mass = np.cumsum(own, axis=0) - own / 2
+    ordered = weights[order]
+    mass = np.cumsum(ordered, axis=0) - ordered / 2
     ends = []
     for share in (0.1, 0.9):
         above = np.clip((mass < share).sum(axis=0), 1, len(rows) - 1)[None]
@@ -276,28 +259,21 @@ def rescaled_without(weights: WeightsWithout, factors: FloatArray) -> WeightsWit
 
 def constant_weights(alpha: Any) -> WeightsWithout:
     """Weights (n,) that no record's absence changes."""
-    own = np.asarray(alpha, dtype=np.float64)
+    held = np.asarray(alpha, dtype=np.float64)
     return WeightsWithout(
-        alpha=own,
-        without=lambda records: np.repeat(own[:, None], records.size, axis=1),
-        refitted=lambda *_: own,
+        alpha=held,
+        without=lambda records: np.repeat(held[:, None], records.size, axis=1),
+        refitted=lambda *_: held,
         movers=np.zeros(0, dtype=np.intp),
-        leverage=np.zeros(own.size),
+        leverage=np.zeros(held.size),
     )
 
 
 def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
-    """Any map of the records alone: `weigh` gives the weights (k,) of k records.
+    """Any map of the records alone: `weigh` gives kept records (k,) their weights (k,), of n.
 
     For maps that read no draws, such as counts: where risks come from a fit, take
     `lipschitz_without`. Costs one call of `weigh` for each record that is looked at.
-
-    Parameters
-    ----------
-    weigh : callable
-        From the kept records, indices of shape (k,), to their weights (k,).
-    n : int
-        Records, at least 1.
     """
     everyone = np.arange(n)
 
@@ -308,44 +284,31 @@ def weights_without(weigh: Callable[[IntArray], Any], n: int) -> WeightsWithout:
             alpha[kept] = check_alpha(weigh(kept), kept.size)
         return alpha
 
-    return WeightsWithout(
-        alpha=check_alpha(weigh(everyone), n),
-        without=lambda records: np.column_stack([one(int(i)) for i in records]),
-        refitted=lambda i, _: one(i),
-        movers=everyone,
-        leverage=np.zeros(n),
-    )
+    return WeightsWithout.one_by_one(check_alpha(weigh(everyone), n), one)
 
 
 def risk_weights_without(
     draws: RiskDraws, risks: FloatArray, weigh: Weigh, before: WeightsWithout | None = None
 ) -> WeightsWithout:
-    """Weights by a map of risks that were read from `draws`, after those of `before`.
+    """Weights by a map of `risks` (n,) that were read from `draws`, infinity allowed.
 
-    Parameters
-    ----------
-    draws : RiskDraws
-    risks : ndarray, shape (n,)
-        What the map read; infinity allowed.
-    weigh : callable
-        From weights before and risks, of the records kept, to weights.
-    before : WeightsWithout, optional
-        Weights of 1 if omitted.
+    `weigh` takes weights before and risks, of the records kept, to weights; `before` has weights
+    of 1 if omitted.
     """
     base = constant_weights(np.ones(risks.size)) if before is None else before
 
     def one(i: int, alpha: FloatArray, moved: FloatArray) -> FloatArray:
         kept = np.delete(np.arange(risks.size), i)
-        found = np.zeros(risks.size)
+        weights = np.zeros(risks.size)
         if kept.size:
-            found[kept] = weigh(alpha[kept], moved[kept])
-        return found
+            weights[kept] = weigh(alpha[kept], moved[kept])
+        return weights
 
     def without(records: IntArray) -> FloatArray:
         moved = draws.risks_without(risks, records).T
         alphas = base.without(records).T
-        columns = zip(records, alphas, moved, strict=True)
-        return np.column_stack([one(int(i), alpha, own) for i, alpha, own in columns])
+        columns = zip(map(int, records), alphas, moved, strict=True)
+        return np.column_stack([one(*column) for column in columns])
 
     return WeightsWithout(
         alpha=weigh(base.alpha, risks),
@@ -358,23 +321,6 @@ def risk_weights_without(
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _FrozenDraws(RiskDraws):
-    """Draws of a posterior that does not depend on the data: risks stay."""
-
-    weights: WeightsWithout = field(default_factory=lambda: constant_weights(np.zeros(0)))
-
-    @property
-    def leverage(self) -> FloatArray:
-        return np.zeros(self.log_lik.n)
-
-    def risks_without(self, risks: FloatArray, records: IntArray) -> FloatArray:
-        return np.repeat(risks[:, None], records.size, axis=1)
-
-    def risks_refitted(self, risks: FloatArray, record: int, refit: Refitted) -> FloatArray:
-        return risks
-
-
 def lipschitz_without(
     log_lik: Any,
     *,
@@ -385,7 +331,7 @@ def lipschitz_without(
     risk: str = "size",
     frozen_draws: bool = False,
 ) -> WeightsWithout:
-    """Lipschitz weights (LW) with and without each record.
+    """Lipschitz weights (LW) with and without each record [S22] sec. 3; [V25] alg. 2.
 
     Parameters
     ----------
@@ -397,40 +343,25 @@ def lipschitz_without(
     frozen_draws : bool, default False
         True if the draws do not depend on these records (a public or an earlier data set): risks
         then stay when a record leaves.
-
-    References
-    ----------
-    [S22] sec. 3; [V25] alg. 2.
     """
-    draws = _risk_draws(log_lik, risk, frozen_draws)
 
     def weigh(_: FloatArray, risks: FloatArray) -> FloatArray:
         return weights_from_lipschitz(
             risks, scale=scale, shift=shift, transform=transform, threshold=threshold
         )
 
-    return risk_weights_without(draws, risk_of(draws.log_lik, risk), weigh)
+    return _mapped_without(log_lik, risk, frozen_draws, weigh)
 
 
 def scalar_without(
     log_lik: Any, *, target_bound: float, frozen_draws: bool = False
 ) -> WeightsWithout:
-    """Scalar weights with and without each record: the unweighted bound moves, and all with it.
+    """`scalar_weights` with and without each record: the unweighted bound moves, and all with it.
 
-    Parameters
-    ----------
-    log_lik, frozen_draws
-        As in `lipschitz_without`; finite.
-    target_bound : float
-        As in `scalar_weights`.
-
-    References
-    ----------
-    [S22] sec. 3.1.
+    `log_lik` (finite) and `frozen_draws` as in `lipschitz_without`; [S22] sec. 3.1.
     """
-    draws = _risk_draws(log_lik, "size", frozen_draws)
-    target = check_positive(target_bound, "target_bound")
-    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), scalar_map(target))
+    weigh = scalar_map(check_positive(target_bound, "target_bound"))
+    return _mapped_without(log_lik, "size", frozen_draws, weigh)
 
 
 def scalar_map(target: float) -> Weigh:
@@ -448,24 +379,14 @@ def scalar_map(target: float) -> Weigh:
 def truncate_without(
     weights: Any, log_lik: Any, *, cap: float, frozen_draws: bool = False
 ) -> WeightsWithout:
-    """`truncate_weights` after any of these, each weight cut by its own risk.
+    """`truncate_weights` after any of these, a `WeightsWithout` or `CountWithout`.
 
-    Parameters
-    ----------
-    weights : WeightsWithout or CountWithout
-        What is truncated.
-    log_lik, frozen_draws
-        Of the unweighted fit, as in `lipschitz_without`.
-    cap : float
-        M in nats, above 0.
-
-    References
-    ----------
-    [S22] sec. 4.4; [C25] sec. 2.2.
+    Each weight is cut by its own risk of the unweighted fit: `log_lik` and `frozen_draws` as in
+    `lipschitz_without`; [S22] sec. 4.4, [C25] sec. 2.2.
     """
-    draws, cap = _risk_draws(log_lik, "size", frozen_draws), check_positive(cap, "cap")
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
-    return risk_weights_without(draws, risk_of(draws.log_lik, "size"), truncate_map(cap), base)
+    weigh = truncate_map(check_positive(cap, "cap"))
+    return _mapped_without(log_lik, "size", frozen_draws, weigh, before=base)
 
 
 def truncate_map(cap: float) -> Weigh:
@@ -487,7 +408,7 @@ def reweight_without(
     risk: str = "size",
     frozen_draws: bool = False,
 ) -> WeightsWithout:
-    """One re-weighting step at fixed k, with and without each record.
+    """One re-weighting step at fixed k, with and without each record [V25] eq. 2.1 and alg. 1.
 
     Parameters
     ----------
@@ -502,18 +423,10 @@ def reweight_without(
         What is leveled.
     frozen_draws : bool
         As in `lipschitz_without`.
-
-    References
-    ----------
-    [V25] eq. 2.1 and alg. 1.
     """
     base = weights if isinstance(weights, WeightsWithout) else weights.general()
-    draws, k = _risk_draws(log_lik, risk, frozen_draws, base), check_fraction(k, "k")
-    if draws.log_lik.n != base.alpha.size:
-        raise InvalidInput(
-            f"log_lik must have {base.alpha.size} records, as the weights: found {draws.log_lik.n}"
-        )
-    return risk_weights_without(draws, risk_of(draws.log_lik, risk), reweight_map(k), base)
+    weigh = reweight_map(check_fraction(k, "k"))
+    return _mapped_without(log_lik, risk, frozen_draws, weigh, before=base, of=base)
 
 
 def reweight_map(k: float) -> Weigh:
@@ -521,9 +434,16 @@ def reweight_map(k: float) -> Weigh:
     return lambda alpha, risks: reweight(alpha, scaled_maxima(risks, alpha), k=k)
 
 
-def _risk_draws(
-    log_lik: Any, risk: str, frozen: bool, weights: WeightsWithout | None = None
-) -> RiskDraws:
+def _mapped_without(
+    log_lik: Any,
+    risk: str,
+    frozen: bool,
+    weigh: Weigh,
+    *,
+    before: WeightsWithout | None = None,
+    of: WeightsWithout | None = None,
+) -> WeightsWithout:
+    """Weights by a map of risks at draws of the posterior weighted by `of`, 1 if omitted."""
     check_choice(risk, "risk", RISKS)
     if not isinstance(log_lik, LogLik) and np.ndim(log_lik) == 1:
         raise InvalidInput(
@@ -531,14 +451,24 @@ def _risk_draws(
             "vector; risks alone do not tell how they move when a record leaves"
         )
     lazy = log_lik if isinstance(log_lik, LogLik) else LogLik.of(check_log_lik(log_lik))
-    if frozen:
-        return _FrozenDraws(log_lik=lazy, risk=risk)
-    own = constant_weights(np.ones(lazy.n)) if weights is None else weights
-    return RiskDraws(log_lik=lazy, risk=risk, weights=own)
+    weights = constant_weights(np.ones(lazy.n)) if of is None else of
+    _check_records(lazy.n, weights)
+    draws = RiskDraws(log_lik=lazy, risk=risk, weights=weights, frozen=frozen)
+    return risk_weights_without(draws, risk_of(lazy, risk), weigh, before)
+
+
+def _check_records(n: int, weights: Any) -> None:
+    if n != weights.alpha.size:
+        raise InvalidInput(
+            f"log_lik must have {weights.alpha.size} records, as the weights: found {n}"
+        )
 
 
 def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
-    """T_i at each draw, shape (S, n), from a log-likelihood matrix and weights with and without.
+    """T_i at each draw, shape (S, n), nats, from a log-likelihood and weights with and without.
+
+    Confidential. Goes to `loss_ranges`, `gaussian_mu`, `gaussian_limit` and `leave_one_out_loss`
+    without weights.
 
     Parameters
     ----------
@@ -546,12 +476,6 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `weights.alpha`.
     weights : WeightsWithout or CountWithout
         From `lipschitz_without`, `count_without`, `scalar_without` and what follows them.
-
-    Returns
-    -------
-    ndarray, shape (S, n)
-        In nats. Confidential. Goes to `loss_ranges`, `gaussian_mu`, `gaussian_limit` and
-        `leave_one_out_loss` without weights.
 
     Examples
     --------
@@ -562,11 +486,7 @@ def recomputed_terms(log_lik: Any, weights: Any) -> FloatArray:
            [-1.1, -1.6, -1.6]])
     """
     matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
-    if matrix.shape[1] != weights.alpha.size:
-        raise InvalidInput(
-            f"log_lik must have {weights.alpha.size} records, as the weights: "
-            f"found {matrix.shape[1]}"
-        )
+    _check_records(matrix.shape[1], weights)
     return np.asarray(weights.terms(matrix))
 
 
@@ -574,31 +494,7 @@ def moved_terms(log_lik: LogLik, weights: WeightsWithout, records: IntArray) -> 
     """T of some records, shape (S, k), of a log-likelihood in blocks."""
     width = max(1, _ELEMENTS // weights.alpha.size)
     parts = [
-        _weighted_sums(log_lik, _by_row(log_lik, weights.changes(records[start : start + width])))
+        log_lik.totals(weights.changes(records[start : start + width]))
         for start in range(0, records.size, width)
     ]
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
-
-
-def _by_row(log_lik: LogLik, changes: FloatArray) -> FloatArray:
-    """Changes of the records (n, k) summed by distinct row, (n_rows, k)."""
-    return np.column_stack(
-        [np.bincount(log_lik.row_of, weights=own, minlength=log_lik.n_rows) for own in changes.T]
-    )
-
-
-def _weighted_sums(log_lik: LogLik, factors: FloatArray) -> FloatArray:
-    """Log-likelihood (S, n_rows) @ factors, where a factor of 0 leaves out what is not finite."""
-    total: FloatArray | None = None
-    for rows, block in log_lik.blocks():
-        own = factors[rows]
-        terms = np.asarray(block, dtype=np.float64)
-        bounded = np.isfinite(terms).all(axis=0)
-        sums = terms[:, bounded] @ own[bounded]
-        for column in np.flatnonzero(~bounded):
-            counts = own[column] != 0
-            with np.errstate(invalid="ignore"):
-                sums[:, counts] += np.outer(terms[:, column], own[column][counts])
-        total = sums if total is None else total + sums
-    assert total is not None
-    return total

@@ -4,8 +4,8 @@ Every function is one weight map of the papers. Weights are confidential: functi
 
 References
 ----------
-[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1;
-[C25] sec. 2.2 and 4.4; [MT07] McSherry, Talwar (2007), the exponential mechanism.
+[S22] sec. 3, sec. 3.1, sec. 4.4 and assumption 2; [H22]; [V25] alg. 1-3 and eq. 2.1; [C25] sec. 2.2
+and 4.4; [MT07].
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyhybrid.core.checks import (
     check_alpha,
     check_choice,
     check_count,
+    check_each,
     check_finite,
     check_fraction,
     check_log_lik,
@@ -29,24 +30,10 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
-from pyhybrid.privacy.log_lik import LogLik
-
-__all__ = [
-    "RISKS",
-    "TRANSFORMS",
-    "censor",
-    "count_weights",
-    "lipschitz_weights",
-    "reweight",
-    "risk_of",
-    "scalar_weights",
-    "truncate_weights",
-    "weights_from_lipschitz",
-]
-
+from pyhybrid.privacy.log_lik import LogLik, range_of
 
 RISKS = ("size", "range", "deviation")
-"""What a record's weight follows: the papers' size of its log-likelihood, or what it tells."""
+"""Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
 
 
 def lipschitz_weights(
@@ -62,8 +49,10 @@ def lipschitz_weights(
     r"""Lipschitz weights (LW): records with large log-likelihoods are down-weighted.
 
     With :math:`f_i = \max_s |f_{si}|` and a map m that falls from 1 (no risk) to 0,
-    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`. Under another `risk` f_i is what
-    the record tells: :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s.
+    :math:`\alpha_i = clip(scale \cdot m(f_i) + shift, 0, 1)`, exactly 0 where any log-likelihood of
+    the record is not finite. Under another `risk` f_i is what the record tells:
+    :math:`\max_s f_{si} - \min_s f_{si}`, or the deviation of f_si over s. [S22] sec. 3 and
+    assumption 2; [V25] alg. 2.
 
     Parameters
     ----------
@@ -84,19 +73,10 @@ def lipschitz_weights(
         What f_i is. "size" is the papers'; the others follow how far a log-likelihood moves over
         the posterior, which is what a release tells (`loss_ranges`, `gaussian_mu`).
 
-    Returns
-    -------
-    ndarray, shape (n,)
-        Weights in [0, 1]; exactly 0 where any log-likelihood of the record is not finite.
-
     Raises
     ------
     InvalidInput
         For a wrong shape, an unknown transform, or numbers that are not finite.
-
-    References
-    ----------
-    [S22] sec. 3 and assumption 2; [V25] alg. 2.
 
     Examples
     --------
@@ -123,12 +103,6 @@ def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
     return log_lik.by_record(reduce)
 
 
-def _range(block: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        spread = block.max(axis=0).astype(np.float64) - block.min(axis=0)
-    return np.where(np.isnan(spread), np.inf, spread)
-
-
 def _deviation(block: FloatArray) -> FloatArray:
     """With divisor S - 1, as R's sd; 0 for a single draw."""
     if block.shape[0] == 1:
@@ -138,7 +112,7 @@ def _deviation(block: FloatArray) -> FloatArray:
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
-_RISKS = {"size": largest_abs, "range": _range, "deviation": _deviation}
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation}
 
 
 def weights_from_lipschitz(
@@ -171,17 +145,9 @@ def _linear(f: FloatArray, _: float | None) -> FloatArray:
     return 1 - risk
 
 
-def _reciprocal(f: FloatArray, _: float | None) -> FloatArray:
-    return np.asarray(1 / (f + 1))
-
-
 def _threshold(f: FloatArray, limit: float | None) -> FloatArray:
     assert limit is not None
     return np.asarray(f < limit, dtype=np.float64)
-
-
-def _logistic(f: FloatArray, _: float | None) -> FloatArray:
-    return np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1))
 
 
 def _softmax(f: FloatArray, _: float | None) -> FloatArray:
@@ -193,9 +159,9 @@ def _softmax(f: FloatArray, _: float | None) -> FloatArray:
 
 TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
     "linear": _linear,
-    "reciprocal": _reciprocal,
+    "reciprocal": lambda f, _: np.asarray(1 / (f + 1)),
     "threshold": _threshold,
-    "logistic": _logistic,
+    "logistic": lambda f, _: np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1)),
     "softmax": _softmax,
 }
 
@@ -208,40 +174,25 @@ def count_weights(risk: Any, *, scale: float = 1.0, shift: float = 0.0) -> Float
     risk : array_like, shape (n,)
         `radius_risk` or `pairwise_risk`, in [0, 1].
     scale, shift : float
-        c and g; finite.
+        c and g of [H22] sec. 2-3 and [V25] alg. 3; finite.
 
     Raises
     ------
     InvalidInput
         For risks outside [0, 1] or numbers that are not finite.
-
-    References
-    ----------
-    [H22] sec. 2-3; [V25] alg. 3.
     """
     values = check_nonnegative_vector(risk, "risk")
-    if values.max() > 1:
-        where = int(np.argmax(values))
-        raise InvalidInput(f"risk must lie in [0, 1]: record {where} is above")
+    check_each(values <= 1, "risk must lie in [0, 1]: record {} is above")
     scale, shift = check_finite(scale, "scale"), check_finite(shift, "shift")
     return np.clip(scale * (1 - values) + shift, 0, 1)
 
 
 def scalar_weights(n: int, *, target_bound: float, unweighted_bound: float) -> FloatArray:
-    """One weight for all records: min(1, target / unweighted), shape (n,).
+    """One weight for all n records: min(1, target / unweighted), shape (n,).
 
-    This is the exponential mechanism under a log-likelihood utility: alpha = epsilon / (2 Delta).
-
-    Parameters
-    ----------
-    n : int
-        Number of records, >= 1.
-    target_bound, unweighted_bound : float
-        Overall Lipschitz bounds in nats, above 0: wanted, and of the unweighted fit.
-
-    References
-    ----------
-    [S22] sec. 3.1; [MT07].
+    Of the overall Lipschitz bounds in nats, above 0: the one wanted, and that of the unweighted
+    fit. This is the exponential mechanism under a log-likelihood utility:
+    alpha = epsilon / (2 Delta) [S22] sec. 3.1; [MT07].
     """
     n = check_count(n, "n")
     target = check_positive(target_bound, "target_bound")
@@ -259,11 +210,7 @@ def truncate_weights(alpha: Any, lipschitz: Any, *, cap: float) -> FloatArray:
     lipschitz : array_like, shape (n,)
         f_i = max_s |f_si| of the UNWEIGHTED fit, in nats; infinity allowed.
     cap : float
-        M in nats, above 0; M = epsilon / 2 for one released draw.
-
-    References
-    ----------
-    [S22] sec. 4.4; [C25] sec. 2.2.
+        M in nats, above 0; M = epsilon / 2 for one released draw [S22] sec. 4.4; [C25] sec. 2.2.
     """
     f = check_nonnegative_vector(lipschitz, "lipschitz")
     weights = check_alpha(alpha, f.size)
@@ -276,7 +223,8 @@ def reweight(
 ) -> FloatArray:
     r"""One re-weighting step: :math:`clip(k \alpha_i \Delta / \Delta_i, 0, 1)`, shape (n,).
 
-    Raises the weight of records whose by-record bound leaves slack below the overall bound.
+    Raises the weight of records whose by-record bound leaves slack below the overall bound [V25]
+    eq. 2.1 and alg. 1.
 
     Parameters
     ----------
@@ -293,49 +241,17 @@ def reweight(
     ------
     InvalidInput
         For an infinite bound, k outside (0, 1], or vectors of unlike length.
-
-    References
-    ----------
-    [V25] eq. 2.1 and alg. 1.
     """
     lipschitz = check_nonnegative_vector(by_record, "by_record")
     weights = check_alpha(alpha, lipschitz.size)
     k = check_fraction(k, "k")
-    if not np.isfinite(lipschitz).all():
-        first = int(np.flatnonzero(~np.isfinite(lipschitz))[0])
-        raise InvalidInput(
-            f"by_record must be finite: record {first} has no bound; give it weight 0"
-        )
+    check_each(
+        np.isfinite(lipschitz),
+        "by_record must be finite: record {} has no bound; give it weight 0",
+    )
     overall = float(lipschitz.max()) if bound is None else check_positive(bound, "bound")
     raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes to 1
     with np.errstate(over="ignore"):  # a bound next to 0 divides to infinity and is clipped to 1
         where = (lipschitz > 0) & (weights > 0)
         np.divide(k * weights * overall, lipschitz, out=raised, where=where)
     return np.clip(raised, 0, 1)
-
-
-def censor(log_lik: Any, alpha: Any = None, *, cap: float) -> FloatArray:
-    """Censored weighted log-likelihood max(-M, min(M, alpha_i f_si)), shape (S, n).
-
-    A weight of 0 gives 0; an infinite f_si gives -M or M; NaN (a density that cannot be
-    evaluated) gives -M, as a likelihood of 0 would.
-
-    Parameters
-    ----------
-    log_lik : array_like, shape (S, n)
-        Unweighted log-likelihood in nats.
-    alpha : array_like, shape (n,), optional
-        Weights in [0, 1]; all 1 if omitted.
-    cap : float
-        M in nats, above 0; the strict Lipschitz bound.
-
-    References
-    ----------
-    [C25] sec. 3.
-    """
-    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
-    weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
-    cap = check_positive(cap, "cap")
-    weighted = np.zeros_like(matrix)
-    np.multiply(matrix, weights, out=weighted, where=weights > 0)
-    return np.clip(np.nan_to_num(weighted, nan=-np.inf, posinf=np.inf, neginf=-np.inf), -cap, cap)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyhybrid.core.errors import InvalidInput, SaveFailed
-from pyhybrid.running.locks import lock, unlock
+from pyhybrid.running.files import lock, unlock
 
 __all__ = ["ChainedFile", "Line", "locked_file"]
 

@@ -33,6 +33,7 @@ from pyhybrid.privacy.epsilon import (
     epsilon_text,
 )
 from pyhybrid.privacy.gaussian_curve import check_delta, mu_of_release
+from pyhybrid.privacy.conversions import KINDS, RELATIONS, STRICT, check_delta, epsilon_text
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_fingerprint import DataMark, keyed
 

@@ -25,8 +25,11 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.base import Model
 from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.case_deletion import Refits
+from pyhybrid.fitting.session import PosteriorFit
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
+from pyhybrid.privacy.leave_one_out import Refits
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.data_fingerprint import DataMark

@@ -19,9 +19,11 @@ import pandas as pd
 import pyhybrid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
-from pyhybrid.primitives.library import NoiseProvenance
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import STRICT, epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
+from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards
 from pyhybrid.releases.record import ReleaseRecord
 
 __all__ = [

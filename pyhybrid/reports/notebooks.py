@@ -12,6 +12,7 @@ from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.reports.page import filled
 from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

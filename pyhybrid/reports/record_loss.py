@@ -10,6 +10,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy.case_deletion import Refits
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
 from pyhybrid.privacy.pareto import RELIABLE_K
+from pyhybrid.privacy.leave_one_out import Refits
+from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.mechanisms import plot_losses, plot_told
 from pyhybrid.reports.page import Section, Table, number_text, section

@@ -21,6 +21,7 @@ from pyhybrid.primitives.library import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import epsilon_text
 from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (

@@ -22,7 +22,7 @@ from pyhybrid.measures.tables.matching import attribute_risk, matching_risk
 from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
 from pyhybrid.measures.tables.propensity import propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.measures import plot_forest
 from pyhybrid.reports.measures import measure_rows, model_table

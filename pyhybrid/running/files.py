@@ -1,8 +1,14 @@
-"""Files and folders that are on disk whole or not at all, and who can read them.
+"""Files and folders that are on disk whole or not at all, who can read them, and their one lock.
 
 What is written stands aside under a name of its own until it is complete, and is then renamed into
 place. Confidential files have mode 0600 and confidential folders 0700, from their first byte on;
 what is to be given away has 0644 and 0755.
+
+The lock is of an open file or folder, held by one process, gone with the process that held it: the
+operating system keeps it, so that a process that is killed leaves no lock behind. A library of lock
+files (filelock) does not fit: it empties the file it locks, while the ledger and the results file
+are locked themselves, and beside a ledger it would leave a second file to be copied, lost or
+removed.
 """
 
 from __future__ import annotations
@@ -10,43 +16,29 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput, SaveFailed
-from pyhybrid.running.private_folder import private_folder
-
-__all__ = [
-    "check_new_file",
-    "file_aside",
-    "folder_aside",
-    "make_private",
-    "whole_only",
-    "write_files",
-    "write_folder",
-]
 
 _FILE = {True: 0o600, False: 0o644}
 _FOLDER = {True: 0o700, False: 0o755}
+_PREFIX = "pyhybrid-fit-"
+_PAUSE = 0.05  # seconds between attempts to lock
 
 
 @contextlib.contextmanager
 def file_aside(path: str | os.PathLike[str], *, private: bool) -> Iterator[Path]:
     """A new file to write, which takes the place of `path` once it is whole and on disk.
 
-    Parameters
-    ----------
-    path : path
-        Its folder is made if it is not there.
-    private : bool
-        Mode 0600 instead of 0644; until it is in place only its owner can read it.
-
-    Raises
-    ------
-    SaveFailed
-        On a disk error; `path` is as it was, and nothing is left behind.
+    Its folder is made if it is not there. `private` files have mode 0600 instead of 0644; until it
+    is in place only its owner can read either. On a disk error SaveFailed is raised, `path` is as
+    it was, and nothing is left behind.
     """
     target, aside = Path(path).absolute(), None
     try:
@@ -73,12 +65,7 @@ def write_files(
 ) -> None:
     """Write several files: all are complete before the first takes its place.
 
-    Raises
-    ------
-    InvalidInput
-        If one exists and `overwrite` is False, or is a folder.
-    SaveFailed
-        On a disk error.
+    InvalidInput if one exists and `overwrite` is False, or is a folder; SaveFailed on a disk error.
     """
     with contextlib.ExitStack() as stack:
         for path, content in contents.items():
@@ -106,21 +93,9 @@ def folder_aside(
 ) -> Iterator[Path]:
     """A new folder to write into, which takes the place of `folder` if nothing is raised.
 
-    Parameters
-    ----------
-    folder : path
-        New or empty, unless `overwrite`.
-    overwrite : bool
-        Replace what is in `folder`.
-    private : bool
-        Mode 0700 instead of 0755; until it is in place only its owner can read it.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder is not empty.
-    SaveFailed
-        On a disk error; nothing is left behind.
+    `folder` is new or empty (InvalidInput), unless `overwrite` replaces what is in it. `private`
+    ones have mode 0700 instead of 0755; until it is in place only its owner can read either. On a
+    disk error SaveFailed is raised, and nothing is left behind.
     """
     check_output_folder(folder, overwrite=overwrite)
     target = Path(folder).absolute()
@@ -185,3 +160,108 @@ def _swap(aside: Path, target: Path, mode: int) -> None:
     finally:
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def private_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Iterator[Path]:
+    """Yield a new folder of mode 0700 that is removed on every exit path, Ctrl-C included.
+
+    A process that is killed outright cannot remove anything. The folder is locked while it is in
+    use, so that the next call with the same parent and prefix knows what was left behind and
+    removes it.
+    """
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    _remove_what_was_left(place, prefix)
+    # Under its own name only once it is locked: nobody may take it for one that was left behind.
+    folder = Path(tempfile.mkdtemp(prefix=".pyhybrid-new-", dir=place))
+    try:
+        with _locked(folder):
+            name = place / f"{prefix}{folder.name.rpartition('-')[2]}"
+            os.rename(folder, name)
+            folder = name
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_what_was_left(parent: Path, prefix: str) -> None:
+    """Remove this user's folders that no living process has locked."""
+    if not hasattr(os, "getuid"):  # no such locks on Windows
+        return
+    for folder in [path for path in parent.iterdir() if path.name.startswith(prefix)]:
+        with contextlib.suppress(OSError):
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                with _locked(folder) as ours:
+                    if ours:
+                        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold the folder's lock; yields False if another process has it."""
+    if not hasattr(os, "O_DIRECTORY"):  # folders cannot be locked on Windows
+        yield True
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for compiled programs; PYHYBRID_CACHE overrides it.
+
+    Holds executables only, never data.
+    """
+    import platformdirs
+
+    override = os.environ.get("PYHYBRID_CACHE")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("pyhybrid"))
+
+
+def lock(descriptor: int, *, wait: float = 0.0) -> bool:
+    """Lock the open file or folder; False if another process keeps it for longer than `wait` s.
+
+    A file system without locks, and a folder on Windows, count as locked by another.
+    """
+    deadline = time.monotonic() + wait
+    while not _lock(descriptor):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_PAUSE)
+    return True
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR = 1 << 62  # Windows locks forbid reading: lock a byte that is not there
+
+    def _lock(descriptor: int) -> bool:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Let others have the lock; closing the descriptor does so, too."""
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Let others have the lock; closing the descriptor does so, too."""
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

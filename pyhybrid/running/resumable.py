@@ -18,24 +18,17 @@ from typing import Any, BinaryIO
 
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.randomness import streams
-from pyhybrid.running.locks import lock
-
-__all__ = ["FinishedParts", "fingerprint", "open_parts"]
+from pyhybrid.running.files import lock
 
 _FORMAT = 1
 
 
 @dataclass(kw_only=True)
 class FinishedParts:
-    """Parts that are finished, by key, and the entropy that all parts share.
+    """Parts that are finished, by key, plain JSON values, and the entropy that all parts share.
 
-    Attributes
-    ----------
-    entropy : int
-        Root of the random streams: the seed given, or the one that the file was begun with.
-        Confidential.
-    parts : dict of str to object
-        Plain JSON values.
+    Entropy is the root of the random streams: the seed given, or the one that the file was begun
+    with. Confidential.
     """
 
     entropy: int
@@ -63,14 +56,9 @@ def open_parts(
 ) -> Iterator[FinishedParts]:
     """Open or begin the file at `path`; without a path nothing outlives the block.
 
-    Parameters
-    ----------
-    path : path, optional
-        Made with permissions 0600 if it does not exist.
-    settings : str
-        `fingerprint` of everything that the parts depend on, but for the seed.
-    seed : int, optional
-        Without it the file's own entropy is used, or the operating system's.
+    It is made with permissions 0600 if it does not exist. `settings` is the `fingerprint` of
+    everything that the parts depend on, but for the seed; without a seed the file's own entropy is
+    used, or the operating system's.
 
     Raises
     ------

@@ -1,10 +1,15 @@
 """Independent tasks in this process, in worker processes, or on any executor.
 
 A task that fails, or whose worker dies, loses nothing but itself.
+
+Products of small matrices are for one thread: OpenBLAS shares even small ones among all processors,
+and its threads wait by spinning. Where the processors are busy, a loop over products of a few
+thousand rows takes ten times the processor time that it needs, and more of the user's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import re
 import signal
@@ -16,10 +21,10 @@ from typing import Generic, TypeVar
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
 
-__all__ = ["Done", "first_failure", "run_tasks"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, steps done, steps in all)."""
 
 _DIED = (
     "a worker process died: it may have run out of memory; a script that uses workers must keep "
@@ -45,20 +50,10 @@ def run_tasks(
 ) -> Iterator[Done[Task, Result]]:
     """Yield tasks as they end, those that failed among them.
 
-    Parameters
-    ----------
-    function : callable
-        At the top level of a module; its tasks and results can be pickled.
-    tasks : sequence
-    workers : int, default 1
-        Processes; with 1 the tasks run here, one after the other.
-    executor : Executor, optional
-        In place of `workers`, e.g. a Dask client's ``get_executor()``; it is not shut down.
-
-    Raises
-    ------
-    SamplingError
-        If no worker process lives long enough to end a task.
+    `function` is at the top level of a module; its tasks and results can be pickled. With one of
+    the `workers`, processes, the tasks run here, one after the other; an `executor` takes their
+    place, e.g. a Dask client's ``get_executor()``, and is not shut down. SamplingError is raised if
+    no worker process lives long enough to end a task.
     """
     if executor is not None:
         yield from _submitted(function, tasks, executor)
@@ -151,7 +146,7 @@ def _submitted(
 
 
 def _readable(error: Exception) -> Exception:
-    """What a task that cannot travel to a worker raises says nothing to a user."""
+    """The error in a user's words, where a task could not travel to a worker."""
     if re.search(r"(?i)\bcan(no|')t (un)?pickle\b|local object", str(error)):
         return InvalidInput(
             "what is handed to workers must be picklable: define functions and classes at the top "
@@ -162,3 +157,12 @@ def _readable(error: Exception) -> Exception:
 
 def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within, BLAS uses one thread; afterwards as many as before."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

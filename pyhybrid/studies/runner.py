@@ -43,6 +43,9 @@ from pyhybrid.running.locks import lock
 from pyhybrid.running.progress import Progress
 from pyhybrid.running.tasks import run_tasks
 from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
+from pyhybrid.running.files import file_aside, lock, whole_only, write_files
+from pyhybrid.running.tasks import Progress, run_tasks
+from pyhybrid.studies.study import Measured, Size, Study, summarize
 
 __all__ = [
     "Reproduced",

@@ -1,4 +1,4 @@
-"""Does what an analyst found in synthetic data hold in the confidential data? A private answer.
+"""Private answers to whether an estimate from synthetic data holds in the confidential data.
 
 An analyst who has only the synthetic sets asks one question of the data owner; the answer carries
 noise and a strict charge of its own, which goes to the same ledger as the releases.

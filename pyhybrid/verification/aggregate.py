@@ -10,7 +10,7 @@ most 2 reach / B:
 
 The charge is strict, for any data and any estimator: a block whose estimate fails counts as one
 that differs by `reach`. No block sees what another holds, not by a dtype or a level either: types
-are public, and each entry is read by itself (`pyhybrid.verification.declared`).
+are public, and each entry is read by itself (`pyhybrid.verification.queries`).
 
 **What the interval holds.** The noise is the only thing that it knows of: it holds the mean over
 the blocks of the differences, moved into the reach, with the probability that it states, whatever
@@ -53,13 +53,17 @@ from pyhybrid.measures.tables.reconcile import synthetic_sets
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.primitives.laplace import LaplaceAnswer, laplace_mean
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
+from pyhybrid.privacy.conversions import RELATIONS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.verification.declared import ColumnTypes, coerced, column_types
-from pyhybrid.verification.queries import Query, Share, read_query
-
-__all__ = ["Verification", "verify"]
+from pyhybrid.verification.queries import (
+    ColumnTypes,
+    Query,
+    Share,
+    coerced,
+    column_types,
+    read_query,
+)
 
 _FEWEST_BLOCKS, _MOST_BLOCKS, _RECORDS = 10, 100, 100
 
@@ -173,7 +177,7 @@ def verify(
     types: Mapping[str, Kind | Mapping[str, Any]] | None = None,
     ledger: Ledger | None = None,
 ) -> Verification:
-    """Does an estimate from synthetic data hold in the confidential data, within a tolerance?
+    """Verify that an estimate from synthetic data holds in the confidential data, within tolerance.
 
     Parameters
     ----------
@@ -205,10 +209,6 @@ def verify(
         number, or none of the levels, is missing in its own block.
     ledger : Ledger, optional
         The answer's charge is entered before the answer is returned.
-
-    Returns
-    -------
-    Verification
 
     Raises
     ------

@@ -20,10 +20,10 @@ import pytest
 from scipy import stats
 
 from pyhybrid.privacy.bounds import lipschitz_bounds
+from pyhybrid.privacy.censoring import censor
+from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.epsilon import epsilon_of_bound
 from pyhybrid.privacy.weights import (
-    censor,
     count_weights,
     lipschitz_weights,
     reweight,

@@ -15,7 +15,7 @@ from pyhybrid.cli.comparing import build_mechanisms
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.measures.arrays.estimates import STATISTICS, estimates, summaries
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.comparison import charge_name, charges_title, comparison_report
 from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
 from tests.reports.accessible import check_page

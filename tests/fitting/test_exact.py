@@ -23,7 +23,7 @@ from pyhybrid.models.grid import (
     PoissonForm,
     scale_mixture_log_density,
 )
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 from tests.conftest import require
 

@@ -14,7 +14,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
+from pyhybrid.privacy.conversions import epsilon_of_mu
 
 pytestmark = pytest.mark.samples
 

@@ -22,6 +22,8 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.validation.audits.enumeration import largest_loss
+from pyhybrid.privacy.conversions import bound_of_epsilon
+from pyhybrid.validation.audits.enumeration import largest_losses
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples

@@ -23,7 +23,7 @@ from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.cap_data import frozen_rows
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
 

@@ -11,12 +11,11 @@ import pytest
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.mechanisms.accounting.censored_charge import charge_of_censored_fit
 from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT
-from pyhybrid.privacy.gaussian_curve import epsilon_of_mu
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
+from pyhybrid.privacy.diagnostics import loss_of_expansion
 from pyhybrid.privacy.local_account import LocalAccount
-from pyhybrid.privacy.tail_extrapolation import loss_of_expansion
 
 COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
 

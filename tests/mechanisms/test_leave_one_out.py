@@ -13,7 +13,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.case_deletion import with_refits
+from pyhybrid.privacy.leave_one_out import with_refits
 from pyhybrid.reports.release import release_report
 from tests.mechanisms.test_accounting import MODEL, OPTIONS, counts
 

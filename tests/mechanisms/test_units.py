@@ -16,9 +16,8 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.composition import compose, compose_charges
-from pyhybrid.privacy.epsilon import epsilon_of_bound
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.conversions import epsilon_of_bound
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.validation.audits.enumeration import held_loss, unit_audits
 
 OPTIONS: dict[str, Any] = {

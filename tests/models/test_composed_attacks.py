@@ -27,7 +27,7 @@ from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.models.stan_program.stan_text import blocks_of, tokens_of
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 PROGRAM = """
 functions {

@@ -22,7 +22,7 @@ from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import log_lik_at
 from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from tests.conftest import require
 
 POISSON = """

@@ -16,7 +16,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 DESIGN = ph.SurveyDesign(weights="w", population=120.0)
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)

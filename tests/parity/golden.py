@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pyhybrid
-from pyhybrid.privacy.epsilon import round_up
+from pyhybrid.privacy.conversions import round_up
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
 _NUMBERS = {"Inf": np.inf, "-Inf": -np.inf, "NaN": np.nan}

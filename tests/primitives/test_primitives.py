@@ -19,7 +19,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from tests.conftest import require
 
 try:

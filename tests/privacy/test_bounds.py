@@ -1,4 +1,7 @@
-"""Lipschitz bounds, radius risk and pairwise risk against their literal definitions."""
+"""Lipschitz bounds, radius risk and pairwise risk against their literal definitions. Loss ranges:
+against enumeration, the papers' bound, and what must stay infinite. Ranges with their delta:
+exact coverage over repetitions of the sampling.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import binom
 
+import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import (
     LipschitzBounds,
     bounds_of,
     lipschitz_bounds,
     quantile_type7,
+    share_bound,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.log_lik import LogLik
+from tests.privacy.enumerated import LOG_LIK, databases, exact_delta, log_posterior, removals
 
 # Multiples of 2^-10 and of 2^-6: their products are exact, so that ties are ties.
 FINITE = st.integers(-50_000, 20_000).map(lambda k: k / 1024)
@@ -447,3 +454,152 @@ def test_bounds_of_single_precision_are_just_above(values: list[float], q: float
 def test_a_quantile_between_equal_values_is_that_value(value: float) -> None:
     for probability in np.linspace(0.01, 0.99, 50):
         assert quantile_type7(np.full(4, value), float(probability)) == value
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.4])
+def test_no_loss_of_an_enumerated_posterior_exceeds_the_range(alpha: float) -> None:
+    closest = 0.0
+    for database in databases():
+        terms = LOG_LIK[:, database]
+        ranges = ph.loss_ranges(terms, np.full(3, alpha)).by_record
+        bounds = ph.lipschitz_bounds(terms, np.full(3, alpha)).by_record
+        assert (ranges <= 2 * bounds).all()
+        whole = log_posterior(alpha * terms)
+        for i, _ in removals(database):
+            loss = np.abs(whole - log_posterior(alpha * np.delete(terms, i, axis=1))).max()
+            assert loss <= ranges[i] * (1 + 1e-12)
+            closest = max(closest, loss / ranges[i])
+    assert closest > 0.9  # and it is no loose bound
+
+
+def test_a_range_of_the_released_draw_only_is_caught() -> None:
+    """Control: one draw has no range, and the loss of it is not 0."""
+    terms = LOG_LIK[:, (0, 3, 15)]
+    loss = log_posterior(terms) - log_posterior(terms[:, :2])
+    assert ph.loss_ranges(terms[:1]).overall == 0 < np.abs(loss[0])
+
+
+def test_a_constant_cancels_and_weights_scale() -> None:
+    rng = np.random.default_rng(1)
+    log_lik, alpha = rng.normal(-5, 1, (50, 6)), rng.random(6)
+    ranges = ph.loss_ranges(log_lik, alpha)
+    moved = ph.loss_ranges(log_lik + 1000 * rng.normal(size=6), alpha)
+    np.testing.assert_allclose(ranges.by_record, moved.by_record, rtol=1e-11)
+    np.testing.assert_allclose(ranges.by_record, alpha * np.ptp(log_lik, axis=0))
+    assert ranges.overall == ranges.by_record.max()
+    assert ranges.kept_draws.all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("draw_quantile", [1.0, 0.9])
+def test_what_is_not_finite_is_unbounded(value: float, draw_quantile: float) -> None:
+    log_lik = np.random.default_rng(2).normal(size=(40, 3))
+    log_lik[7, 1] = value
+    ranges = ph.loss_ranges(log_lik, [1.0, 0.1, 1.0], draw_quantile=draw_quantile)
+    assert np.isfinite(ranges.by_record).tolist() == [True, False, True]
+    assert ranges.overall == np.inf
+    zero = ph.loss_ranges(log_lik, [1.0, 0.0, 1.0], draw_quantile=draw_quantile)
+    assert zero.by_record[1] == 0
+    assert np.isfinite(zero.overall)
+
+
+def test_float32_is_never_below_the_values_before_rounding() -> None:
+    exact = np.random.default_rng(3).normal(-100, 5, (30, 200))
+    single = ph.loss_ranges(exact.astype(np.float32)).by_record
+    double = ph.loss_ranges(exact).by_record
+    assert (single >= double).all()
+    np.testing.assert_allclose(single, double, rtol=1e-5)
+    nearest = np.ptp(exact.astype(np.float32).astype(float), axis=0)
+    assert (nearest < double).any()  # control: without the rise some would be below
+
+
+def test_dropped_draws_are_the_farthest() -> None:
+    log_lik = np.random.default_rng(4).normal(size=(101, 4))
+    log_lik[17, 2] = 50.0
+    ranges = ph.loss_ranges(log_lik, draw_quantile=0.99)
+    assert np.flatnonzero(~ranges.kept_draws).tolist() == [17]
+    assert ranges.overall < 10
+
+
+@pytest.mark.parametrize("draw_quantile", [1.0, 0.9])
+def test_streamed_rows_give_the_same(draw_quantile: float) -> None:
+    rng = np.random.default_rng(5)
+    rows, row_of, alpha = rng.normal(size=(60, 9)), rng.integers(0, 9, 30), rng.random(30)
+    row_of[0] = 8
+    lazy = LogLik(make=lambda: np.array_split(rows, [2, 3, 7], axis=1), row_of=row_of)
+    streamed = ph.loss_ranges(lazy, alpha, draw_quantile=draw_quantile)
+    whole = ph.loss_ranges(rows[:, row_of], alpha, draw_quantile=draw_quantile)
+    np.testing.assert_array_equal(streamed.by_record, whole.by_record)
+    np.testing.assert_array_equal(streamed.kept_draws, whole.kept_draws)
+    assert streamed.overall == whole.overall
+
+
+def test_rows_that_no_block_has_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="row_of must name columns of the blocks, 0 to 1"):
+        ph.loss_ranges(LogLik(make=lambda: [np.zeros((4, 2))], row_of=np.array([0, 2])), np.ones(2))
+
+
+DATABASE = (3, 4, 4, 5, 6, 6, 7, 9)
+RUNS = 60
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_what_is_stated_holds_and_ranges_of_the_released_half_are_caught(honest: bool) -> None:
+    """Control: ranges from the very draws that are released always find delta next to nothing."""
+    rng = np.random.default_rng(1)
+    terms = LOG_LIK[:, DATABASE]
+    whole = log_posterior(terms)
+    rests = [log_posterior(np.delete(terms, i, axis=1)) for i in range(len(DATABASE))]
+    right = 0
+    for _ in range(RUNS):
+        points = rng.choice(whole.size, size=240, p=np.exp(whole))
+        if not honest:
+            points[:120] = points[120:]
+            found = ph.split_ranges(terms[points], ess=120)
+            stated = found.epsilon, found.share  # what leaves the ranges: nothing
+        else:
+            found = ph.split_ranges(terms[points], ess=120)
+            stated = found.epsilon, found.delta
+        low, high = terms[points[:120]].min(axis=0), terms[points[:120]].max(axis=0)
+        outside = ((terms < low) | (terms > high)).any(axis=1)
+        mass = max(np.exp(p)[outside].sum() for p in (whole, *rests))
+        exact = max(exact_delta(whole, rest, stated[0]) for rest in rests)
+        right += mass <= stated[1] and exact <= stated[1]
+    assert (right >= binom.ppf(1e-4, RUNS, 0.95)) if honest else (right < RUNS / 2)
+
+
+def test_more_draws_state_a_smaller_delta() -> None:
+    rng = np.random.default_rng(2)
+    deltas = [ph.split_ranges(0.1 * rng.normal(size=(k, 3))).delta for k in (200, 2000, 20_000)]
+    assert deltas[0] > deltas[1] > deltas[2]
+    found = ph.split_ranges(0.1 * rng.normal(size=(2000, 3)), chains=2)
+    assert found.ranges.kept_draws.tolist() == [False] * 1000 + [True] * 1000
+    assert found.epsilon == pytest.approx(found.ranges.overall - np.log1p(-found.delta))
+
+
+def test_the_bound_of_a_share_is_that_of_clopper_and_pearson() -> None:
+    for count, n in ((0, 50), (3, 50), (49, 50)):
+        bound = share_bound(count / n, n, 0.95)
+        assert binom.cdf(count, n, bound) == pytest.approx(0.05, rel=1e-6)
+    assert share_bound(1.0, 50, 0.95) == 1.0
+
+
+def test_correlated_draws_count_for_less_and_not_finite_for_nothing() -> None:
+    rng = np.random.default_rng(3)
+    walk = np.cumsum(rng.normal(size=(2000, 1)), axis=0) * 0.02
+    assert ph.split_ranges(walk).delta > 3 * ph.split_ranges(rng.permutation(walk)).delta
+    walk[1500] = -np.inf
+    found = ph.split_ranges(walk)
+    assert (found.delta, found.epsilon) == (1.0, np.inf)
+
+
+def test_refusals() -> None:
+    draws = np.zeros((10, 2))
+    with pytest.raises(InvalidInput, match="released must leave draws for the ranges"):
+        ph.split_ranges(draws, released=np.ones(10, dtype=bool))
+    with pytest.raises(InvalidInput, match="released must be True or False for each of 10 draws"):
+        ph.split_ranges(draws, released=[1, 0])
+    with pytest.raises(InvalidInput, match="confidence must lie in"):
+        ph.split_ranges(draws, confidence=1.0)
+    with pytest.raises(InvalidInput, match="at least 4 in each of 2"):
+        ph.split_ranges(draws, chains=2)

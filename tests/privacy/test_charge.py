@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.epsilon import (
-    bound_of_epsilon,
-    epsilon_of_bound,
-    round_up,
-)
-from tests.privacy.test_epsilon import charge
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import bound_of_epsilon, epsilon_of_bound, round_up
+from tests.privacy.test_conversions import charge
 
 
 def test_the_bound_is_not_shown() -> None:
@@ -56,3 +55,11 @@ def test_rounding_needs_a_kind_it_knows() -> None:
 def test_bound_of_epsilon_by_hand_and_back(options: dict, bound: float) -> None:
     assert bound_of_epsilon(5.0, **options) == bound
     assert epsilon_of_bound(bound, **options) == 5.0
+
+
+def test_what_a_charge_does_not_show_is_what_it_does_not_publish() -> None:
+    hidden = {field.name for field in dataclasses.fields(PrivacyCharge) if not field.repr}
+    assert hidden == {
+        "bound", "loss_range", "range_failing", "bound_present", "loss_range_present", "seal"
+    }  # fmt: skip
+    assert not hidden & set(charge().public())

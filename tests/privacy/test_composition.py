@@ -1,24 +1,26 @@
-"""Composed charges: bounds, kinds, sentences."""
+"""Composed charges: bounds, kinds, sentences. Many strict draws at a public delta: enumeration with
+asymmetric caps, controls, noise.
+"""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import poisson
 
+import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.epsilon import (
-    ASYMPTOTIC_LOCAL,
-    STRICT,
-    epsilon_of_bound,
-)
-from tests.privacy.test_epsilon import charge
+from pyhybrid.privacy.composition import compose_charges, rho_of_strict
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
+from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
+from tests.privacy.test_conversions import charge
 
 
 def part(bound: float = 2.0, **changes: object) -> PrivacyCharge:
@@ -126,3 +128,125 @@ def test_the_composed_bound_of_small_parts_is_not_above_the_exact_one() -> None:
     for a, b in rng.uniform(0, 0.4, (300, 2)).round(3).tolist():
         found = whole(part(a, safety_factor=1.05), part(b)).bound
         assert Fraction(repr(found)) <= Fraction(repr(a)) + Fraction(repr(b)) / Fraction("1.05")
+
+
+CENTER = poisson.logpmf(SUPPORT, 5.0)
+ORDERS = np.array([1.0001, 1.5, 2.0, 4.0, 16.0])
+STEP = 1e-3  # of losses, which are rounded up to it
+DELTA = 1e-3
+
+
+def neighbors(cap: Any, relation: str) -> tuple[np.ndarray, np.ndarray]:
+    """Log posteriors of all neighbors of databases of two records, both ways: (grid, pairs)."""
+    held = {
+        rows: log_posterior(
+            ph.center_and_censor(LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap)
+        )
+        for n in (1, 2)
+        for rows in databases(n)
+    }
+    pairs = []
+    for rest in databases(1):
+        own = [held[tuple(sorted((*rest, x)))] for x in SUPPORT]
+        others = [held[rest]] if relation == "remove" else own
+        pairs += [(p, q) for p in own for q in others] + [(q, p) for p in own for q in others]
+    return np.array([p for p, _ in pairs]).T, np.array([q for _, q in pairs]).T
+
+
+def divergences(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Renyi divergences over their order, the largest of all pairs, shape (orders,)."""
+    return np.array([
+        float((np.logaddexp.reduce(a * p + (1 - a) * q, axis=0) / (a - 1)).max()) / a
+        for a in ORDERS
+    ])  # fmt: skip
+
+
+def delta_of_draws(p: np.ndarray, q: np.ndarray, m: int, epsilon: float) -> float:
+    """Upper end of the delta of m independent draws at epsilon, one pair (grid,), one way."""
+    steps = np.ceil((p - q) / STEP).astype(int)
+    low = steps.min()
+    mass = np.bincount(steps - low, weights=np.exp(p))
+    size = 1 << int(m * mass.size).bit_length()
+    together = np.fft.irfft(np.fft.rfft(mass, size) ** m, size)
+    loss = STEP * (m * low + np.arange(size))
+    above = loss > epsilon
+    return float((together[above] * -np.expm1(epsilon - loss[above])).sum())
+
+
+CAPS = [0.5, (0.2, 1.0), (1.0, 0.2), (0.0, 0.7)]
+
+
+@pytest.mark.parametrize("relation", ["remove", "replace"])
+@pytest.mark.parametrize("cap", CAPS)
+def test_rho_of_a_cap_holds_for_every_neighbor(cap: Any, relation: str) -> None:
+    rho = ph.rho_of_range(ph.range_of_censoring(cap), relation=relation)
+    found = divergences(*neighbors(cap, relation))
+    assert 0.3 * rho < found.max() <= rho
+
+
+@pytest.mark.parametrize("cap", [0.5, (0.4, 0.5)])
+def test_one_side_of_the_cap_is_too_little(cap: Any) -> None:
+    """Control: rho of the longer side alone is exceeded."""
+    rho = ph.rho_of_range(np.max(cap))
+    assert divergences(*neighbors(cap, "remove")).max() > rho
+
+
+@pytest.mark.parametrize(("cap", "relation"), [((0.2, 0.4), "remove"), ((0.1, 0.2), "replace")])
+def test_what_many_draws_are_charged_covers_them_together(cap: Any, relation: str) -> None:
+    """The exact delta of 20 draws, of the pair of neighbors that they tell apart best."""
+    m, span = 20, ph.range_of_censoring(cap)
+    cost = ph.range_epsilon(span, delta=DELTA, n_draws_released=m, relation=relation)
+    assert cost.epsilon < 0.6 * cost.pure
+    assert cost.pure == ph.epsilon_of_censoring(cap, n_draws_released=m, relation=relation)
+    p, q = neighbors(cap, relation)
+    worst = int((np.exp(p) * (p - q)).sum(axis=0).argmax())
+    p, q = p[:, worst], q[:, worst]
+    assert 0 < delta_of_draws(p, q, m, cost.epsilon) <= DELTA
+    half = ph.range_epsilon(span / 2, delta=DELTA, n_draws_released=m, relation=relation)
+    assert delta_of_draws(p, q, m, half.epsilon) > DELTA  # Control
+
+
+def censored(n_draws_released: int = 1, **changes: Any) -> PrivacyCharge:
+    own: dict[str, Any] = {
+        "mechanism": "Censored", "kind": "strict", "relation": "remove", "cap": 0.25, "bound": 0.25,
+        "density_above_one": True, "n_synthetic": n_draws_released,
+        "n_draws_released": n_draws_released, **changes,
+    }  # fmt: skip
+    return PrivacyCharge.counted(**own).sealed()
+
+
+def test_draws_of_censored_posteriors_count_by_their_range() -> None:
+    assert (
+        rho_of_strict(censored(20).public()) == 0.625 == ph.rho_of_range(0.5, n_draws_released=20)
+    )
+    replaced = censored(20, relation="replace")
+    assert replaced.epsilon == 20
+    assert rho_of_strict(replaced.public()) == ph.rho_of_range(
+        0.5, n_draws_released=20, relation="replace"
+    )
+    assert ph.compose([censored(20)]) == 10
+    cost = ph.compose([censored(20)], delta=1e-6)
+    assert cost == pytest.approx(ph.epsilon_of_rho(0.625, 1e-6), abs=1e-6)
+    assert cost == ph.compose([censored() for _ in range(20)], delta=1e-6)
+    assert ph.compose([censored(), censored()], delta=1e-6) == 1  # few: pure epsilon is less
+    assert ph.compose([], delta=1e-6) == 0
+
+
+def test_noise_and_what_is_beyond_the_cap_count_by_epsilon() -> None:
+    noise = PrivacyCharge.strict(mechanism="laplace_sum", epsilon=0.5, relation="remove")
+    assert rho_of_strict(noise.public()) == ph.rho_of_epsilon(0.5) == 0.125
+    bought = censored(bound=0.5)  # half a nat more, for a center
+    assert bought.epsilon == 1
+    assert rho_of_strict(bought.public()) == pytest.approx(0.5**2 / 8 + 0.5**2 / 2)
+    # Control: the whole counted by range would be half of that.
+    assert ph.rho_of_range(1.0) < rho_of_strict(bought.public())
+
+
+def test_a_delta_is_for_strict_charges() -> None:
+    local = censored(kind="asymptotic local", n_draws=100)
+    with pytest.raises(InvalidInput, match="delta is for strict charges"):
+        ph.compose([local], delta=1e-6)
+    with pytest.raises(InvalidInput, match="delta must lie in"):
+        ph.compose([censored()], delta=0)
+    with pytest.raises(InvalidInput, match="of one kind, relation and unit"):
+        ph.compose([censored(), censored(relation="replace")], delta=1e-6)

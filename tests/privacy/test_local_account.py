@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pyhybrid.privacy import local_account as module
-from pyhybrid.privacy.count_recomputed import count_without
+from pyhybrid.privacy.bounds import loss_ranges
+from pyhybrid.privacy.count_risk import count_without
 from pyhybrid.privacy.gaussian_limit import gaussian_limit
 from pyhybrid.privacy.local_account import LocalAccount, columns_of, local_account
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.ranges import loss_ranges
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
 
 

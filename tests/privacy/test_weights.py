@@ -12,10 +12,10 @@ from hypothesis.extra import numpy as hnp
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.weights import (
     TRANSFORMS,
-    censor,
     count_weights,
     lipschitz_weights,
     reweight,

@@ -15,7 +15,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.running.private_folder import cache_folder
+from pyhybrid.running.files import cache_folder
 from tests.conftest import require
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from pyhybrid.running.blas import one_blas_thread
+from pyhybrid.running.tasks import one_blas_thread
 
 
 def _threads() -> list[int]:

@@ -19,11 +19,12 @@ from pyhybrid.running.files import (
     check_new_file,
     file_aside,
     folder_aside,
+    lock,
     make_private,
+    unlock,
     write_files,
     write_folder,
 )
-from pyhybrid.running.locks import lock, unlock
 
 ROOT = Path(pyhybrid.__file__).parent
 
@@ -102,7 +103,7 @@ def test_a_folder_is_private_to_its_last_file(tmp_path: Path) -> None:
 
 HOLDING = """
 import sys, time
-from pyhybrid.running.locks import lock
+from pyhybrid.running.files import lock
 held = open(sys.argv[1], "r+b")
 assert lock(held.fileno())
 print("held", flush=True)
@@ -130,8 +131,8 @@ def test_a_lock_is_held_by_one_process_and_goes_with_it(tmp_path: Path) -> None:
 
 
 ONCE = {
-    "flock": "running/locks", "mkstemp": "running/files", "chmod": "running/",
-    "fcntl": "running/locks", "msvcrt": "running/locks",
+    "flock": "running/files", "mkstemp": "running/files", "chmod": "running/",
+    "fcntl": "running/files", "msvcrt": "running/files",
 }  # fmt: skip
 ELSEWHERE = {("studies/runner", "chmod")}  # a folder that is made private later
 

@@ -13,7 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.primitives import library
+from pyhybrid.primitives import noise
 from tests.fuzzing.engine import RandomDraws
 
 N = 60
@@ -113,7 +113,7 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(*_: Any, **__: Any) -> Any:
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(library, "load_opendp", asked)
+    monkeypatch.setattr(noise, "load_opendp", asked)
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -36,6 +36,8 @@ from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
 from pyhybrid.running.private_folder import private_folder
 from tests.conftest import require, require_opendp
+from pyhybrid.running.files import private_folder
+from tests.conftest import require
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
 
 CANARY, SEED, ROW = 7919, 918273645, 17
@@ -342,7 +344,7 @@ def test_r_keeps_nothing(capfd: Any) -> None:
 WAITING = """
 import os, signal, sys, time
 from pyhybrid import cli
-from pyhybrid.running.private_folder import private_folder
+from pyhybrid.running.files import private_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 cli._stop_on_signals()
 try:

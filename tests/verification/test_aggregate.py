@@ -17,8 +17,15 @@ import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.verification import aggregate
 from pyhybrid.verification import verify as verify_module_function
-from pyhybrid.verification.declared import coerced, column_types
-from pyhybrid.verification.queries import Coefficient, Mean, Quantile, Share, read_query
+from pyhybrid.verification.queries import (
+    Coefficient,
+    Mean,
+    Quantile,
+    Share,
+    coerced,
+    column_types,
+    read_query,
+)
 
 N = 2000
 

@@ -6,7 +6,7 @@ moments of their risks (`pyhybrid.privacy.weight_sensitivity`).
 
 References
 ----------
-[S22] sec. 2; the bridge of `pyhybrid.privacy.refit_loss`.
+[S22] sec. 2; the bridge of `pyhybrid.privacy.leave_one_out`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.loss_account import log_lik_by_unit
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.case_deletion import Refit, Refits, most_told
-from pyhybrid.privacy.count_recomputed import CountWithout
+from pyhybrid.privacy.count_risk import CountWithout
+from pyhybrid.privacy.leave_one_out import Refit, RefitLoss, Refits, most_told, refit_loss
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.refit_loss import RefitLoss, refit_loss
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout
-from pyhybrid.privacy.weighted_log_lik import IntArray
 
 __all__ = ["check_same_coding", "refits_by_default", "refits_without"]
 

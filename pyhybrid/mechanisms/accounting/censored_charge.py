@@ -15,7 +15,7 @@ from pyhybrid.mechanisms.accounting.local_charge import (
 )
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, add_epsilons
 
 __all__ = ["OWNERS_WORD", "SAY_SO", "WARNINGS", "charge_of_censored_fit", "with_bought"]
 

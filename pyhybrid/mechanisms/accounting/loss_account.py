@@ -10,10 +10,9 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.fitting.record_risk import told_by
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.count_recomputed import CountWithout
+from pyhybrid.privacy.count_risk import CountWithout
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,

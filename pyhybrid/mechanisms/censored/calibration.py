@@ -45,7 +45,7 @@ from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.running.files import whole_only
 
 __all__ = ["Calibration", "Drift", "calibrate"]

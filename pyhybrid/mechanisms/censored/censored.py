@@ -27,9 +27,9 @@ from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import PossibleAccount
 from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.releases.record import Remarks

@@ -41,8 +41,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenTerms
 
 __all__ = ["REGION", "Center", "center_of_draws", "given_center", "log_lik_at", "with_frozen_rows"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows, FrozenTerms
+from pyhybrid.privacy.censoring import FrozenParts, FrozenRows, FrozenTerms
 
 __all__ = ["frozen_table", "read_frozen"]
 

@@ -14,7 +14,7 @@ from pyhybrid.mechanisms.censored.calibration_files import frozen_draws
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.models.families.regression import BoundRegression
-from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.censoring import FrozenRows
 
 __all__ = ["center_of_model"]
 

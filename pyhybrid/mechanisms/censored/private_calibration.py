@@ -44,9 +44,9 @@ from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.primitives import laplace_counts
-from pyhybrid.privacy.centering import cap_of_epsilon
+from pyhybrid.privacy.censoring import cap_of_epsilon
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, RELATIONS, add_epsilons, shown
 from pyhybrid.privacy.histogram import perturbed_probabilities
 
 __all__ = ["Round", "calibrate_privately", "usual_rounds"]

@@ -50,6 +50,10 @@ from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release
 from pyhybrid.running.blas import one_blas_thread
+from pyhybrid.privacy.conversions import RELATIONS, check_delta
+from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
+from pyhybrid.running.tasks import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
 

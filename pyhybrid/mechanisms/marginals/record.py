@@ -15,7 +15,7 @@ from pyhybrid.mechanisms.accounting.censored_charge import OWNERS_WORD
 from pyhybrid.mechanisms.accounting.local_charge import public_sentences, unsynthesized_sentence
 from pyhybrid.mechanisms.marginals.measurement import Measured
 from pyhybrid.mechanisms.marginals.predictors import ALONE
-from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge

@@ -37,9 +37,9 @@ from pyhybrid.mechanisms.synthesis_step import Made, made_of
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
-from pyhybrid.privacy.case_deletion import Refits, with_refits
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
+from pyhybrid.privacy.leave_one_out import Refits, with_refits
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
 from pyhybrid.releases.record import Origin, Remarks
 from pyhybrid.releases.release import Release

@@ -12,8 +12,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.count_recomputed import count_without
-from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from pyhybrid.privacy.count_risk import count_without, pairwise_risk, radius_risk
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import weights_without

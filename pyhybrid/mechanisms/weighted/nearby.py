@@ -9,7 +9,7 @@ fit has, however that was accounted.
 
 References
 ----------
-[V17], as in `pyhybrid.privacy.pareto`.
+[V17], as in `pyhybrid.privacy.diagnostics`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.diagnostics import RELIABLE_K, smoothed_log_weights
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
 
 __all__ = ["RISK_OF", "Nearby"]
 

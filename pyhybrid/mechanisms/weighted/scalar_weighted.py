@@ -13,7 +13,7 @@ from pyhybrid.fitting.session import FitSession
 from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.epsilon import bound_of_epsilon
+from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
 from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import risk_weights_without, scalar_map

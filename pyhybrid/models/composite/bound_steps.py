@@ -40,8 +40,7 @@ from pyhybrid.models.families.regression import Parameters, Positions
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.values import Completion
 from pyhybrid.models.grid import GridForm
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenParts, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundParts", "designs_of"]

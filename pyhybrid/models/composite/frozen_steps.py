@@ -13,7 +13,7 @@ from pyhybrid.models.composite.steps import Part
 from pyhybrid.models.families.aggregation import distinct_rows
 from pyhybrid.models.families.cap_data import frozen_log_lik
 from pyhybrid.models.families.regression import Parameters, Positions
-from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows
+from pyhybrid.privacy.censoring import FrozenParts, FrozenRows
 
 __all__ = ["frozen_parts", "frozen_terms", "terms_with_frozen"]
 

@@ -23,7 +23,7 @@ from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.measures.survey import SurveyDesign
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["SurveyWeighted", "weights_told"]

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.models.families.aggregation import distinct_rows
 from pyhybrid.models.formula.design import Design
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenRows
+from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["cap_data", "frozen_log_lik", "frozen_rows", "with_frozen"]

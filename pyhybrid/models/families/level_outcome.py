@@ -26,7 +26,7 @@ from pyhybrid.models.families.aggregation import Rows, distinct_rows
 from pyhybrid.models.families.coefficients import prior_scales
 from pyhybrid.models.families.regression import BoundRegression, Positions, RegressionModel
 from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundLevels", "BoundManyLevels", "LevelModel"]
 

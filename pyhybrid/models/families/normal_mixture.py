@@ -16,7 +16,7 @@ from pyhybrid.models.families.regression import BoundRegression, Offset, Paramet
 from pyhybrid.models.families.transformed import TransformedModel
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.initialization.mixture import rough_mixture
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundMixture", "MixtureRegression"]
 

@@ -28,8 +28,7 @@ from pyhybrid.models.families.cap_data import cap_data, frozen_log_lik, frozen_r
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.grid import GridForm
 from pyhybrid.models.initialization.generalized_linear import dispersed, rough_fits_of
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.frozen_rows import FrozenRows, FrozenTerms
+from pyhybrid.privacy.censoring import Cap, FrozenRows, FrozenTerms
 from pyhybrid.privacy.log_lik import LogLik
 
 __all__ = ["BoundRegression", "Offset", "Parameters", "Positions", "RegressionModel"]

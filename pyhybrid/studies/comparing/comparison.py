@@ -33,6 +33,7 @@ from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks
 

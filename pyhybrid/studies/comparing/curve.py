@@ -47,6 +47,8 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.gaussian_curve import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS, WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without, scalar_without
+from pyhybrid.privacy.conversions import check_delta
+from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
 from pyhybrid.running.tasks import first_failure, run_tasks

@@ -10,7 +10,7 @@ import numpy as np
 
 import pyhybrid
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, KINDS, round_up
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without
 from pyhybrid.privacy.weights import RISKS, TRANSFORMS
 from pyhybrid.rbridge import call_r

@@ -61,6 +61,12 @@ from pyhybrid.privacy.weights import (
     weights_from_lipschitz,
 )
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
+from pyhybrid.privacy.censoring import censor
+from pyhybrid.privacy.conversions import bound_of_epsilon
+from pyhybrid.privacy.histogram import perturbed_probabilities
+from pyhybrid.privacy.log_lik import LogLik, unit_terms
+from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.validation.audits.finding import EXACT, AuditFinding
 
 __all__ = [
     "HELD",

@@ -1,4 +1,6 @@
-"""Losses beyond the draws: against exact posteriors, and where the expansion is exact."""
+"""Effective number of draws: against ArviZ and a process whose correlation is known. Losses beyond
+the draws: against exact posteriors, and where the expansion is exact.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,59 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import gamma, norm
 
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.diagnostics import (
+    check_chains,
+    effective_draws,
+    expansion_of,
+    loss_of_expansion,
+)
 from pyhybrid.privacy.local_account import local_account
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.tail_extrapolation import expansion_of, loss_of_expansion
+
+CHAINS = 4
+
+
+def _chains(seed: int, correlation: float, length: int = 500, columns: int = 20) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(size=(CHAINS, length, columns))
+    for t in range(1, length):
+        steps[:, t] = correlation * steps[:, t - 1] + np.sqrt(1 - correlation**2) * steps[:, t]
+    return steps.reshape(CHAINS * length, columns)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.95, -0.5])
+def test_the_value_of_arviz_up_to_the_number_of_draws(correlation: float) -> None:
+    import arviz
+
+    values = _chains(1, correlation, columns=8)
+    found = effective_draws(values, CHAINS)
+    for column, own in zip(values.T, found, strict=True):
+        expected = float(arviz.ess(column.reshape(CHAINS, -1), method="mean"))
+        assert own == pytest.approx(min(expected, column.size), rel=0.03)
+
+
+def test_a_process_of_known_correlation() -> None:
+    found = effective_draws(_chains(2, 0.8, length=4000), CHAINS)
+    exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
+    assert found.mean() == pytest.approx(exact, rel=0.1)
+
+
+def test_a_chain_that_is_elsewhere_counts_for_little() -> None:
+    values = _chains(3, 0.0)
+    values[:500] += 10
+    assert effective_draws(values, CHAINS).max() < 20
+    assert effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
+
+
+def test_constants_and_few_draws() -> None:
+    assert effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
+    with pytest.raises(InvalidInput, match="at least 4 in each of 3: found 10"):
+        check_chains(10, 3)
+    with pytest.raises(InvalidInput, match="at least 4 in each of 1: found 3"):
+        check_chains(3, 1)
 
 
 def exact_epsilon(own: Any, other: Any, delta: float, grid: np.ndarray) -> float:

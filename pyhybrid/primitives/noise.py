@@ -1,0 +1,202 @@
+"""Noise of the OpenDP library, calibrated so as never to overstep, and answers that carry it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import hmac
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.randomness import new_identifier
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import epsilon_text, round_up
+
+_STEPS = 64  # of one unit in the last place each; one or two are enough
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PrivateAnswer(ABC):
+    """An answer with noise and its strict charge; both may be published.
+
+    A charge that was written by hand, or is below what the answer's own noise costs, is refused;
+    an answer whose value, noise or charge was changed after it was made is recognized by its seal.
+    The identifier tells it from every other one, also from one that came out the same.
+    """
+
+    charge: PrivacyCharge
+    identifier: str = field(default_factory=new_identifier)
+    value: Any
+    seal: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        self.check_charge()
+        if not self.seal:
+            object.__setattr__(self, "seal", self._digest())
+
+    def check_charge(self) -> None:
+        """Raise InvalidInput unless the charge covers what the noise costs."""
+        cost = self.cost()
+        # One unit of float rounding: OpenDP states costs that are rounded up in binary.
+        if Fraction(self.charge.epsilon) < Fraction(cost) * (1 - Fraction(1, 2**50)):
+            raise InvalidInput(
+                f"epsilon of the charge must be at least what the noise costs, {round_up(cost)}: "
+                f"found {self.charge.epsilon:g}"
+            )
+        if not self.charge.is_sealed:
+            raise InvalidInput(
+                "the charge of an answer must be as its primitive made it: it was written or "
+                "changed by hand"
+            )
+
+    def check_seal(self) -> None:
+        """Raise InvalidInput unless the answer is as its primitive made it."""
+        self.check_charge()
+        if not hmac.compare_digest(self.seal, self._digest()):
+            raise InvalidInput(
+                "an answer must be as its primitive made it: its value, noise or charge has "
+                "changed since; ask anew"
+            )
+
+    def content_digest(self) -> str:
+        """SHA-256 of charge and value, hexadecimal: tells a changed answer from the one charged."""
+        digest, value = hashlib.sha256(), np.ascontiguousarray(self.value)
+        for content in (self.charge.as_dict(), [str(value.dtype), value.shape]):
+            digest.update(json.dumps(content, sort_keys=True, default=str).encode())
+        plain = value.dtype.kind != "O"
+        digest.update(value.tobytes() if plain else repr(value.tolist()).encode())
+        return digest.hexdigest()
+
+    def is_known_as(self, digest: str) -> bool:
+        """True if `digest` is its `content_digest`."""
+        return hmac.compare_digest(digest, self.content_digest())
+
+    def _digest(self) -> str:
+        """Of all fields: the value and the charge by content, the others as they are written."""
+        others = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("charge", "value", "seal")
+        }
+        text = json.dumps([self.content_digest(), others], sort_keys=True, default=_plain)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @abstractmethod
+    def cost(self) -> float:
+        """Epsilon in nats, worked out from the answer's own noise."""
+
+    def __repr__(self) -> str:
+        c, value = self.charge, np.asarray(self.value)
+        shown = np.array2string(value, threshold=12, separator=", ")
+        cost = f"epsilon = {epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)"
+        return f"<{type(self).__name__} {shown}: {cost}>"
+
+
+def _plain(thing: Any) -> Any:
+    """An array by its content, anything else as text."""
+    return thing.tolist() if isinstance(thing, (np.ndarray, np.generic)) else str(thing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseProvenance:
+    """Library and version that made the noise of a release without chains, its distribution, and
+    what counts it was added to ("histogram" or "tables")."""
+
+    library: str
+    version: str
+    noise: str
+    counts: str = "histogram"
+
+
+def load_opendp() -> ModuleType:
+    """`opendp.prelude`, ready for use; EngineUnavailable if OpenDP is not installed."""
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise EngineUnavailable(
+            f"noise comes from the OpenDP library, which cannot be imported ({error}): "
+            "pip install 'pyhybrid[dp]'"
+        ) from None
+    dp.enable_features("contrib")
+    prelude: ModuleType = dp
+    return prelude
+
+
+@functools.lru_cache(maxsize=1)
+def opendp_version() -> str:
+    """Version of the installed OpenDP library."""
+    from importlib.metadata import version
+
+    return version("opendp")
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what OpenDP refuses (sizes, scales, overflow) into InvalidInput."""
+    from opendp.mod import OpenDPException
+
+    try:
+        yield
+    except OpenDPException as error:
+        raise InvalidInput(f"OpenDP refuses: {error.message or error.variant}") from None
+
+
+@functools.lru_cache(maxsize=32)
+def whole_number_noise(
+    d_in: float, epsilon: float | None = None, unit: int = 1, *, rho: float | None = None
+) -> tuple[Any, float]:
+    """OpenDP's discrete noise on vectors of whole numbers, and its scale in the vector's own units.
+
+    Parameters
+    ----------
+    d_in : float
+        Sensitivity: in L1, whole numbers, for Laplace noise; in L2 for Gaussian noise.
+    epsilon, rho : float
+        One of them, above 0, nats: of Laplace noise; of zCDP, of Gaussian noise.
+    unit : int, default 1
+        Whole numbers that make up 1, if the vector is in finer units: the noise grows with it.
+    """
+    dp = load_opendp()
+    atoms = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    if epsilon is not None:
+        space, then_noise, cost = (atoms, dp.l1_distance(T=dp.i64)), dp.m.then_laplace, epsilon
+        scale = d_in * unit / epsilon
+    else:
+        assert rho is not None
+        space, then_noise, cost = (atoms, dp.l2_distance(T=dp.f64)), dp.m.then_gaussian, rho
+        scale = d_in * unit / math.sqrt(2 * rho)
+    return calibrated(
+        lambda scale: space >> then_noise(scale=scale), scale=scale, d_in=d_in * unit, epsilon=cost
+    )
+
+
+def calibrated(
+    measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
+) -> tuple[Any, float]:
+    """The measurement at `scale`, or at the next larger scale whose cost is not above `epsilon`.
+
+    OpenDP states costs rounded up in binary: Laplace(2 / 3) costs 3.0000000000000004 on counts of
+    sensitivity 2. The scale grows by units in the last place until the library itself says that
+    the cost is kept: epsilon of pure differential privacy, or rho of a zCDP measurement.
+    """
+    for _ in range(_STEPS):
+        if not math.isfinite(scale):
+            break
+        with refusals():
+            made = measurement(scale)
+            if made.map(d_in) <= epsilon:
+                return made, scale
+        scale = math.nextafter(scale, math.inf)
+    raise InvalidInput(
+        f"epsilon must be within what OpenDP can calibrate: found {epsilon:g} at scale {scale:g}"
+    )

@@ -1,0 +1,576 @@
+"""Epsilon is rounded up exactly, charges cannot understate it, unlike kinds do not add. Delta and
+epsilon of mu: against 60-digit arithmetic, inverses, monotone, composition. Epsilon of ranges:
+rounding up, zCDP against exact losses of the exponential mechanism. zCDP to (epsilon, delta):
+against OpenDP, the exact Gaussian mechanism, and its own inverse.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import itertools
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.composition import compose, compose_charges
+from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
+    STRICT,
+    delta_of_mu,
+    epsilon_of_bound,
+    epsilon_of_rho,
+    epsilon_of_zcdp,
+    rho_of_zcdp,
+    round_up,
+)
+from tests.conftest import require
+
+UNIT = {ASYMPTOTIC_LOCAL: Fraction(1, 100), STRICT: Fraction(1, 1_000_000)}
+KIND = st.sampled_from(sorted(UNIT))
+BOUND = st.one_of(
+    st.floats(0, 1e5), st.integers(0, 10**6).map(lambda k: k / 1000), st.sampled_from([0.15, 1.1])
+)
+
+
+def exact(number: float) -> Fraction:
+    """The number a reader sees: its shortest decimal form."""
+    return Fraction(repr(number))
+
+
+def charge(**changes: object) -> PrivacyCharge:
+    fields = {
+        "mechanism": "LipschitzWeighted",
+        "epsilon": 15.0,
+        "kind": ASYMPTOTIC_LOCAL,
+        "relation": "remove",
+        "n_synthetic": 3,
+        "n_draws_released": 3,
+        "bound": 2.5,
+        "n_draws": 4000,
+        "assumes": ("the sampler has converged",),
+        "not_covered": ("the predictors",),
+    }
+    return PrivacyCharge(**{**fields, **changes})
+
+
+# --- Rounding -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "options", "expected"),
+    [
+        (0.15, {}, 0.3),  # in binary 2 x 0.15 is above 0.3 by nothing, 6 x 0.15 is not
+        (0.15, {"n_draws_released": 3}, 0.9),  # 3 * 0.3 is 0.8999... in binary
+        (0.35, {"n_draws_released": 3}, 2.1),  # 6 * 0.35 is 2.0999999999999996
+        (1.1, {"n_draws_released": 3}, 6.6),  # 3 * 2.2 is 6.6000000000000005
+        (0.1505, {}, 0.31),  # 0.301
+        (0.150000001, {}, 0.31),
+        (0.150000001, {"kind": STRICT}, 0.300001),  # 0.300000002
+        (0.1505, {"kind": STRICT}, 0.301),
+        (1e-300, {}, 0.01),
+        (0.0, {}, 0.0),
+        (2.5, {"n_draws_released": 20}, 100.0),
+        (2.5, {"relation": "replace"}, 5.0),
+        (2.5, {"relation": "replace", "density_above_one": True}, 10.0),
+        (2.5, {"relation": "remove", "density_above_one": True}, 5.0),
+        (2.5, {"safety_factor": 1.05}, 5.25),
+        (2.0, {"safety_factor": 1.1, "n_draws_released": 3}, 13.2),
+        (1e27, {}, 2e27),
+    ],
+)
+def test_epsilon_worked_out_by_hand(bound: float, options: dict, expected: float) -> None:
+    assert epsilon_of_bound(bound, **options) == expected
+
+
+@given(
+    BOUND,
+    st.integers(1, 100),
+    st.sampled_from(["remove", "replace"]),
+    st.booleans(),
+    st.one_of(st.just(1.0), st.floats(1, 1.1)),
+    KIND,
+)
+def test_epsilon_is_the_least_charge_above_the_exact_cost(
+    bound: float, draws: int, relation: str, dense: bool, factor: float, kind: str
+) -> None:
+    epsilon = epsilon_of_bound(
+        bound,
+        n_draws_released=draws,
+        relation=relation,
+        density_above_one=dense,
+        safety_factor=factor,
+        kind=kind,
+    )
+    sides = 4 if (relation, dense) == ("replace", True) else 2
+    cost = sides * draws * exact(factor) * exact(bound)
+    assert cost <= exact(epsilon) < cost + UNIT[kind]
+    assert (exact(epsilon) / UNIT[kind]).denominator == 1
+
+
+def test_the_check_catches_rounding_to_nearest_and_binary_arithmetic() -> None:
+    assert exact(round(2 * 0.1505, 2)) < 2 * exact(0.1505)
+    assert exact(3 * (2 * 0.35)) < 6 * exact(0.35)
+
+
+@given(st.floats(0, 1e6), KIND)
+def test_round_up(value: float, kind: str) -> None:
+    assert exact(value) <= exact(round_up(value, kind=kind)) < exact(value) + UNIT[kind]
+
+
+@given(st.integers(0, 10**6))
+def test_rounding_is_idempotent(cents: int) -> None:
+    assert round_up(cents / 100) == cents / 100
+    assert round_up(cents / 100, kind=STRICT) == cents / 100
+
+
+@pytest.mark.parametrize(
+    ("bound", "options", "message"),
+    [
+        (-0.1, {}, "bound must be >= 0"),
+        (float("inf"), {}, "bound"),
+        (float("nan"), {}, "bound"),
+        ("1", {}, "bound"),
+        (1.0, {"n_draws_released": 0}, "n_draws_released"),
+        (1.0, {"n_draws_released": 1.5}, "n_draws_released"),
+        (1.0, {"relation": "add"}, "remove, replace"),
+        (1.0, {"kind": "exact"}, "asymptotic local, strict"),
+        (1.0, {"safety_factor": 0.99}, "safety_factor"),
+        (1.0, {"safety_factor": float("nan")}, "safety_factor"),
+    ],
+)
+def test_bad_input_of_epsilon(bound: object, options: dict, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        epsilon_of_bound(bound, **options)
+
+
+# --- Charges ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 14.99},
+        {"n_draws_released": 4},
+        {"bound": 2.501},
+        {"safety_factor": 1.01},
+        {"relation": "replace", "density_above_one": True},
+    ],
+)
+def test_a_charge_refuses_to_understate_epsilon(changes: dict) -> None:
+    assert charge().epsilon == 15.0, "the same charge without the change is accepted"
+    with pytest.raises(InvalidInput, match="epsilon must be at least"):
+        charge(**changes)
+
+
+@pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), None, "15"])
+def test_a_charge_needs_a_finite_epsilon(epsilon: object) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a finite number"):
+        charge(epsilon=epsilon)
+
+
+def test_a_charge_may_overstate() -> None:
+    assert charge(epsilon=20.0).epsilon == 20.0
+    assert charge(n_synthetic=20, n_draws_released=1, epsilon=5.0).n_synthetic == 20
+
+
+@pytest.mark.parametrize("changes", [{"kind": "local"}, {"relation": "swap"}, {"bound": -1.0}])
+def test_a_charge_checks_its_words(changes: dict) -> None:
+    with pytest.raises(InvalidInput):
+        charge(**changes)
+
+
+def test_a_charge_cannot_be_edited() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        charge().epsilon = 0.1
+
+
+def test_public_part_lacks_the_bound_and_nothing_else() -> None:
+    names = {field.name for field in dataclasses.fields(PrivacyCharge)}
+    secret = 2.4375
+    public = charge(bound=secret, mu=0.25, mu_standard_error=0.01, loss_range=1.5).public()
+    of_a_support = {"support", "bound_present", "loss_range_present", "mu_present"}
+    # no unit, no support, no Gaussian noise
+    without = {"bound", "loss_range", "range_failing", "seal", "unit", "rho", *of_a_support}
+    assert names - set(public) == without
+    assert set(public) - names == {"epsilon_lipschitz", "epsilon_range"}
+    of_old = {"accounting", "delta", "mu", "mu_standard_error", "loss_range", "range_failing",
+              "rho"}  # fmt: skip
+    assert names - set(charge().public()) == {"bound", "seal", "unit", *of_old, *of_a_support}
+    assert str(secret) not in json.dumps(public)
+    assert str(secret) in json.dumps(charge(bound=secret).as_dict())
+
+
+def test_dict_round_trip_through_json() -> None:
+    original = charge(cap=2.5, draw_quantile=0.99, converged=False)
+    again = PrivacyCharge.from_dict(json.loads(json.dumps(original.as_dict())))
+    assert again == original
+    assert again.assumes == ("the sampler has converged",)
+
+
+def test_from_dict_refuses_what_is_no_charge() -> None:
+    fields = charge().as_dict()
+    missing = {name: value for name, value in fields.items() if name != "epsilon"}
+    for wrong in (missing, {**fields, "share": 0.1}, {}, charge().public()):
+        with pytest.raises(InvalidInput, match="not a privacy charge"):
+            PrivacyCharge.from_dict(wrong)
+    with pytest.raises(InvalidInput, match="epsilon must be at least"):
+        PrivacyCharge.from_dict({**fields, "epsilon": 1.0})
+
+
+# --- Noise calibrated to epsilon ------------------------------------------------------------------
+
+
+def test_a_strict_charge_states_what_its_draws_cost() -> None:
+    stated = PrivacyCharge.strict(
+        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_synthetic=3
+    )
+    assert (stated.epsilon, stated.bound, stated.kind) == (0.35, 0.175, STRICT)
+    assert stated.n_draws is None
+    each = PrivacyCharge.strict(
+        mechanism="PerturbedHistogram", epsilon=0.35, relation="replace", n_draws_released=3
+    )
+    assert each.epsilon == 1.05
+    assert each.n_synthetic == 0
+    with pytest.raises(InvalidInput, match="epsilon must be at least"):
+        dataclasses.replace(each, epsilon=1.0)
+    assert PrivacyCharge.from_dict(json.loads(json.dumps(each.as_dict()))) == each
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("inf"), "1", None])
+def test_a_strict_charge_needs_an_epsilon_above_zero(epsilon: Any) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be"):
+        PrivacyCharge.strict(mechanism="laplace_sum", epsilon=epsilon, relation="remove")
+
+
+@given(st.floats(1e-6, 1e3))
+def test_a_strict_charge_is_epsilon_rounded_up(epsilon: float) -> None:
+    stated = PrivacyCharge.strict(mechanism="laplace_sum", epsilon=epsilon, relation="remove")
+    assert exact(epsilon) * (1 - Fraction(1, 10**15)) <= exact(stated.epsilon)
+    assert exact(stated.epsilon) <= exact(epsilon) + 2 * UNIT[STRICT]
+
+
+def test_only_a_strict_charge_goes_without_posterior_draws() -> None:
+    assert charge(kind=STRICT, n_draws=None).n_draws is None
+    with pytest.raises(InvalidInput, match="n_draws"):
+        charge(n_draws=None)
+
+
+# --- Composition --------------------------------------------------------------------------------
+
+
+def test_like_charges_add_exactly() -> None:
+    tenth = charge(bound=0.05, n_draws_released=1, epsilon=0.1)
+    assert sum([0.1] * 3) != 0.3
+    assert compose([tenth] * 3) == 0.3
+    assert compose([charge(), tenth]) == 15.1
+    assert compose([charge()]) == 15.0
+    assert compose([]) == 0.0
+
+
+@pytest.mark.parametrize("changes", [{"kind": STRICT}, {"relation": "replace"}])
+def test_unlike_charges_add_only_when_told(changes: dict) -> None:
+    pair = [charge(), charge(**changes)]
+    with pytest.raises(InvalidInput, match=r"one kind, relation and unit.*allow_unlike"):
+        compose(pair)
+    assert compose(pair, allow_unlike=True) == 30.0
+    assert compose([pair[1]] * 2) == 30.0
+
+
+@given(st.lists(st.integers(0, 10**5), max_size=12))
+def test_composition_equals_the_exact_sum(cents: list[int]) -> None:
+    charges = [
+        charge(bound=c / 400, n_draws_released=1, epsilon=c / 100) for c in cents if c % 4 == 0
+    ]
+    total = sum((Fraction(c, 100) for c in cents if c % 4 == 0), Fraction(0))
+    assert exact(compose(charges)) == total
+
+
+@pytest.mark.parametrize("flag", [1, 0, "True", None, np.float64(1)])
+def test_a_flag_is_true_or_false(flag: Any) -> None:
+    with pytest.raises(InvalidInput, match="density_above_one must be True or False"):
+        epsilon_of_bound(1.0, relation="replace", density_above_one=flag)
+    assert epsilon_of_bound(1.0, relation="replace", density_above_one=np.True_) == 4.0
+
+
+def test_a_negative_epsilon_is_not_rounded() -> None:
+    with pytest.raises(InvalidInput, match=r"epsilon must be >= 0: found -0\.001"):
+        round_up(-0.001)
+    assert round_up(0.0) == 0.0
+
+
+def test_an_epsilon_beyond_any_float_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a number that floats can hold"):
+        epsilon_of_bound(1e308)
+
+
+GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
+EPSILONS = [0.0, 1e-8, 1e-3, 0.1, 0.87, 1.0, 5.7, 20.0, 300.0]
+
+
+def _precise() -> ModuleType:
+    """The brute force of the golden cases, which imports nothing but the standard library."""
+    path = Path(__file__).parents[1] / "golden" / "gaussian_formulas.py"
+    spec = importlib.util.spec_from_file_location("gaussian_formulas", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("mu", GRID)
+def test_delta_has_the_value_of_exact_arithmetic(mu: float) -> None:
+    precise = _precise()
+    for epsilon in EPSILONS:
+        exact = precise.delta_of_mu(mu, epsilon)
+        found = ph.delta_of_mu(mu, epsilon)
+        assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-300)
+
+
+def test_the_naive_difference_fails_where_ours_holds() -> None:
+    """Control: the formula as it is written loses every digit at a small mu."""
+    mu, epsilon = 1e-9, 4e-9
+    exact = float(_precise().delta_of_mu(mu, epsilon))
+    a, b = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
+    naive = norm.cdf(a) - math.exp(epsilon) * norm.cdf(b)
+    assert abs(naive / exact - 1) > 1e-9
+    assert ph.delta_of_mu(mu, epsilon) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-15, 1e-6, 1e-3, 0.1, 0.7, 0.999])
+def test_inverses_meet_and_round_to_the_safe_side(delta: float) -> None:
+    for mu in GRID[1:]:
+        epsilon = ph.epsilon_of_mu(mu, delta)
+        assert ph.delta_of_mu(mu, epsilon) <= delta
+        if epsilon == 0:
+            assert ph.delta_of_mu(mu, 0) <= delta
+            continue
+        assert ph.delta_of_mu(mu, epsilon * (1 - 1e-11)) > delta
+        back = ph.mu_of_epsilon(epsilon, delta)
+        assert ph.delta_of_mu(back, epsilon) <= delta
+        assert back == pytest.approx(mu, rel=1e-9)
+
+
+def test_monotone_in_both() -> None:
+    mus, epsilons = np.geomspace(1e-6, 30, 60), np.linspace(0, 40, 60)
+    table = np.array([[ph.delta_of_mu(mu, e) for e in epsilons] for mu in mus])
+    assert (np.diff(table, axis=0) >= 0).all()
+    assert (np.diff(table, axis=1) <= 0).all()
+    assert ((table >= 0) & (table <= 1)).all()
+
+
+def test_the_figures_of_guarantees() -> None:
+    found = [ph.delta_of_mu(0.207, k * 0.207) for k in (1, 2, 3)]
+    np.testing.assert_allclose(found, [1.91e-2, 2.15e-3, 1.07e-4], rtol=0.01)
+    assert round(ph.epsilon_of_mu(0.207, 1e-6), 2) == 0.87
+    assert round(ph.epsilon_of_mu(1.146, 1e-6), 1) == 5.7
+    assert round(ph.epsilon_of_mu(0.93, 1e-6), 1) == 4.5  # mu rounded; 4.4 there
+
+
+def test_composition_by_squares_never_rounds_down() -> None:
+    mus = np.random.default_rng(1).gamma(1, 1, 50)
+    exact = sum(Decimal(float(mu)) ** 2 for mu in mus).sqrt()
+    assert exact <= Decimal(ph.compose_mu(mus)) <= exact * (1 + Decimal("1e-15"))
+    assert ph.compose_mu([]) == 0
+    assert ph.compose_mu([0.3]) == 0.3
+    assert ph.mu_of_release(0.3, n_draws_released=20) == pytest.approx(ph.compose_mu([0.3] * 20))
+    assert ph.mu_of_release(0.3, relation="replace") == 0.6
+
+
+def test_groups_of_normals() -> None:
+    """Two shifts of 1 in a row are one of 2: N(0, 1) against N(2, 1), for each epsilon."""
+    for epsilon in (0.5, 2.0, 5.0):
+        threshold = epsilon / 2 + 1
+        exact = norm.sf(threshold, 2) - math.exp(epsilon) * norm.sf(threshold)
+        assert ph.delta_of_mu(ph.mu_of_release(1.0, relation="replace"), epsilon) == pytest.approx(
+            exact, rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, 2])
+def test_delta_must_be_a_probability(delta: float) -> None:
+    with pytest.raises(InvalidInput, match="delta must"):
+        ph.epsilon_of_mu(1.0, delta)
+    with pytest.raises(InvalidInput, match="delta must"):
+        ph.mu_of_epsilon(1.0, delta)
+
+
+def test_numbers_must_not_be_negative() -> None:
+    with pytest.raises(InvalidInput, match="mu must be >= 0: found -1"):
+        ph.delta_of_mu(-1, 1)
+    with pytest.raises(InvalidInput, match="epsilon must be >= 0: found -1"):
+        ph.delta_of_mu(1, -1)
+    with pytest.raises(InvalidInput, match="that floats can hold"):
+        ph.epsilon_of_mu(1e200, 1e-6)
+
+
+def test_the_figures_of_guarantees_of_range_epsilon() -> None:
+    cost = ph.range_epsilon(0.5, delta=1e-6, n_draws_released=20)
+    assert cost.pure == 10
+    assert round(cost.approximate, 1) == 6.5
+    assert (cost.epsilon, cost.stated_delta) == (cost.approximate, 1e-6)
+    one = ph.range_epsilon(0.5, delta=1e-6)
+    assert (one.epsilon, one.stated_delta) == (0.5, 0.0)
+
+
+def test_a_bounded_range_is_concentrated() -> None:
+    """[CR21]: exact Renyi divergences of two distributions whose ratio has range eta."""
+    for eta in (0.1, 1.0, 4.0):
+        rho, tightest = ph.rho_of_range(eta), 0.0
+        for p in np.linspace(0.001, 0.999, 300):  # the extreme pairs have two points
+            q = p * math.exp(eta) / (1 - p + p * math.exp(eta))
+            for order in (1.0001, 1.5, 2.0, 8.0, 64.0):
+                terms = [
+                    order * math.log(a) + (1 - order) * math.log(b)
+                    for a, b in ((p, q), (1 - p, 1 - q))
+                ]
+                divergence = np.logaddexp(*terms) / (order - 1)
+                assert divergence <= order * rho * (1 + 1e-9)
+                tightest = max(tightest, divergence / (order * rho))
+        assert tightest > 0.6
+        assert tightest > 0.9 or eta > 0.5
+
+
+def test_a_range_of_half_is_caught() -> None:
+    """Control: rho of half the range is exceeded by the pair above."""
+    p, eta = 0.3775, 1.0
+    q = p * math.exp(eta) / (1 - p + p * math.exp(eta))
+    divergence = sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)))
+    assert ph.rho_of_range(eta / 2) < divergence <= ph.rho_of_range(eta)
+
+
+def test_what_is_stated_covers_draws_together() -> None:
+    """Exact delta of m draws of a two-point mechanism of range eta, at the stated epsilon."""
+    eta, m, delta = 1.0, 8, 0.05
+    p = 1 / (1 + math.exp(eta / 2))
+    cost = ph.range_epsilon(eta, delta=delta, n_draws_released=m)
+    assert cost.epsilon < cost.pure
+    exact = 0.0
+    for hits in range(m + 1):
+        one, other = (math.comb(m, hits) * r**hits * (1 - r) ** (m - hits) for r in (p, 1 - p))
+        exact += max(one - math.exp(cost.epsilon) * other, 0.0)
+    assert exact <= delta
+
+
+def test_rounding_is_up_and_exact() -> None:
+    for loss_range, draws, relation in itertools.product(
+        (0.1, 0.15, 0.364, 1 / 3, 1e-9), (1, 3, 20), ("remove", "replace")
+    ):
+        sides = 2 if relation == "replace" else 1
+        exact = sides * draws * Fraction(repr(loss_range))
+        epsilon = ph.epsilon_of_range(loss_range, n_draws_released=draws, relation=relation)
+        assert exact <= Fraction(repr(epsilon)) < exact + Fraction(1, 100)
+        rho = ph.rho_of_range(loss_range, n_draws_released=draws, relation=relation)
+        assert Fraction(repr(rho)) >= draws * (sides * Fraction(repr(loss_range))) ** 2 / 8
+    assert ph.epsilon_of_range(0.1, n_draws_released=3) == 0.3
+    assert ph.rho_of_epsilon(0.5, n_draws_released=20) == 2.5
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match="loss_range must be >= 0: found -1"):
+        ph.epsilon_of_range(-1)
+    with pytest.raises(InvalidInput, match="loss_range must be a finite number"):
+        ph.rho_of_range(math.inf)
+    with pytest.raises(InvalidInput, match="relation must be one of remove, replace"):
+        ph.epsilon_of_range(1, relation="add")
+    with pytest.raises(InvalidInput, match="delta must lie in"):
+        ph.epsilon_of_rho(1, 0)
+    with pytest.raises(InvalidInput, match="that floats can hold"):
+        ph.rho_of_range(1e300)
+
+
+CASES = [(rho, delta) for rho in (1e-6, 1e-3, 0.02, 0.3, 5.0, 80.0) for delta in (1e-10, 1e-6, 0.1)]
+
+
+@pytest.mark.parametrize(("rho", "delta"), CASES)
+def test_epsilon_covers_the_gaussian_mechanism_and_is_below_the_simple_bound(
+    rho: float, delta: float
+) -> None:
+    """A real Gaussian mechanism of this rho is mu-GDP exactly, mu = sqrt(2 rho)."""
+    found = epsilon_of_zcdp(rho, delta)
+    assert 0 <= found <= epsilon_of_rho(rho, delta)
+    assert delta_of_mu(math.sqrt(2 * rho), found) <= delta
+    orders = [1 + math.exp(k / 200) for k in range(-2000, 4000)]
+    by_hand = min(
+        a * rho + math.log(1 / (a * delta)) / (a - 1) + math.log(1 - 1 / a) for a in orders
+    )
+    assert found == pytest.approx(max(by_hand, 0.0), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(("rho", "delta"), CASES[3:])
+def test_opendp_says_the_same(rho: float, delta: float) -> None:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        dp = None
+    require(dp is not None, "opendp must be installed")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
+    made = space >> dp.m.then_gaussian(scale=math.sqrt(1 / (2 * rho)))
+    own = dp.c.make_zCDP_to_approxDP(made).map(1.0).epsilon(delta)
+    assert epsilon_of_zcdp(rho, delta) == pytest.approx(own, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.1])
+def test_rho_is_the_largest_that_is_allowed(epsilon: float, delta: float) -> None:
+    rho = rho_of_zcdp(epsilon, delta)
+    assert epsilon_of_zcdp(rho, delta) <= epsilon
+    assert epsilon_of_zcdp(rho * 1.0001, delta) > epsilon
+
+
+def charge_of_zcdp(epsilon: float, rho: float | None = None, delta: float = 0.0) -> PrivacyCharge:
+    return PrivacyCharge.strict(
+        mechanism="m", epsilon=epsilon, rho=rho, delta=delta, relation="remove"
+    )
+
+
+def test_charges_of_gaussian_noise_add_by_rho() -> None:
+    rho = rho_of_zcdp(1.0, 1e-6)
+    one = charge_of_zcdp(1.0, rho, 1e-6)
+    assert (one.epsilon, one.delta, one.accounting, one.kind) == (1.0, 1e-6, "zcdp", "strict")
+    assert one.is_sealed
+    assert one.public()["rho"] == rho
+    assert "bound" not in one.public()
+    assert PrivacyCharge.from_dict(one.as_dict()) == one
+    both = compose_charges([one, one], mechanism="both")
+    assert (
+        both.epsilon
+        == compose([one, one])
+        == pytest.approx(epsilon_of_zcdp(2 * rho, 1e-6), abs=1e-6)
+    )
+    assert both.epsilon < 1.5
+    # A pure charge adds its epsilon, or, in one charge, the rho that it is worth.
+    pure = charge_of_zcdp(0.1)
+    assert compose([one, pure]) == pytest.approx(1.1)
+    mixed = compose_charges([one, pure], mechanism="mixed")
+    assert mixed.rho == pytest.approx(rho + 0.1**2 / 2)
+    assert mixed.delta == 1e-6
+
+
+def test_what_is_no_charge_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="rho must be given for accounting='zcdp'"):
+        PrivacyCharge(
+            mechanism="m", epsilon=1.0, kind="strict", relation="remove", n_synthetic=1,
+            n_draws_released=1, bound=0.5, accounting="zcdp", delta=1e-6,
+        )  # fmt: skip
+    with pytest.raises(InvalidInput, match="delta must lie in"):
+        charge_of_zcdp(1.0, 0.02)
+    with pytest.raises(InvalidInput, match="charges counted at a delta must be at one delta"):
+        compose([charge_of_zcdp(1.0, 0.02, 1e-6), charge_of_zcdp(1.0, 0.02, 1e-5)])
+    with pytest.raises(InvalidInput, match="rho must be >= 0"):
+        epsilon_of_zcdp(-1.0, 1e-6)
