@@ -17,7 +17,7 @@ from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model, default_name
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
 from pyhybrid.studies.comparing import comparison as comparing
 from pyhybrid.studies.comparing import curve as curves

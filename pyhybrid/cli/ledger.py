@@ -11,7 +11,7 @@ import typer
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import options
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 
 __all__ = ["commands"]

@@ -26,7 +26,7 @@ from pyhybrid.measures import (
 )
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict
 from pyhybrid.running.files import check_new_file, write_files
-from pyhybrid.running.progress import Progress
+from pyhybrid.running.tasks import Progress
 
 __all__ = ["parse_key", "risk", "utility", "verify"]
 

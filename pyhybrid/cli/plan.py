@@ -7,11 +7,6 @@ from pathlib import Path
 from pyhybrid.cli.console import show
 from pyhybrid.cli.options import listed, options
 from pyhybrid.cli.tables import read_table, read_types
-from pyhybrid.core.checks import check_choice, check_output_folder
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.privacy.conversions import RELATIONS
-from pyhybrid.releases.folder import FORMATS
 from pyhybrid.running.files import check_new_file
 from pyhybrid.tables.plan import Table
 

@@ -22,11 +22,10 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.formula.row_rules import read_rules
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.postprocess import AFTERWARDS, with_households, with_rows, with_totals
-from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import check_still_published
 from pyhybrid.reports.levels import level_shares

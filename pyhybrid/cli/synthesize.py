@@ -34,7 +34,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.mechanisms.epsilon_target import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
-from pyhybrid.privacy.epsilon import RELATIONS, STRICT, epsilon_text
+from pyhybrid.privacy.conversions import RELATIONS, STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger

@@ -21,6 +21,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
+from pyhybrid.masking.imputation import TunedMask, tune_mask
 from pyhybrid.masking.masks import KeyMasks, check_masks, described, draw_evidence, weakened
 from pyhybrid.masking.release import NESTED, PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
@@ -28,8 +29,6 @@ from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.tables.matching import matching_risk
 from pyhybrid.measures.tables.models import SINGLE, ModelUtility, model_utility
-from pyhybrid.running.progress import Progress
-from pyhybrid.masking.tuning import TunedMask, tune_mask
 from pyhybrid.running.tasks import Progress
 
 __all__ = [

@@ -37,8 +37,6 @@ from pyhybrid.measures.tables.matching import (
 from pyhybrid.measures.tables.models import MODEL_RULES, SINGLE, ModelUtility, model_utility
 from pyhybrid.measures.tables.propensity import PropensityUtility, propensity_utility
 from pyhybrid.measures.tables.reconcile import Tables, is_numeric, reconcile_tables
-from pyhybrid.running.progress import Progress
-from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.running.tasks import Progress
 
 __all__ = [

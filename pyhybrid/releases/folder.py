@@ -32,8 +32,6 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSettings
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.primitives.library import NoiseProvenance
-from pyhybrid.engines import Provenance, SamplerSettings
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions

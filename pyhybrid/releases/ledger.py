@@ -24,16 +24,15 @@ from typing import Any, Protocol, runtime_checkable
 from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.composition import spent
-from pyhybrid.privacy.concentrated import epsilon_together
-from pyhybrid.privacy.epsilon import (
+from pyhybrid.privacy.composition import epsilon_together, spent
+from pyhybrid.privacy.conversions import (
     KINDS,
     RELATIONS,
     STRICT,
+    check_delta,
     epsilon_text,
+    mu_of_release,
 )
-from pyhybrid.privacy.gaussian_curve import check_delta, mu_of_release
-from pyhybrid.privacy.conversions import KINDS, RELATIONS, STRICT, check_delta, epsilon_text
 from pyhybrid.releases.chained_file import ChainedFile, Line, locked_file
 from pyhybrid.releases.data_fingerprint import DataMark, keyed
 

@@ -23,9 +23,6 @@ from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.base import Model
-from pyhybrid.primitives.library import NoiseProvenance
-from pyhybrid.privacy.case_deletion import Refits
-from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount

@@ -21,10 +21,10 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
-from pyhybrid.releases.postprocess import AFTERWARDS, afterwards_sentences, decisions_afterwards
+from pyhybrid.releases.postprocess import AFTERWARDS
 from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.statement import afterwards_sentences, decisions_afterwards
 
 __all__ = [
     "AFTERWARDS",

@@ -18,9 +18,7 @@ import pandas as pd
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import ZCDP, PrivacyCharge
-from pyhybrid.privacy.epsilon import STRICT, epsilon_text
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
-from pyhybrid.releases.postprocess import afterwards_sentences
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import afterwards_sentences
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence

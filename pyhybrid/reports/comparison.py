@@ -9,10 +9,8 @@ import pandas as pd
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.reports.figures.measures import plot_curve
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.reports.convergence import convergence_section
+from pyhybrid.reports.figures.measures import plot_curve
 from pyhybrid.reports.figures.mechanisms import (
     plot_bound_against_weight,
     plot_bounds,

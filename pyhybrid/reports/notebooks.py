@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.reports.page import filled
-from pyhybrid.running.progress import Progress
 from pyhybrid.running.tasks import Progress
 
 if TYPE_CHECKING:

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy.case_deletion import Refits
-from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
-from pyhybrid.privacy.pareto import RELIABLE_K
-from pyhybrid.privacy.leave_one_out import Refits
-from pyhybrid.privacy.local_account import LocalAccount
+from pyhybrid.privacy.diagnostics import RELIABLE_K
+from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, Refits, leave_one_out_loss
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.figures.mechanisms import plot_losses, plot_told
 from pyhybrid.reports.page import Section, Table, number_text, section

@@ -17,11 +17,10 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.mechanisms import Unweighted
-from pyhybrid.primitives.library import NoiseProvenance
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import epsilon_text
-from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.primitives.noise import NoiseProvenance
+from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (

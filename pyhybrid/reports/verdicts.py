@@ -24,10 +24,7 @@ from pyhybrid.measures.arrays.matching import MatchingRisk
 from pyhybrid.measures.arrays.utility import interval_overlap, standardised_difference
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.tables.models import ModelUtility
-from pyhybrid.privacy.epsilon import STRICT, epsilon_text
-from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
-from pyhybrid.measures.tables.intervals import ModelUtility
-from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of

@@ -38,14 +38,9 @@ from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import resolve_engine
-from pyhybrid.running.files import file_aside, whole_only, write_files
-from pyhybrid.running.locks import lock
-from pyhybrid.running.progress import Progress
-from pyhybrid.running.tasks import run_tasks
-from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
-from pyhybrid.studies.study import Measured, Size, Study, summarize
+from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
 
 __all__ = [
     "Reproduced",

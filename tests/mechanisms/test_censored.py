@@ -20,10 +20,8 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.fitting.multimodality import ModeCheck, look_for_modes
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.validation.audits.enumeration import largest_loss
 from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.validation.audits.enumeration import largest_losses
+from pyhybrid.validation.audits.enumeration import largest_loss
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 _HINTS = (
     "information", "score", "center", "spread", "near", "factor", "middle", "column_basis",

@@ -22,8 +22,6 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
-from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
-from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
 from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import ComposedText
 from pyhybrid.models.stan_program.stan_text import blocks_of, tokens_of

@@ -14,7 +14,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.initialization.thresholds import rough_ordinal
-from pyhybrid.privacy.censoring import Cap
 from tests.fuzzing.engine import RandomDraws
 from tests.monte_carlo import assert_near
 

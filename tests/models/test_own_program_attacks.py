@@ -22,10 +22,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.models.stan_program.bound_stan_model import BoundStanModel
-from pyhybrid.models.stan_program.free_text import check_decides_nothing
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
 from pyhybrid.models.stan_program.stan_model import BoundStanModel
 from pyhybrid.models.stan_program.text_rules import check_decides_nothing
 

@@ -14,15 +14,9 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import joint_program
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import assert_weights_alone_move_the_target, caps, draws_of
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.engines.joint_programs import joint_program
-from pyhybrid.privacy.censoring import Cap
-from tests.fuzzing.engine import RandomDraws
 
 N = 240
 RNG = np.random.default_rng(5)

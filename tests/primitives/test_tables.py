@@ -12,9 +12,7 @@ from scipy import sparse
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
-from tests.conftest import require
 
 pytestmark = pytest.mark.usefixtures("opendp")
 

@@ -16,9 +16,7 @@ from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.primitives import NoisyCounts
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose
-from pyhybrid.privacy.gaussian_curve import delta_of_mu, epsilon_of_mu
 from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
-from pyhybrid.releases import spending
 
 TERMS: dict[str, Any] = {"kind": "asymptotic local", "relation": "remove"}
 

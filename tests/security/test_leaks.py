@@ -34,10 +34,8 @@ from pyhybrid.fitting import session as fitting
 from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
 from pyhybrid.running import files
-from pyhybrid.running.private_folder import private_folder
-from tests.conftest import require, require_opendp
 from pyhybrid.running.files import private_folder
-from tests.conftest import require
+from tests.conftest import require, require_opendp
 from tests.engines.test_cmdstan import STORED, Fake, fake  # noqa: F401  (a fixture)
 
 CANARY, SEED, ROW = 7919, 918273645, 17

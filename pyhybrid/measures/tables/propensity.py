@@ -26,8 +26,6 @@ from pyhybrid.measures.arrays.utility import (
 )
 from pyhybrid.measures.survey import Weights
 from pyhybrid.measures.tables.reconcile import Tables, keeps_rows, reconcile_tables
-from pyhybrid.running.progress import Progress
-from pyhybrid.measures.tables.sampled import Weights
 from pyhybrid.running.tasks import Progress
 
 __all__ = ["PropensityUtility", "propensity_utility"]

@@ -31,11 +31,8 @@ from pyhybrid.models import Model
 from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.censoring import FrozenTerms
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.frozen_rows import FrozenTerms
-from pyhybrid.releases.folder import read_names
 from pyhybrid.privacy.conversions import RELATIONS
-from pyhybrid.releases.parts import read_names
+from pyhybrid.releases.folder import read_names
 from pyhybrid.running.files import folder_aside, whole_only
 
 __all__ = ["frozen_draws", "load_fields", "save_fields"]

@@ -45,14 +45,9 @@ from pyhybrid.mechanisms.marginals.sampling import Sets
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
 from pyhybrid.primitives.tables import Price
-from pyhybrid.privacy.epsilon import RELATIONS
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release
-from pyhybrid.running.blas import one_blas_thread
-from pyhybrid.privacy.conversions import RELATIONS, check_delta
-from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.tasks import one_blas_thread
 
 __all__ = ["NoisyMarginals"]

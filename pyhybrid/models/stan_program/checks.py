@@ -34,7 +34,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, PyhybridError, SamplingError
 from pyhybrid.engines.base import StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, parameter_names
 from pyhybrid.models.columns.surrogate_values import OtherValues, like_the_data
 

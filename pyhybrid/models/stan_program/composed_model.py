@@ -14,23 +14,20 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
-from pyhybrid.engines.embedded import check_compiles
-from pyhybrid.models.columns.decimals import check_decimals
-from pyhybrid.models.columns.form import Form
-from pyhybrid.models.formula.design import Design, read_design
-from pyhybrid.models.stan_program.bound_composed_model import BoundComposedModel
-from pyhybrid.models.stan_program.composed_text import ComposedText
-from pyhybrid.models.stan_program.own_program import check_columns, checked_names, program_text
-from pyhybrid.models.stan_program.python_parts import is_copy
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
+from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.models.families.cap_data import cap_data
 from pyhybrid.models.formula.values import row_label
 from pyhybrid.models.stan_program.checks import is_copy
+from pyhybrid.models.stan_program.composed_model import BoundComposedModel
 from pyhybrid.models.stan_program.composed_text import OURS, REPLICATE, ComposedText
-from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, one_draw
+from pyhybrid.models.stan_program.own_program import (
+    BoundProgram,
+    OwnProgram,
+    one_draw,
+)
 from pyhybrid.models.stan_program.stan_text import Declared
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundComposedModel", "ComposedModel"]
 

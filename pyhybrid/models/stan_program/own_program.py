@@ -17,7 +17,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 from pyhybrid.models.columns.decimals import check_decimals, decimals_of, in_form_of
 from pyhybrid.models.columns.form import Form

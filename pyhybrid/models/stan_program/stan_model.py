@@ -23,7 +23,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_flag
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded_points import ProgramAtPoints, check_compiles
+from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
 from pyhybrid.engines.programs import declared_names, parameter_names, with_large_weights
 from pyhybrid.models.columns.surrogate_values import OtherValues, references
 from pyhybrid.models.stan_program.checks import (
@@ -44,7 +44,7 @@ from pyhybrid.models.stan_program.checks import (
 from pyhybrid.models.stan_program.composed_text import composed_template
 from pyhybrid.models.stan_program.own_program import BoundProgram, OwnProgram, one_draw
 from pyhybrid.models.stan_program.text_rules import check_decides_nothing
-from pyhybrid.privacy.cap import Cap
+from pyhybrid.privacy.censoring import Cap
 
 __all__ = ["BoundStanModel", "StanModel"]
 

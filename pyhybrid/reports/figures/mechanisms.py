@@ -28,8 +28,8 @@ from pyhybrid.core.checks import (
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.privacy.diagnostics import RELIABLE_K
 from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
-from pyhybrid.privacy.pareto import RELIABLE_K
 from pyhybrid.reports.figures.style import (
     COLORS,
     INK,

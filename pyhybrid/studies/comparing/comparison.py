@@ -32,7 +32,6 @@ from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open
 from pyhybrid.measures.arrays.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import first_failure, run_tasks

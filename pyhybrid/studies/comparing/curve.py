@@ -44,11 +44,9 @@ from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
 from pyhybrid.mechanisms.accounting.loss_account import account_of_fit
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.privacy.conversions import check_delta
 from pyhybrid.privacy.local_account import ACCOUNTINGS, WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import lipschitz_without, scalar_without
-from pyhybrid.privacy.conversions import check_delta
-from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.resumable import FinishedParts, fingerprint, open_parts
 from pyhybrid.running.tasks import first_failure, run_tasks

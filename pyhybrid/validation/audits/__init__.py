@@ -16,7 +16,7 @@ from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.engines import Engine
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.primitives.library import opendp_version
+from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.validation.audits.censored_programs import program_audits
 from pyhybrid.validation.audits.enumeration import (
     censored_audits,

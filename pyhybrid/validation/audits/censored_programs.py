@@ -33,13 +33,9 @@ from pyhybrid.models import (
     TwoPart,
     ZeroInflated,
 )
-from pyhybrid.privacy.cap import Cap
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.frozen_rows import FrozenTerms
-from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 from pyhybrid.privacy.censoring import Cap, FrozenTerms
 from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.validation.audits.finding import EXACT, AuditFinding
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = ["program_audits"]
 

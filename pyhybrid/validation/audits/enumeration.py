@@ -45,28 +45,15 @@ from pyhybrid.models.families.cap_data import frozen_rows
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
 from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
 from pyhybrid.primitives import randomized_response
-from pyhybrid.privacy.centering import cap_of_epsilon
-from pyhybrid.privacy.count_recomputed import count_without
-from pyhybrid.privacy.count_risk import radius_risk
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.histogram import perturbed_probabilities
-from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.ranges import loss_ranges
-from pyhybrid.privacy.units import unit_terms
-from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
-from pyhybrid.privacy.weights import (
-    censor,
-    count_weights,
-    lipschitz_weights,
-    weights_from_lipschitz,
-)
-from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
-from pyhybrid.privacy.censoring import censor
+from pyhybrid.privacy.bounds import loss_ranges
+from pyhybrid.privacy.censoring import cap_of_epsilon, censor
 from pyhybrid.privacy.conversions import bound_of_epsilon
+from pyhybrid.privacy.count_risk import count_without, radius_risk
 from pyhybrid.privacy.histogram import perturbed_probabilities
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
-from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.validation.audits.finding import EXACT, AuditFinding
+from pyhybrid.privacy.weight_sensitivity import lipschitz_without, recomputed_terms
+from pyhybrid.privacy.weights import count_weights, lipschitz_weights, weights_from_lipschitz
+from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = [
     "HELD",

@@ -44,8 +44,8 @@ from pyhybrid.primitives import (
     randomized_response,
 )
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
+from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from pyhybrid.privacy.epsilon_audit import audit_epsilon
-from pyhybrid.privacy.zcdp import epsilon_of_zcdp
 from pyhybrid.validation.audits.finding import EPSILON, AuditFinding
 
 __all__ = ["NOISE", "marginals_audits", "noise_audit", "released_shares", "share_in_first_bin"]
