@@ -10,7 +10,7 @@ import pandas as pd
 
 from pyhybrid.cli.console import note
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
-from pyhybrid.mechanisms.epsilon_target import WITH_EPSILON, meet_epsilon, with_epsilon
+from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
 from pyhybrid.mechanisms.mechanism import Mechanism
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.releases.release import Release

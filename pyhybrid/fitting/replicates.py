@@ -22,7 +22,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule, meeting
 from pyhybrid.models.formula.values import with_columns
 
-__all__ = ["choose_draws", "in_one_dtype", "joined", "marked", "synthesize"]
+__all__ = ["in_one_dtype", "joined", "marked", "synthesize"]
 
 
 def choose_draws(

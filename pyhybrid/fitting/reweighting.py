@@ -32,18 +32,11 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.record_risk import told_at, told_by
-from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit, told_at, told_by
 from pyhybrid.privacy.bounds import LipschitzBounds
 from pyhybrid.privacy.weights import RISKS, reweight
 
-__all__ = [
-    "Reweighted",
-    "Reweighting",
-    "ReweightingStep",
-    "estimated_bound",
-    "reweighted_fit",
-]
+__all__ = ["Reweighted", "Reweighting", "reweighted_fit"]
 
 _TRUSTED_PARETO_K = 0.7
 _SMALLEST_BRACKET = 1e-3

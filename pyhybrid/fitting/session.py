@@ -4,44 +4,244 @@ A `FitSession` holds what all fits of a release have in common: data, engine, sa
 random streams and the policy for chains that do not converge. Fits are kept by their weights, so
 that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
 seed, so that a bound changes smoothly with the weights.
+
+Units of privacy from a column of the table.
+
+One fit, until its chains have converged.
+
+A fit that lacks nothing but draws goes on from where its chains are, in blocks that double what
+there is, up to a public limit (`SamplerSettings.max_draws`). One whose chains diverge or stay
+apart, or for which that was not enough, is made anew, once, with a longer warm-up and a higher
+adapt_delta. Where the limit is the first number of draws, neither is done.
+
+Where what is sampled has about the same scale in the posterior, long steps under the unit metric
+are tried first. If more than draws is lacking then, a careful fit takes their place, and all goes
+on as above.
+
+A chain whose warm-up ends with a larger step than its siblings' can still diverge, by chance. Then
+all chains draw once more from where they are, with half of the smallest step.
+
+What re-weighting levels: the weighted size, range or deviation of each record, or unit.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_alpha, check_choice
+from pyhybrid.core.checks import FloatArray, check_alpha, check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
+    ContinuingEngine,
     ConvergenceRule,
     Diagnostics,
     Draws,
     Engine,
+    FirstTry,
     SamplerSettings,
     WarmStart,
+    diagnose,
     resolve_engine,
 )
+from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
-from pyhybrid.fitting.sampling import Sampling
-from pyhybrid.fitting.units import read_units
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weights_told
+from pyhybrid.models.formula.design import row_label
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of, scaled_maxima
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.units import Units, bounds_by_unit
+from pyhybrid.privacy.units import Units, bounds_by_unit, unit_terms
+from pyhybrid.privacy.weights import risk_of
 from pyhybrid.running.progress import Progress
 
-__all__ = ["FitProgress", "FitSession", "PosteriorFit", "open_session"]
+__all__ = [
+    "FitProgress",
+    "FitSession",
+    "PosteriorFit",
+    "check_rows_per_unit",
+    "open_session",
+    "read_units",
+    "told_at",
+    "told_by",
+]
+
+
+def read_units(table: pd.DataFrame, column: str, synthesized: Sequence[str]) -> Units:
+    """The units that `column` names.
+
+    Raises
+    ------
+    InvalidInput
+        If the column is not in the table, is synthesized, or has missing values.
+    """
+    if not isinstance(column, str) or column not in table.columns:
+        shown = ", ".join(str(name) for name in table.columns[:20])
+        raise InvalidInput(
+            f"unit must be a column of the data: {column!r} is not among {shown}"
+            f"{did_you_mean(column, table.columns)}"
+        )
+    if column in synthesized:
+        raise InvalidInput(
+            f"unit must be a column that is not synthesized: {column!r} is; give the column that "
+            "says which rows belong together"
+        )
+    codes = pd.factorize(table[column])[0]
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        raise InvalidInput(
+            f"unit {column!r} must not be missing: {row_label(table.index, int(missing[0]))} is; "
+            "whose row it is must be known"
+        )
+    return Units(column=column, of=codes.astype(np.intp))
+
+
+def check_rows_per_unit(
+    table: pd.DataFrame, column: str | None, rows: int | None, synthesized: Sequence[str]
+) -> None:
+    """Raise InvalidInput if a unit has more rows than the noise is made for; `rows` is public."""
+    if column is None or rows is None:
+        return
+    units = read_units(table, column, synthesized)
+    beyond = pd.Series(units.of).groupby(units.of).cumcount() >= rows
+    if beyond.any():
+        label = row_label(table.index, int(np.flatnonzero(beyond)[0]))
+        raise InvalidInput(
+            f"units must have at most rows_per_unit={rows} rows: {label} is one more of its "
+            f"{column!r}; keep as many by a rule that looks at one unit alone"
+        )
+
+
+_APART = 1.1  # R-hat of chains that more draws will not bring together
+_BLOCKS = 4  # times the first number of draws, where the settings set no limit
+_Steps = Callable[[str], "Callable[[int, int], None] | None"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How fits are made: engine, program, rule, random streams.
+
+    Attributes
+    ----------
+    bound : BoundModel
+    engine : Engine
+    streams : Streams
+    rule : ConvergenceRule
+    steps : callable
+        From what is being done to where its progress is reported.
+    """
+
+    bound: BoundModel
+    engine: Engine
+    streams: Streams
+    rule: ConvergenceRule
+    steps: _Steps
+
+    def converged(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        second: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+        *,
+        first: FirstTry | None = None,
+    ) -> tuple[Draws, Diagnostics]:
+        """Draws and their diagnostics, converged or not; `second` are a second try's settings.
+
+        `first`: see `BoundModel.first_try`.
+        """
+        fast = settings if first is None else settings.standardized(first)
+        draws, found = self._once(data, fast, warm_start, label)
+        if fast != settings and not (found.converged or self._lacks_only_draws(found)):
+            draws, found = self._once(data, settings, warm_start, label)
+        if found.converged or settings.max_draws == settings.draws:
+            return draws, found
+        draws, found = self._sampled(data, second, None, f"{label}, again")
+        if self._can_go_on and self._diverges_alone(found):
+            steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
+            draws, stream = replace(draws, step_size=steps), "posterior, smaller steps"
+            draws = self._more(
+                data, draws, draws.energy.shape[1], stream, f"{label}, smaller steps"
+            )
+            found = self._judged(draws)
+        return draws, replace(found, attempts=2)
+
+    def _once(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        """Draws of one try, as many as the rule asks for and the settings allow."""
+        draws, found = self._sampled(data, settings, warm_start, label)
+        most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
+        part = 1
+        while self._can_go_on and self._lacks_only_draws(found):
+            more = min(draws.energy.shape[1], most - draws.energy.shape[1])
+            if more <= 0:
+                break
+            part += 1
+            stream = f"posterior, part {part}"
+            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
+            found = self._judged(draws)
+        return draws, found
+
+    def _sampled(
+        self,
+        data: dict[str, Any],
+        settings: SamplerSettings,
+        warm_start: WarmStart | None,
+        label: str,
+    ) -> tuple[Draws, Diagnostics]:
+        draws = self.engine.sample(
+            self.bound.program,
+            data,
+            seed=self.streams.engine_seed("posterior"),
+            settings=settings,
+            warm_start=warm_start,
+            progress=self.steps(label),
+        )
+        return draws, self._judged(draws)
+
+    def _more(
+        self, data: dict[str, Any], draws: Draws, n_draws: int, stream: str, label: str
+    ) -> Draws:
+        assert isinstance(self.engine, ContinuingEngine)
+        seed = self.streams.engine_seed(stream)
+        return self.engine.more(
+            self.bound.program, data, draws, seed=seed, n_draws=n_draws, progress=self.steps(label)
+        )
+
+    def _judged(self, draws: Draws) -> Diagnostics:
+        return diagnose(draws, self.rule, self.bound.monitored(draws))
+
+    @property
+    def _can_go_on(self) -> bool:
+        """Whether the engine can; and not where another seed would change the program's data."""
+        own_data = block_text(self.bound.program, "transformed data")
+        return isinstance(self.engine, ContinuingEngine) and "_rng" not in own_data
+
+    def _lacks_only_draws(self, found: Diagnostics) -> bool:
+        allowed = self.rule.divergent_share * found.n_draws
+        return not found.converged and found.n_divergent <= allowed and found.max_rhat < _APART
+
+    def _diverges_alone(self, found: Diagnostics) -> bool:
+        """Too many transitions diverged, and the chains are not apart."""
+        allowed = self.rule.divergent_share * found.n_draws
+        return found.n_divergent > allowed and found.max_rhat < _APART
+
 
 _Key = tuple[bytes, "tuple[object, ...] | None"]  # weights, cap with its center and units
 FitProgress = Progress
@@ -397,3 +597,35 @@ def open_session(
         on_not_converged=on_not_converged,
         progress=progress,
     )
+
+
+def told_by(session: FitSession, fit: PosteriorFit, risk: str) -> LipschitzBounds:
+    """By record and overall, nats: the bounds of `fit` under "size", else as in `told_at`."""
+    if risk == "size":
+        return fit.bounds
+    kept = fit.bounds.kept_draws
+    by_record = told_at(session, fit.draws, fit.alpha, risk, np.flatnonzero(kept))
+    return LipschitzBounds(
+        by_record=by_record,
+        overall=float(by_record.max()),
+        kept_draws=kept,
+        draw_quantile=fit.bounds.draw_quantile,
+    )
+
+
+def told_at(
+    session: FitSession,
+    draws: Draws,
+    alpha: FloatArray,
+    risk: str,
+    chosen: npt.NDArray[np.intp],
+) -> FloatArray:
+    """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws; shape (n,), nats.
+
+    Infinite where a record of positive weight is unbounded; see `pyhybrid.lipschitz_weights`.
+    """
+    log_lik = session.bound.log_lik(draws).at(chosen)
+    if session.units is None:
+        return scaled_maxima(risk_of(log_lik, risk), alpha)
+    of = session.units.of
+    return risk_of(LogLik.of(unit_terms(log_lik, alpha, of)), risk)[of]

@@ -1,4 +1,4 @@
-"""Choosing scale or shift by budget: the largest value whose fitted bound meets a target epsilon.
+r"""Choosing scale or shift by budget: the largest value whose fitted bound meets a target epsilon.
 
 Epsilon grows with the weights, and so with scale and with shift. Its value under a fit is a Monte
 Carlo estimate, so that a search on refits alone is one on a function that is not monotone. So the
@@ -10,36 +10,62 @@ release says so.
 References
 ----------
 [S22] sec. 3 (choice of c and g); [C25] sec. 4.4 (down-scaling).
+
+Any mechanism by budget: the setting that it has for that is found, or made, from a target.
+
+================== ============================== =============================================
+mechanism          setting                        how
+================== ============================== =============================================
+LipschitzWeighted  scale                          search on refits, the largest that meets it
+CountWeighted      scale                          search on refits
+ScalarWeighted     its weight                     search on refits
+Truncated          cap                            search on refits
+Censored           epsilon of one draw            target over the draws: strict, no search
+PerturbedHistogram epsilon of one histogram       target over the histograms: strict, no search
+================== ============================== =============================================
+
+A search looks at the confidential data, which no guarantee covers, and the charge says so.
+
+What epsilon would be under other weights, from the draws of a fit that was made.
+
+Draws of the posterior under weights alpha stand for those under alpha' by the importance weights
+:math:`w_s \propto \exp(\sum_i (\alpha'_i - \alpha_i) f_{si})`, Pareto-smoothed. What is charged by
+is then a smooth function of the weights: the deviation of a record's term, or the expected maximum
+and minimum of as many draws, :math:`E \max = \sum_k T_{(k)} (F_k^S - F_{k-1}^S)`, F the cumulated
+weights in the order of T. Only its ratio to the same at alpha is used: times the epsilon that the
+fit has, however that was accounted.
+
+References
+----------
+[V17], as in `pyhybrid.privacy.pareto`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_finite, check_positive
+from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
-from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from pyhybrid.mechanisms.censored.censored import Censored
+from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
-from pyhybrid.mechanisms.weighted.nearby import Nearby
-from pyhybrid.privacy.epsilon import epsilon_text
+from pyhybrid.mechanisms.weighted.count_weighted import CountWeighted
+from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.weighted.scalar_weighted import ScalarWeighted
+from pyhybrid.mechanisms.weighted.truncated import Truncated
+from pyhybrid.privacy.epsilon import epsilon_of_bound, epsilon_text
+from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.pareto import RELIABLE_K, smoothed_log_weights
+from pyhybrid.privacy.units import unit_terms
 
-__all__ = [
-    "Fitted",
-    "Found",
-    "Solution",
-    "SolutionStep",
-    "fitted_at",
-    "largest_within",
-    "solve_scale",
-    "solve_shift",
-    "solved",
-]
+__all__ = ["WITH_EPSILON", "meet_epsilon", "solve_scale", "solve_shift", "with_epsilon"]
 
 _SCALES = (0.0, 1.0)
 _SHIFTS = (-1.0, 1.0)
@@ -378,3 +404,242 @@ def _proposed(below: Fitted, above: Fitted, aim: float, *, halve: bool) -> float
     straight = low + (high - low) * (aim - below.epsilon) / (above.epsilon - below.epsilon)
     usable = not halve and np.isfinite(above.epsilon) and low < straight < high
     return float(straight) if usable else (low + high) / 2
+
+
+WITH_EPSILON = (Censored, PerturbedHistogram)
+"""Mechanisms whose epsilon is given before the data are seen."""
+
+_TOLERANCE = 0.05  # of the target
+_MOST = 0.1  # nats
+_LEAST_WEIGHT = 0.05  # below it posteriors are near the prior, and epsilon rises again
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """What is searched for: its name, what to set with it, and where it lies."""
+
+    name: str
+    set_with: Mapping[str, Any]
+    limits: Callable[[PseudoPosteriorMechanism, FitSession], tuple[float, float]]
+
+
+def _scalar_limits(mechanism: PseudoPosteriorMechanism, session: FitSession) -> tuple[float, float]:
+    highest = epsilon_of_bound(
+        session.unweighted(draw_quantile=mechanism.draw_quantile).bounds.overall,
+        relation=mechanism.relation,
+        density_above_one=session.bound.density_above_one,
+        safety_factor=mechanism.safety_factor,
+    )
+    return _LEAST_WEIGHT * highest, highest
+
+
+def _cap_limits(mechanism: PseudoPosteriorMechanism, session: FitSession) -> tuple[float, float]:
+    f = session.unweighted(draw_quantile=mechanism.draw_quantile).bounds.by_record
+    finite = f[np.isfinite(f) & (f > 0)]
+    if not finite.size:
+        raise InvalidInput("target_epsilon needs finite bounds of the unweighted fit: found none")
+    return 1e-3 * float(finite.min()), float(finite.max())
+
+
+_SCALE = _Setting(name="scale", set_with={}, limits=lambda mechanism, session: (0.0, 1.0))
+_SETTINGS: Mapping[type, _Setting] = {
+    LipschitzWeighted: _SCALE,
+    CountWeighted: _SCALE,
+    ScalarWeighted: _Setting(
+        name="target_epsilon", set_with={"target_bound": None}, limits=_scalar_limits
+    ),
+    Truncated: _Setting(name="cap", set_with={"epsilon": None}, limits=_cap_limits),
+}
+
+
+def meet_epsilon(
+    mechanism: PseudoPosteriorMechanism,
+    df: pd.DataFrame,
+    *,
+    target_epsilon: float,
+    tolerance: float | None = None,
+    n_draws_released: int = 1,
+    max_fits: int = 20,
+    **options: Any,
+) -> Solution:
+    """The largest setting of a local mechanism for which a release costs at most `target_epsilon`.
+
+    Parameters
+    ----------
+    mechanism : PseudoPosteriorMechanism
+        `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`; what they hold of the
+        setting that is looked for (scale, the target of the scalar weight, the cap) is not used.
+    df : DataFrame
+        Confidential records.
+    target_epsilon : float
+        For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
+    tolerance : float, optional
+        The search ends at an epsilon in (target - tolerance, target], or within two Monte Carlo
+        standard errors below the target if those are more; 5 % of the target, at most 0.1, if
+        omitted.
+    n_draws_released : int, default 1
+        Draws that the release will use.
+    max_fits : int, default 20
+    **options
+        seed, engine, settings, rule, on_not_converged, progress of
+        `pyhybrid.fitting.session.open_session`.
+
+    Returns
+    -------
+    Solution
+        ``found.mechanism.release_from(found.session, n_synthetic=..., n_draws_released=...)``
+        releases from the fit that was found, at the epsilon stated.
+
+    Raises
+    ------
+    InvalidInput
+        For a mechanism without such a setting (weights of 1, or given ones), one whose epsilon is
+        given and not searched for, or a target that is out of reach; gives what can be reached.
+
+    Examples
+    --------
+    >>> found = ph.meet_epsilon(ph.LipschitzWeighted(model), df, target_epsilon=0.5)
+    >>> found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
+    """
+    target = check_positive(target_epsilon, "target_epsilon")
+    setting = _setting_of(mechanism)
+    draws = check_count(n_draws_released, "n_draws_released")
+    within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
+    check_positive(within, "tolerance"), check_count(max_fits, "max_fits")
+    session = open_session(mechanism.model.bind(df), **options)
+    return solved(
+        lambda value: replace(mechanism, **{setting.name: value, **setting.set_with}),
+        session,
+        draws,
+        parameter=setting.name,
+        limits=setting.limits(mechanism, session.by_unit(mechanism.unit)),
+        target=target,
+        tolerance=within,
+        max_fits=max_fits,
+        down_from_high=True,  # it may cost less than the target
+    )
+
+
+def with_epsilon(mechanism: Any, *, target_epsilon: float, n_draws_released: int = 1) -> Any:
+    """A strict mechanism at the epsilon of one draw that adds up to `target_epsilon`.
+
+    Parameters
+    ----------
+    mechanism : Censored or PerturbedHistogram
+        What it holds of epsilon and cap is not used.
+    target_epsilon : float
+        For all draws, nats, above 0.
+    n_draws_released : int, default 1
+
+    Raises
+    ------
+    InvalidInput
+        For another mechanism, or one whose cap a calibration holds.
+    """
+    target = check_positive(target_epsilon, "target_epsilon")
+    each = target / check_count(n_draws_released, "n_draws_released")
+    if not isinstance(mechanism, WITH_EPSILON):
+        raise InvalidInput(
+            f"{type(mechanism).__name__} has no epsilon of its own: search for it by meet_epsilon"
+        )
+    if isinstance(mechanism, PerturbedHistogram):
+        return replace(mechanism, epsilon=each)
+    if mechanism.calibration is not None:
+        raise InvalidInput(
+            "target_epsilon cannot be met by a calibration, which holds the cap: calibrate with "
+            "epsilon=, the epsilon of one released draw"
+        )
+    return replace(mechanism, epsilon=each, cap=None)
+
+
+def _setting_of(mechanism: PseudoPosteriorMechanism) -> _Setting:
+    if type(mechanism) in _SETTINGS:
+        return _SETTINGS[type(mechanism)]
+    name = type(mechanism).__name__
+    if isinstance(mechanism, WITH_EPSILON):
+        raise InvalidInput(
+            f"target_epsilon of {name} needs no search: its epsilon is given, see with_epsilon"
+        )
+    raise InvalidInput(
+        f"target_epsilon must be for a mechanism with a setting that lowers epsilon: {name} has "
+        "none; take LipschitzWeighted, CountWeighted, ScalarWeighted or Truncated"
+    )
+
+
+RISK_OF: Mapping[str, str] = {"gaussian": "deviation", "range": "range", "lipschitz": "size"}
+"""What an accounting grows with."""
+_DRAWS, _ELEMENTS = 1000, 20_000_000
+_PARTS = 4  # of the draws, for the Monte Carlo error
+
+
+class Nearby:
+    """A fit, and what its draws say of others near it. Confidential.
+
+    Parameters
+    ----------
+    session : FitSession
+    fit : PosteriorFit
+        Its draws are thinned to 1,000 at most.
+    accounting : {"gaussian", "range", "lipschitz"}
+    """
+
+    def __init__(self, session: FitSession, fit: PosteriorFit, accounting: str) -> None:
+        whole = session.bound.log_lik(fit.draws)
+        most = min(_DRAWS, fit.draws.n_draws, max(_PARTS, _ELEMENTS // whole.n_rows))
+        places = np.linspace(0, fit.draws.n_draws - 1, most).astype(np.intp)
+        thinned = session.bound.log_lik(fit.draws.part(places))
+        matrix = np.concatenate(list(thinned.make()), axis=1).astype(np.float64)
+        self._log_lik = LogLik(make=lambda: (matrix,), row_of=thinned.row_of)
+        self._matrix, self._units, self.alpha = matrix, session.units, fit.alpha
+        self._risk, self._even = RISK_OF.get(accounting, "deviation"), np.full(most, 1 / most)
+        self._here = self._told(fit.alpha, self._even)
+
+    def ratio(self, alpha: FloatArray) -> float:
+        """Of epsilon under `alpha` (n,) to that of the fit; NaN where the draws do not tell."""
+        log_ratio = self._log_lik.total(alpha - self.alpha)
+        if not (np.isfinite(log_ratio).all() and 0 < self._here < np.inf):
+            return float("nan")
+        smoothed, k = smoothed_log_weights(log_ratio[:, None])
+        if not k[0] <= RELIABLE_K:
+            return float("nan")
+        weights = np.exp(smoothed[:, 0] - smoothed.max())
+        return self._told(alpha, weights / weights.sum()) / self._here
+
+    def relative_error(self) -> float:
+        """Monte Carlo standard error of epsilon, as a share of it, from the spread between parts of
+        the draws; that of a maximum is hardly less for more draws."""
+        parts = [self._told(self.alpha, own) for own in _parts(self._even.size)]
+        spread = float(np.std(parts, ddof=1) / np.mean(parts)) if np.all(np.isfinite(parts)) else 0
+        return spread / np.sqrt(_PARTS) if self._risk == "deviation" else spread
+
+    def _told(self, alpha: FloatArray, weights: FloatArray) -> float:
+        """The largest risk of the weighted terms under weights of the draws (S,)."""
+        if self._units is not None:
+            terms = unit_terms(self._log_lik, alpha, self._units.of)
+        else:
+            top = np.zeros(self._matrix.shape[1])
+            np.maximum.at(top, self._log_lik.row_of, alpha)
+            terms = self._matrix[:, top > 0] * top[top > 0]
+        if not (terms.size and np.isfinite(terms).all()):
+            return float("inf") if terms.size else 0.0
+        if self._risk == "deviation":
+            moved = terms - weights @ terms
+            return float(np.sqrt((weights @ moved**2).max()))
+        if self._risk == "size":
+            return float(_largest(np.abs(terms).max(axis=1)[:, None], weights)[0])
+        return float((_largest(terms, weights) + _largest(-terms, weights)).max())
+
+
+def _parts(n: int) -> list[FloatArray]:
+    """Even weights of one part of n draws after the other."""
+    part = np.arange(n) * _PARTS // n
+    return [np.where(part == own, 1.0, 0.0) / (part == own).sum() for own in range(_PARTS)]
+
+
+def _largest(terms: FloatArray, weights: FloatArray) -> FloatArray:
+    """Expected maximum of S draws by `weights` (S,) from the terms (S, b), shape (b,)."""
+    order = np.argsort(terms, axis=0)
+    below = np.minimum(np.cumsum(weights[order], axis=0), 1.0) ** weights.size
+    return np.asarray(
+        (np.take_along_axis(terms, order, axis=0) * np.diff(below, axis=0, prepend=0)).sum(axis=0)
+    )

@@ -24,10 +24,9 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import Censored, LipschitzWeighted, ScalarWeighted, Unweighted
-from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.censored.calibration import Calibration
-from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.mechanisms.steps import Step
+from pyhybrid.mechanisms.sequential import SequentialSynthesis, Step
 from pyhybrid.models.columns.kinds import Kind, Number
 from pyhybrid.models.registry import within
 from pyhybrid.releases.column_decisions import check_decided

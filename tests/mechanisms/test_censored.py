@@ -17,9 +17,9 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.fitting.multimodality import ModeCheck, look_for_modes
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.mechanisms.censored.censored import ModeCheck, look_for_modes
 from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.validation.audits.enumeration import largest_losses
 from tests.monte_carlo import assert_near

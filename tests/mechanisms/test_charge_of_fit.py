@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.mechanisms.accounting.censored_charge import charge_of_censored_fit
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit
+from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import ASYMPTOTIC_LOCAL, STRICT

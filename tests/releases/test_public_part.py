@@ -15,7 +15,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule
 from pyhybrid.fitting import sampling
-from pyhybrid.fitting.multimodality import ModeCheck
+from pyhybrid.mechanisms.censored.censored import ModeCheck
 
 MODEL = ph.Poisson("y ~ x")
 SETTINGS = ph.SamplerSettings(chains=2, warmup=150, draws=60)

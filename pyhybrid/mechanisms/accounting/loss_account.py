@@ -1,18 +1,52 @@
-"""The account of a fit: range and deviation of what each record, or unit, adds to a draw."""
+"""The account of a fit: range and deviation of what each record, or unit, adds to a draw.
+
+What a release would tell of records that could have been, on a grid over a declared support.
+
+Refits without the records that a release tells most about, whose larger numbers are charged.
+
+The charge is made from draws of one posterior. Here the posterior without a record is sampled, too:
+where weights were computed on the data, they are made anew from fits without the record, by the
+moments of their risks (`pyhybrid.privacy.weight_sensitivity`).
+
+References
+----------
+[S22] sec. 2; the bridge of `pyhybrid.privacy.refit_loss`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.fitting.record_risk import told_by
+from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit, told_by
+from pyhybrid.models.base import BoundModel
+from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.hypothetical_records import (
+    Support,
+    crossed,
+    of_records,
+    outcome_grid,
+    predictor_grid,
+    regression_of,
+)
+from pyhybrid.privacy.case_deletion import Refit, Refits, most_told
 from pyhybrid.privacy.count_recomputed import CountWithout
-from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords, local_account
+from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith, joined_terms
+from pyhybrid.privacy.local_account import (
+    LocalAccount,
+    WeightsWithoutRecords,
+    columns_of,
+    local_account,
+)
 from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.privacy.refit_loss import RefitLoss, refit_loss
 from pyhybrid.privacy.units import unit_terms
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
@@ -22,12 +56,18 @@ from pyhybrid.privacy.weight_sensitivity import (
     reweight_map,
     risk_weights_without,
 )
+from pyhybrid.privacy.weighted_log_lik import IntArray
+from pyhybrid.privacy.weights import risk_of
 
 __all__ = [
     "account_of_fit",
     "by_unit",
+    "check_same_coding",
     "known_without",
-    "log_lik_by_unit",
+    "possible_account",
+    "quoted",
+    "refits_by_default",
+    "refits_without",
     "risk_draws",
     "risks_joined",
     "stepped",
@@ -209,3 +249,241 @@ def _shared(session: FitSession, alpha: FloatArray) -> bool:
 
 def _same(alpha: FloatArray, other: FloatArray) -> bool:
     return alpha.shape == other.shape and np.allclose(alpha, other, rtol=1e-9, atol=1e-12)
+
+
+Joined = Callable[[FitSession, BoundModel], WeightsWith]
+"""From a session and possible records to the weights with each of them."""
+
+_ROWS = 10  # of predictors, those whose records move most
+_LOOKED_AT = 5  # outcomes by which they are found
+_DRAWS = 200
+
+
+def possible_account(
+    session: FitSession, fit: PosteriorFit, support: Support, joined: Joined
+) -> PossibleAccount:
+    """The account of `fit` over records of the declared support, each added to the database.
+
+    Rows of predictors are first looked at with a few outcomes, under weights of 1; of those whose
+    terms move most all outcomes are.
+
+    Parameters
+    ----------
+    session : FitSession
+        Without units.
+    fit : PosteriorFit
+        Whose kept draws may be released.
+    support : mapping
+        See `pyhybrid.models.hypothetical_records.Support`; it declares the outcome.
+    joined : callable
+        The mechanism's weights with possible records.
+
+    Raises
+    ------
+    InvalidInput
+        For a support that the model cannot take, or units.
+    """
+    if session.units is not None:
+        raise InvalidInput(
+            "support is of single records: a unit could have been any number of them; give no unit"
+        )
+    bound = regression_of(session.bound, support)
+    candidates = _candidates(bound, support, fit.draws)
+    kept = fit.bounds.kept_draws
+    weights = joined(session, candidates)
+    log_lik = candidates.log_lik(fit.draws).at(kept)
+    matrix = columns_of(log_lik, np.arange(candidates.n))
+    present = session.bound.log_lik(fit.draws).at(kept)
+    terms = joined_terms(present, matrix, weights)
+    chains = fit.draws.n_chains if kept.all() else 1
+    # The neighbor is the database with the record: its weights are exp(+T), those of -T left out.
+    account = local_account(
+        LogLik.of(-terms), np.ones(terms.shape[1]), n_draws=terms.shape[0], chains=chains
+    )
+    largest = int(weights.examined[int(np.argmax(account.mu_by_record))])
+    row = candidates.table.iloc[largest]
+    with np.errstate(invalid="ignore"):
+        size = np.where(weights.own > 0, weights.own * np.abs(matrix).max(axis=0), 0.0)
+    return PossibleAccount(
+        account=account,
+        lipschitz_bound=float(size.max()),
+        costliest={str(name): row[name] for name in candidates.table.columns},
+        n_looked_at=candidates.n,
+    )
+
+
+def quoted(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
+    """What is charged where a support is declared: the larger of present and possible records."""
+    other = possible.account
+    top = max(account, other, key=lambda each: each.mu)
+    return replace(
+        account,
+        loss_range=max(account.loss_range, other.loss_range),
+        mu=top.mu,
+        mu_standard_error=top.mu_standard_error,
+        limit_holds=account.limit_holds and other.limit_holds,
+        mu_of_limit=max(account.largest_of_limit, other.largest_of_limit),
+        failing=np.concatenate([account.failing, other.failing], axis=1),
+        expansion=np.concatenate([account.expansion, other.expansion], axis=1),
+    )
+
+
+def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> BoundRegression:
+    rows, values = predictor_grid(bound, support), outcome_grid(bound, support)
+    like = bound.table[bound.design.outcome]
+    if len(rows) > _ROWS:
+        few = draws.part(np.unique(np.linspace(0, draws.n_draws - 1, _DRAWS).astype(np.intp)))
+        places = np.unique(np.linspace(0, len(values) - 1, _LOOKED_AT).astype(int))
+        chosen = [values[place] for place in places]
+        tried = of_records(bound, crossed(rows, bound.design.outcome, chosen, like))
+        moved = risk_of(tried.log_lik(few), "deviation").reshape(len(rows), -1).max(axis=1)
+        rows = rows.iloc[np.sort(np.argsort(-moved, kind="stable")[:_ROWS])].reset_index(drop=True)
+    return of_records(bound, crossed(rows, bound.design.outcome, values, like))
+
+
+_FEW, _BY_DEFAULT = 2000, 2
+
+
+def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None) -> int:
+    """Refits that are made unasked: where weights depend on fewer than 2,000 records or units.
+
+    From there on what is charged from the draws of one posterior is above the exact number by
+    4 to 14 % in conjugate models; below it can be less (`python -m benchmarks weights`).
+    """
+    n = session.bound.n if session.units is None else session.units.n
+    return _BY_DEFAULT if without is not None and n < _FEW else 0
+
+
+def check_same_coding(bound: BoundModel) -> None:
+    """Raise InvalidInput if parameters with and without a record would not mean the same."""
+    if bound.data_dependent:
+        raise InvalidInput(
+            "leave_one_out needs predictors that are coded record by record: "
+            f"{', '.join(bound.data_dependent)} is computed from all of them; give its constants"
+        )
+
+
+def refits_without(
+    session: FitSession,
+    fit: PosteriorFit,
+    account: LocalAccount,
+    *,
+    k: int,
+    without: WeightsWithoutRecords | None,
+    bind: Callable[[pd.DataFrame], BoundModel],
+    asked: bool = True,
+) -> Refits:
+    """Fits without each of the `k` records, or units, that `account` says most is told about.
+
+    Parameters
+    ----------
+    session : FitSession
+        Of the released fit.
+    fit : PosteriorFit
+        The released fit, by chains.
+    account : LocalAccount
+        Made from it.
+    k : int
+        At least 1; all records if there are fewer. Of records that are alike one is left out.
+    without : WeightsWithoutRecords or None
+        As for `account_of_fit`.
+    bind : callable
+        From a table to the bound model.
+    asked : bool, default True
+        False for refits that nobody asked for: a record that no refit can be made without is
+        counted in `Refits.failed`.
+
+    Raises
+    ------
+    InvalidInput
+        If predictors are coded with values of all records, or a level is gone with a record.
+    """
+    if asked:
+        check_same_coding(session.bound)
+    if isinstance(without, CountWithout):
+        without = without.general()
+    known = without if isinstance(without, WeightsWithout) else None
+    chosen = most_told(account, k, None if known is None else known.leverage)
+    if session.bound.data_dependent:
+        return Refits(each=(), failed=len(chosen))
+    made = []
+    for number, place in enumerate(chosen, 1):
+        label = f"refit {number} of {len(chosen)}"
+        try:
+            made.append(_refit_without(session, fit, account, place, known, bind, label))
+        except (InvalidInput, NotConverged):
+            if asked:
+                raise
+    return Refits(each=tuple(made), failed=len(chosen) - len(made))
+
+
+def _refit_without(
+    session: FitSession,
+    fit: PosteriorFit,
+    account: LocalAccount,
+    place: int,
+    without: WeightsWithout | None,
+    bind: Callable[[pd.DataFrame], BoundModel],
+    label: str,
+) -> Refit:
+    kept, other = _session_without(session, place, bind)
+    owner = _owner(session)
+
+    def fitted(alpha: FloatArray) -> PosteriorFit:
+        return other.fit(
+            alpha[kept],
+            label=label,
+            draw_quantile=fit.bounds.draw_quantile,
+            warm_start=fit.draws.warm_start(),
+        )
+
+    def at_refit(weights: FloatArray) -> LogLik:
+        draws = fitted(weights[owner]).draws
+        return log_lik_by_unit(session, session.bound.log_lik(draws), draws.n_draws)[0]
+
+    alpha = fit.alpha if without is None else without.refitted(place, at_refit)[owner]
+    refit = fitted(alpha)
+    chains = {each.draws.n_chains if each.bounds.kept_draws.all() else 1 for each in (fit, refit)}
+    same = chains.pop() if len(chains) == 1 else 1
+    return Refit(
+        record=place,
+        mu=float(account.mu_by_record[place]),
+        loss_range=float(account.loss_ranges[place]),
+        loss=_loss(session, fit, refit, kept, same),
+        chains=same,
+        converged=refit.converged,
+    )
+
+
+def _session_without(
+    session: FitSession, place: int, bind: Callable[[pd.DataFrame], BoundModel]
+) -> tuple[IntArray, FitSession]:
+    """Rows kept, and a session like this one over them."""
+    kept = np.flatnonzero(_owner(session) != place)
+    bound = bind(session.bound.table.iloc[kept])
+    if bound.design_columns != session.bound.design_columns:
+        raise InvalidInput(
+            "leave_one_out needs the same columns of predictors without a record: a level that "
+            "one record alone has is among those that most is told about; put levels together"
+        )
+    fresh: dict[str, object] = {"_kept": {}, "_bounds": {}, "_exact": {}, "_released": {}}
+    other = replace(session, bound=bound, units=None, **fresh)  # type: ignore[arg-type]
+    return kept, other if session.units is None else other.by_unit(session.units.column)
+
+
+def _owner(session: FitSession) -> IntArray:
+    """Record, or unit, that each row belongs to, shape (n,)."""
+    return np.arange(session.bound.n) if session.units is None else session.units.of
+
+
+def _loss(
+    session: FitSession, fit: PosteriorFit, refit: PosteriorFit, kept: IntArray, chains: int
+) -> RefitLoss:
+    change = fit.alpha.copy()
+    change[kept] -= refit.alpha
+
+    def terms(of: PosteriorFit) -> FloatArray:
+        log_lik = session.bound.log_lik(of.draws)
+        return log_lik.at(of.bounds.kept_draws).total(change)
+
+    return refit_loss(terms(fit), terms(refit), chains=chains)

@@ -7,18 +7,37 @@ r_i = clip((f_i - min f)/(max f - min f), 0, 1): a function of x_i alone, so tha
 is strict. The reference database itself is not protected by releases of the new one. That it holds
 none of the records to be released is its owner's word, without which nothing is strict: else the
 weights of a record are functions of the others. Keyed digests of its records help to find where the
-word is wrong; see `pyhybrid.mechanisms.censored.reference_records` for how often they do.
+word is wrong; see `pyhybrid.mechanisms.censored.center` for how often they do.
 
 References
 ----------
 [C25] sec. 4.5.
+
+Calibrations on disk: one folder of readable files.
+
+================= ===========================================================================
+calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
+                  provenance
+draws.csv         reference draws of the likelihood's parameters, one column per scalar
+frozen.csv        rows of the reference, of which the excess and the region are made
+reference.csv     digests of the reference's records, under the key in calibration.json
+================= ===========================================================================
+
+Frozen rows of a calibration as a table.
+
+One line for each distinct record: its weight, count and center, and what its model reads of it. Of
+a model of several steps the columns of a step have its name before a point, and are empty where a
+record does not reach it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,22 +52,31 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Draws
+from pyhybrid.engines import Draws, Provenance, SamplerSettings
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.calibration_files import frozen_draws, load_fields, save_fields
-from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
-from pyhybrid.mechanisms.censored.reference_records import ReferenceRecords, reference_records
+from pyhybrid.mechanisms.censored.center import (
+    REGION,
+    Center,
+    ReferenceRecords,
+    center_of_draws,
+    frozen_draws,
+    reference_records,
+    with_frozen_rows,
+)
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.columns.levels import levels_declared
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
+from pyhybrid.models.stored import described_model
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.running.files import whole_only
+from pyhybrid.privacy.epsilon import RELATIONS, bound_of_epsilon
+from pyhybrid.privacy.frozen_rows import FrozenParts, FrozenRows, FrozenTerms
+from pyhybrid.releases.parts import read_names
+from pyhybrid.running.files import folder_aside, whole_only
 
-__all__ = ["Calibration", "Drift", "calibrate"]
+__all__ = ["Calibration", "calibrate"]
 
 _FEWEST_FOR_VARIANCE = 20
 
@@ -159,7 +187,7 @@ class Calibration:
         """True if more records of `bound` are in the reference than chance explains.
 
         None if the calibration holds no digests, so that it cannot be told. See
-        `pyhybrid.mechanisms.censored.reference_records`. False of a center that was bought.
+        `pyhybrid.mechanisms.censored.center`. False of a center that was bought.
         """
         if self.bought is not None:
             return False
@@ -437,3 +465,226 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
         elif not pd.api.types.is_numeric_dtype(values.dtype):
             levels[column] = sorted(values.dropna().unique().tolist())
     return levels
+
+
+_VERSION = 1
+_KEY_BYTES = 16
+_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
+
+
+def save_fields(
+    calibration: Mapping[str, Any], folder: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the fields of a `Calibration`; see `Calibration.save`."""
+    draws, reference = calibration["draws"], calibration["reference"]
+    center, bought = calibration["center"], calibration["bought"]
+    content = {
+        "format": _VERSION,
+        "model": calibration["model"].describe(),
+        **{name: calibration[name] for name in _NUMBERS},
+        "levels": dict(calibration["levels"]),
+        "columns": calibration["columns"],
+        "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
+        "provenance": draws.provenance and asdict(draws.provenance),
+        "center": None if center is None else center.as_dict(),
+        "frozen_rows": center is not None and center.frozen is not None,
+        "epsilon": calibration["epsilon"],
+        "holds_no_released_record": calibration["holds_no_released_record"],
+        "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
+        "reference": None
+        if reference is None
+        else {"key": reference.key, "columns": reference.columns},
+    }
+    columns = {
+        f"{name}.{place}": column
+        for name in draws.variables
+        for place, column in enumerate(_columns(draws.flat(name)))
+    }
+    with folder_aside(folder, overwrite=overwrite, private=True) as aside:
+        text = json.dumps(content, indent=2) + "\n"
+        (aside / "calibration.json").write_text(text, encoding="utf-8")
+        pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+        if center is not None and center.frozen is not None:
+            frozen_table(center.frozen).to_csv(aside / "frozen.csv", index=False)
+        if reference is not None:
+            digests = {"of_model": reference.of_model, "of_row": reference.of_row}
+            pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
+
+
+def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> dict[str, Any]:
+    """Read the fields of a `Calibration`; see `Calibration.load`."""
+    root = Path(folder)
+    with whole_only(folder, "calibration"):
+        content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+        table = pd.read_csv(root / "draws.csv", dtype=str).astype(float)  # exact, unlike C parsing
+        if content["format"] != _VERSION:
+            raise InvalidInput(
+                f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"
+            )
+        made = content["provenance"]
+        provenance: Any = made and Provenance(
+            **{
+                **made,
+                "settings": SamplerSettings(**made["settings"]),
+                "notes": tuple(made["notes"]),
+            }
+        )
+        draws = {
+            name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
+        }
+        scalars = sum(values[0].size for values in draws.values())  # no draw: IndexError
+        if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
+            raise ValueError("draws")
+        return {
+            "model": _model(content["model"], model),
+            "draws": frozen_draws(draws, provenance),
+            "levels": {name: list(own) for name, own in content["levels"].items()},
+            "columns": read_names(content, "columns"),
+            "center": content.get("center"),
+            "frozen": _frozen(root / "frozen.csv", content),
+            "epsilon": _epsilon(content.get("epsilon")),
+            "holds_no_released_record": check_flag(
+                content.get("holds_no_released_record", False), "holds_no_released_record"
+            ),
+            "bought": _bought(content.get("bought")),
+            "reference": _reference(root / "reference.csv", content.get("reference")),
+            **_numbers(content),
+        }
+
+
+def _frozen(path: Path, content: Mapping[str, Any]) -> FrozenTerms | None:
+    """The frozen rows of a center, which one that was given, or of a user's program, has not."""
+    if content.get("center") is None or not content.get("frozen_rows", True):
+        return None
+    return read_frozen(pd.read_csv(path, dtype=str), content["columns"])  # exact, unlike C parsing
+
+
+def _bought(fields: Mapping[str, Any] | None) -> PrivacyCharge | None:
+    """What the center cost, as it was made."""
+    if fields is None:
+        return None
+    charge = PrivacyCharge.from_dict(dict(fields))
+    if not charge.is_sealed:
+        raise ValueError("bought")
+    return charge
+
+
+def _epsilon(value: Any) -> float | None:
+    return None if value is None else check_positive(value, "epsilon")
+
+
+def _reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
+    """The digests of the reference, if the calibration has them."""
+    if fields is None:
+        return None
+    table = pd.read_csv(path, dtype=str)
+    digests = {name: np.array([int(each) for each in table[name]], dtype=np.uint64)
+               for name in ("of_model", "of_row")}  # fmt: skip
+    if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
+        raise ValueError("reference")
+    return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
+
+
+def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+    """What weights and charge are made of, checked as `calibrate` checks it."""
+    for name in ("lowest", "highest", "scale", "shift", "censored"):
+        check_finite(content[name], name)
+    check_positive(content["cap"], "cap")
+    check_choice(content["relation"], "relation", RELATIONS)
+    return {name: content[name] for name in _NUMBERS}
+
+
+def _columns(values: FloatArray) -> FloatArray:
+    return np.asarray(values.reshape(values.shape[0], -1).T)
+
+
+def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatArray:
+    width = math.prod(shape)
+    if not 0 < width <= table.shape[1]:
+        raise ValueError(name)
+    names = [f"{name}.{place}" for place in range(width)]
+    values = np.asarray(table[names], dtype=np.float64)
+    return np.asarray(values.reshape(len(table), *shape))
+
+
+def _model(settings: dict[str, Any], given: Model | None) -> Model:
+    """The model given, if it is the one that was stored, or the built-in one it names."""
+    if given is not None:
+        own = json.loads(json.dumps(given.describe()))
+        other = [name for name in {**settings, **own} if settings.get(name) != own.get(name)]
+        if other:
+            raise InvalidInput(
+                f"model must be the one that the calibration was made with: {other[0]} was "
+                f"{settings.get(other[0])!r}, found {own.get(other[0])!r}"
+            )
+        return given
+    return described_model(settings)
+
+
+_TERMS = ("alpha", "count", "center")
+_OF_STEP = ": "  # between the names of a step and of a column of its design
+
+
+def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:
+    """Numbers, as they are written."""
+    terms: pd.DataFrame = pd.DataFrame({name: getattr(frozen, name) for name in _TERMS})
+    if isinstance(frozen, FrozenRows):
+        terms = terms.join(_row_numbers(frozen))
+        return terms
+    assert isinstance(frozen, FrozenParts)
+    terms["at_zero"] = frozen.at_zero.astype(int)
+    for name, rows in frozen.parts.items():
+        own = _row_numbers(rows).set_index(np.flatnonzero(frozen.reached[name]))
+        terms = terms.join(own.add_prefix(f"{name}."))
+    return terms
+
+
+def _row_numbers(rows: FrozenRows) -> pd.DataFrame:
+    design = {f"X.{place}": column for place, column in enumerate(rows.X.T)}
+    made: pd.DataFrame = pd.DataFrame({"y": rows.y, "offset": rows.offset, **design})
+    return made
+
+
+def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenTerms:
+    """Inverse of `frozen_table`, for a design of these columns; text is read exactly.
+
+    Raises
+    ------
+    ValueError
+        For a table of other columns, or with a number that is none.
+    """
+    terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
+    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
+    if "at_zero" not in table.columns:
+        names = _names_of(len(columns))
+        if sorted(table.columns) != sorted([*_TERMS, *names]):
+            raise ValueError("frozen")
+        return FrozenRows(**terms, count=count, **_read(table, names))
+    steps = [each.partition(_OF_STEP)[0] for each in columns]
+    expected = [*_TERMS, "at_zero"]
+    parts, reached = {}, {}
+    for name in dict.fromkeys(steps):
+        own = [f"{name}.{each}" for each in _names_of(steps.count(name))]
+        there = np.zeros(len(table), dtype=bool)
+        if own[0] in table.columns:
+            expected += own
+            there = table[own[0]].notna().to_numpy(dtype=bool)
+            d = int(there.sum())
+            parts[name] = FrozenRows(
+                alpha=np.ones(d), count=np.ones(d, dtype=np.int64), center=np.zeros(d),
+                **_read(table.loc[there], own),
+            )  # fmt: skip
+        reached[name] = there
+    if list(table.columns) != expected or not table["at_zero"].isin(["0", "1"]).all():
+        raise ValueError("frozen")
+    at_zero = (table["at_zero"] == "1").to_numpy(dtype=bool)
+    return FrozenParts(**terms, count=count, parts=parts, reached=reached, at_zero=at_zero)
+
+
+def _names_of(n_columns: int) -> list[str]:
+    return ["y", "offset", *(f"X.{place}" for place in range(n_columns))]
+
+
+def _read(table: pd.DataFrame, names: Sequence[str]) -> dict[str, FloatArray]:
+    numbers = table[list(names)].to_numpy(dtype=np.float64)
+    return {"y": numbers[:, 0], "offset": numbers[:, 1], "X": numbers[:, 2:]}

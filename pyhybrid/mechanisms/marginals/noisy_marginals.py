@@ -4,10 +4,15 @@ Every synthesized column has a table with each of its predictors. All cells of a
 from OpenDP at once, and a log-linear model is fitted to what comes out: p(y | x) proportional to
 exp(sum_j theta_j(y, x_j)). Synthetic values are drawn from it. The tables are the only step that
 looks at confidential values; any number of synthetic sets costs what one costs.
+
+What a release from noisy tables says of itself: charge, assumptions, noise.
+
+Synthetic sets from the models of all columns: several that differ honestly, or one even set.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
+    FloatArray,
     check_choice,
     check_count,
     check_flag,
@@ -27,26 +33,37 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.fitting.units import check_rows_per_unit
-from pyhybrid.mechanisms.accounting.censored_charge import SAY_SO
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
+from pyhybrid.mechanisms.accounting.charge import (
+    OWNERS_WORD,
+    SAY_SO,
+    public_sentences,
+    unsynthesized_sentence,
+)
 from pyhybrid.mechanisms.marginals.chain import Chain
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, read_domain
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
+from pyhybrid.mechanisms.marginals.log_linear import Effects
 from pyhybrid.mechanisms.marginals.measurement import (
     Measured,
     Measuring,
+    Reference,
     check_columns,
     check_predictors,
+    reference_of,
+    within,
 )
-from pyhybrid.mechanisms.marginals.predictors import of_public
-from pyhybrid.mechanisms.marginals.record import record_of_tables
-from pyhybrid.mechanisms.marginals.reference import Reference, reference_of
-from pyhybrid.mechanisms.marginals.sampling import Sets
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
 from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.primitives.tables import Price
+from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.primitives.selection import NoisyChoice
+from pyhybrid.primitives.tables import NoisyTables, Price
+from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
+from pyhybrid.releases.data_fingerprint import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.blas import one_blas_thread
@@ -391,3 +408,166 @@ class NoisyMarginals:
             relation=self.relation,
             reference=reference,
         )
+
+
+_ASSUMES = (
+    "The domains of all columns, their order and their predictors were fixed without looking at "
+    "the confidential columns.",
+    "The number of records is public, and so are the types of the columns and how they mark "
+    "missing values: the same for every possible record.",
+)
+_CHOICES = (
+    "Choices made by looking at the confidential data: domains, predictors, epsilon, and which of "
+    "several releases was kept.",
+    "Other releases from the same data: their epsilons add up.",
+    "Whether anything was released is itself an answer: values outside of their domain are "
+    "refused.",
+)
+
+_OF_REFERENCE = {
+    "public": "The records of the reference, which is public.",
+    "own": "The records of the reference: its own, without noise, are in the model that is drawn "
+    "from.",
+}
+
+
+def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+    """All noise, scale by scale."""
+    same: dict[str, list[NoisyTables]] = {}
+    for answer in answers:
+        same.setdefault(f"{answer.noise} of scale {answer.scale:g}", []).append(answer)
+    told = []
+    for noise, own in same.items():
+        n_tables = sum(len(answer.shapes) for answer in own)
+        counts = sum(answer.value.size for answer in own)
+        told.append(
+            f"{noise} on each count of {n_tables} table{'' if n_tables == 1 else 's'}, {counts} "
+            "counts in all"
+        )
+    scales = Counter(f"{choice.scale:g}" for choice in choices)
+    told += [
+        f"Gumbel of scale {scale} on the scores of {times} choice{'' if times == 1 else 's'}"
+        for scale, times in scales.items()
+    ]
+    return "; ".join(told)
+
+
+def record_of_tables(
+    df: pd.DataFrame,
+    found: Measured,
+    *,
+    price: Price,
+    relation: str,
+    mechanism: str,
+    settings: Mapping[str, Any],
+    synthesized: tuple[str, ...],
+    given: tuple[str, ...],
+    n_synthetic: int,
+    unit: str | None,
+    random: Streams,
+    reference: str | None = None,
+) -> ReleaseRecord:
+    """Charge of all that was found at `price`, however many sets are drawn, and its record;
+    `reference` is "public" or "own" where the model has one."""
+    charge = PrivacyCharge.strict(
+        mechanism=mechanism,
+        epsilon=price.epsilon,
+        rho=price.rho,
+        delta=price.delta,
+        relation=relation,
+        n_synthetic=n_synthetic,
+        unit=unit,
+        assumes=_ASSUMES if reference is None else (*_ASSUMES, OWNERS_WORD),
+        not_covered=(
+            unsynthesized_sentence(synthesized),
+            *public_sentences(unit),
+            *_CHOICES,
+            *([] if reference is None else [_OF_REFERENCE[reference]]),
+        ),
+    )
+    if found.choices:
+        settings = {**settings, "chosen": {name: [own for own in reads if own != ALONE]
+                                           for name, reads in found.order.items()}}  # fmt: skip
+    return ReleaseRecord(
+        charge=charge,
+        diagnostics=None,
+        settings=settings,
+        synthesized=synthesized,
+        predictors=given,
+        provenance=NoiseProvenance(
+            library="OpenDP",
+            version=opendp_version(),
+            noise=_noise_of(found.answers, found.choices),
+            counts="tables",
+        ),
+        seeded=False,
+        exposed=exposed_columns(df, synthesized),
+        confidential=Confidential(
+            labels=df.index,
+            alpha=np.empty(0),
+            lipschitz=np.empty(0),
+            lipschitz_bound=charge.bound,
+            entropy=random.entropy,
+            data=data_mark(df),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sets:
+    """What each of m sets is drawn from.
+
+    Attributes
+    ----------
+    chain : Chain
+    few : mapping of str to ColumnDomain
+        Columns as they were measured, with merged bins.
+    effects : sequence of mapping, or None for the modes
+        Of each set, by column.
+    shares : sequence of mapping of str to ndarray
+        Of each set: shares of the bins of columns that were measured alone, too.
+    even : bool
+        Of a single set the tables are those of the model. Sets that are compared with each other
+        have the sampling noise that rules for several sets count on.
+    """
+
+    chain: Chain
+    few: Mapping[str, ColumnDomain]
+    effects: Sequence[Mapping[str, Effects] | None]
+    shares: Sequence[Mapping[str, FloatArray]]
+    even: bool
+
+    @classmethod
+    def of(
+        cls, chain: Chain, found: Measured, m: int, *, noise_aware: bool, random: Streams
+    ) -> Sets:
+        """m sets, from draws of the effects, or all from the modes."""
+        apart = noise_aware and m > 1
+        return cls(
+            chain=chain,
+            few=found.domain,
+            effects=chain.sample(m, random) if apart else [None] * m,
+            shares=found.shares(m, random.generator("alone")) if apart else [found.modes] * m,
+            even=m == 1,
+        )
+
+    def table(
+        self, place: int, df: pd.DataFrame, domain: Mapping[str, ColumnDomain], random: Streams
+    ) -> pd.DataFrame:
+        """Set `place`, from 0: public columns of `df`, and values of `domain` for the others."""
+        name = place + 1
+        cells = self.chain.simulate(
+            random, f"marginals/{name}", self.effects[place], even=self.even
+        )
+        for column, shares in self.shares[place].items():
+            rng = random.generator(f"bins/{name}/{column}")
+            cells[column] = within(
+                domain[column], self.few[column], cells[column], shares, rng, even=self.even
+            )
+        columns = {
+            column: domain[column].values(
+                own, random.generator(f"within/{name}/{column}"), df[column], even=self.even
+            )
+            for column, own in cells.items()
+        }
+        return joined(df, pd.DataFrame(columns, index=df.index))

@@ -52,15 +52,14 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.chain import Chain, fit_link
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import TableWithNoise
+from pyhybrid.mechanisms.marginals.domain import ALONE, PARTS, ColumnDomain
+from pyhybrid.mechanisms.marginals.log_linear import TableWithNoise
 from pyhybrid.mechanisms.marginals.measurement import Columns, Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import ALONE, PARTS
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
 
-__all__ = ["ROUNDS", "SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
+__all__ = ["SELECTS", "by_candidate", "chosen_tables", "counts_of", "score"]
 
 MOST_EFFECTS_OF_A_ROUND = 1000  # of one column: fits are many, and take their third power
 _CHOICE = 0.1  # of a round's price, for the choice

@@ -24,16 +24,17 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
-from pyhybrid.mechanisms.accounting.case_deletion import (
+from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of, with_evidence
+from pyhybrid.mechanisms.accounting.loss_account import (
+    account_of_fit,
     check_same_coding,
+    known_without,
+    possible_account,
     refits_by_default,
     refits_without,
+    stepped,
 )
-from pyhybrid.mechanisms.accounting.hypothetical_records import possible_account
-from pyhybrid.mechanisms.accounting.local_charge import charge_of_fit, check_delta_of, with_evidence
-from pyhybrid.mechanisms.accounting.loss_account import account_of_fit, known_without, stepped
-from pyhybrid.mechanisms.settings import MechanismSettings
-from pyhybrid.mechanisms.synthesis_step import Made, made_of
+from pyhybrid.mechanisms.mechanism import Made, MechanismSettings, made_of
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text

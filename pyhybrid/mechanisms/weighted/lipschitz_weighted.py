@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice
-from pyhybrid.fitting.record_risk import told_at
-from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession, PosteriorFit, told_at
 from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel

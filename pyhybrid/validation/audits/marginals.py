@@ -27,8 +27,8 @@ from scipy.special import logsumexp
 
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
+from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import PARTS
 from pyhybrid.mechanisms.marginals.selection import by_candidate, chosen_tables, counts_of, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.zcdp import epsilon_of_zcdp

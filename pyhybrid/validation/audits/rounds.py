@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.mechanisms.censored.model_center import center_of_model
+from pyhybrid.mechanisms.censored.private_calibration import center_of_model
 from pyhybrid.models import Poisson
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import Axis, ParameterGrid

@@ -14,10 +14,9 @@ from scipy import sparse
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals import selection as choosing
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.effects import TableWithNoise
+from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public
+from pyhybrid.mechanisms.marginals.log_linear import TableWithNoise
 from pyhybrid.mechanisms.marginals.measurement import Measured, Measuring
-from pyhybrid.mechanisms.marginals.predictors import ALONE, of_public
 from pyhybrid.mechanisms.marginals.selection import ROUNDS, chosen_tables, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise

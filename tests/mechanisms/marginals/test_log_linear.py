@@ -9,8 +9,13 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.mechanisms.marginals.effects import Effects, Known, probabilities
-from pyhybrid.mechanisms.marginals.log_linear import Prior, fit_log_linear
+from pyhybrid.mechanisms.marginals.log_linear import (
+    Effects,
+    Known,
+    Prior,
+    fit_log_linear,
+    probabilities,
+)
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])

@@ -9,15 +9,14 @@ import pandas as pd
 import pytest
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.domain import PARTS, ColumnDomain, of_public
 from pyhybrid.mechanisms.marginals.measurement import (
     Measuring,
     check_columns,
     check_predictors,
     most_cells,
+    reference_of,
 )
-from pyhybrid.mechanisms.marginals.predictors import PARTS, of_public
-from pyhybrid.mechanisms.marginals.reference import reference_of
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require
 
