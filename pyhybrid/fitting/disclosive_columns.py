@@ -41,17 +41,7 @@ _IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($
 def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:
     """Reason by column, for the columns of the confidential table that need a decision.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Confidential records, with the true values of the synthesized columns.
-    synthesized : collection of str
-
-    Returns
-    -------
-    dict of str to str
-        In the order of the columns; text labels of rows under the name of the index, or "index".
-    """
+    In the order of the columns; text labels of rows under the name of the index, or "index"."""
     if len(table) < _FEWEST:
         return {}
     found = {}

@@ -34,18 +34,9 @@ _CHUNK = 20_000  # candidates at a time
 class ExactPosterior:
     """A censored posterior on a grid. Confidential.
 
-    Attributes
-    ----------
-    form : GridForm
-    grid : ParameterGrid
-    log_density : ndarray, shape (C,)
-        Log posterior of each candidate, nats, up to a constant.
-    span : float
-        Largest change of a score between databases with and without one record, less its smallest.
-    program : str
-        Name of the Stan program that has this posterior, for the record.
-    program_sha256 : str
-    """
+    `log_density` (C,) holds the log posterior of each candidate, nats, up to a constant; `span` is
+    the largest change of a score between databases with and without one record, less its smallest;
+    `program` names the Stan program that has this posterior, for the record."""
 
     form: GridForm
     grid: ParameterGrid

@@ -65,32 +65,12 @@ def synthesize(
 ) -> list[pd.DataFrame]:
     """The synthesized columns of `n_synthetic` sets, simulated from `n_draws_released` draws.
 
-    Parameters
-    ----------
-    bound : BoundModel
-        The model and the records whose predictors are kept.
-    draws : Draws
-    kept_draws : ndarray of bool, shape (S,)
-        Draws that may be released.
-    n_synthetic, n_draws_released : int
-        m data sets, from m draws or from one.
-    streams, stream : Streams, str
-        Source and name of the random numbers; each data set has a stream of its own.
-    earlier : sequence of int
-        Numbers of draws of the releases that were made before under the same name: this one takes
-        other draws of theta and other random numbers.
-    drawn_for_this : bool, default False
-        `draws` are as many as are released, drawn for this release alone: all are taken, in order.
-    given : sequence of DataFrame, optional
-        m tables in which other columns were synthesized before; the data themselves if omitted.
-    rules : sequence of RowRule
-        That rows must meet; they read no column that is synthesized later.
-
-    Returns
-    -------
-    list of DataFrame
-        The synthesized columns alone; `joined` makes whole tables of them.
-    """
+    Each data set has a random stream of its own, named after `stream`. Only draws in `kept_draws`
+    (S,) may be released. `earlier` are the numbers of draws of the releases made before under the
+    same name: this one takes other draws and other random numbers; with `drawn_for_this`, `draws`
+    are as many as are released, drawn for this release alone. `given` are m tables in which other
+    columns were synthesized before. `rules` must be met, and read no column that is synthesized
+    later. `joined` makes whole tables of the columns."""
     released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
         own = stream if number == 1 else f"{stream}/release {number}"

@@ -1,50 +1,45 @@
-"""What every mechanism answers, whether or not it fits a model.
-
-What a mechanism says of itself: its public settings, and the names of its random streams.
-
-From a fit and its charge to synthetic tables and the record of what was done.
-"""
+"""What every mechanism answers, whether or not it fits a model, and its settings."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_finite, check_fraction
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
-from pyhybrid.fitting.replicates import joined, synthesize
-from pyhybrid.fitting.reweighting import Reweighted, Reweighting
-from pyhybrid.fitting.session import FitProgress, FitSession
+from pyhybrid.core.randomness import Streams
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.fitting.session import FitOptions, FitProgress
 from pyhybrid.measures.survey import SurveyDesign
-from pyhybrid.models.base import Model
+from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weights_told
-from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import Support, check_support
-from pyhybrid.privacy.case_deletion import Refits
+from pyhybrid.primitives.library import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
-from pyhybrid.privacy.hypothetical_records import PossibleAccount
-from pyhybrid.privacy.local_account import ACCOUNTINGS, LocalAccount
+from pyhybrid.privacy.local_account import ACCOUNTINGS
 from pyhybrid.releases.data_fingerprint import data_mark
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.report_context import Origin
 
 __all__ = [
     "Made",
     "Mechanism",
     "MechanismSettings",
-    "check_no_fit",
+    "NoiseMechanism",
     "check_unit_of_noise",
-    "made_of",
+    "without_weights",
 ]
 
 
@@ -95,36 +90,6 @@ class Mechanism(Protocol):
         InvalidInput
             For a setting that the mechanism has no use for.
         """
-
-
-def check_no_fit(
-    name: str,
-    *,
-    engine: str | Engine,
-    settings: SamplerSettings | None,
-    rule: ConvergenceRule | None,
-    on_not_converged: str,
-    leave_one_out: int | None,
-    seed: int | None,
-) -> None:
-    """Refuse settings of chains, and a seed, given to a mechanism with noise in place of a fit."""
-    if (engine, settings, rule, on_not_converged, leave_one_out) != (
-        "auto",
-        None,
-        None,
-        "raise",
-        None,
-    ):
-        raise InvalidInput(
-            f"{name} fits no model: give no engine, settings, rule, on_not_converged or "
-            "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
-            "--on-not-converged, --leave-one-out)"
-        )
-    if seed is not None:
-        raise InvalidInput(
-            f"seed must not be given to {name}: noise from OpenDP cannot be seeded, as "
-            "whoever could reproduce it could subtract it"
-        )
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -213,6 +178,10 @@ class MechanismSettings:
         said = self.model.describe()
         return (said.get("outcome") or str(said["formula"]).partition("~")[0].strip().strip("`"),)
 
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """The model joined to `df`."""
+        return self.model.bind(df)
+
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns of the data that the mechanism itself reads beside its model, by what they are
         to it."""
@@ -264,67 +233,132 @@ class Made:
     tables: list[pd.DataFrame]
 
 
-def made_of(
-    session: FitSession,
-    path: Reweighted,
-    *,
-    charge: PrivacyCharge,
-    account: LocalAccount | None,
-    refits: Refits | None,
-    possible: PossibleAccount | None,
-    settings: Mapping[str, Any],
-    draws: Draws,
-    kept: npt.NDArray[np.bool_],
-    stream: str,
-    given: Sequence[pd.DataFrame] | None,
-    rules: Sequence[RowRule] = (),
-) -> Made:
-    """Synthesize what `charge` was made for from the `draws` that are `kept`, shape (S,).
+def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) -> Confidential:
+    """The confidential part of a release of `df` that no single fit was made for."""
+    return Confidential(
+        labels=df.index,
+        alpha=np.empty(0),
+        lipschitz=np.empty(0),
+        lipschitz_bound=charge.bound,
+        entropy=random.entropy,
+        data=data_mark(df),
+    )
 
-    `stream` names the random numbers; `given` and `rules` are those of
-    `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism.make_from`.
-    """
-    bound, fit, report = session.bound, path.fit, session.progress
-    made = synthesize(
-        bound,
-        draws,
-        kept,
-        n_synthetic=charge.n_synthetic,
-        n_draws_released=charge.n_draws_released,
-        streams=session.streams,
-        stream=stream,
-        earlier=session.releases_of(stream),
-        drawn_for_this=fit.exact is not None,
-        given=given,
-        rules=rules,
-        progress=None if report is None else lambda a, b: report("synthetic data", a, b),
-    )
-    session.note_release(stream, charge.n_draws_released)
-    tables = [bound.table] * charge.n_synthetic if given is None else given
-    record = ReleaseRecord(
-        charge=charge,
-        diagnostics=fit.diagnostics,
-        settings=settings,
-        synthesized=bound.synthesized,
-        predictors=bound.predictors,
-        provenance=draws.provenance,
-        requested=None if fit.exact is not None else session.settings,
-        seeded=session.streams.seeded,
-        confidential=Confidential(
-            labels=bound.table.index,
-            alpha=fit.alpha,
-            lipschitz=fit.bounds.by_record,
-            lipschitz_bound=fit.bounds.overall,
-            entropy=session.streams.entropy,
-            censored=fit.censored,
-            data=data_mark(bound.table) if given is None else None,
-            account=account,
-            refits=refits,
-            possible=possible,
-        ),
-        exposed=session.exposed,
-        fit=fit,
-        reweighted=path if path.steps else None,
-    )
-    whole = [joined(*each) for each in zip(tables, made, strict=True)]
-    return Made(record=record, tables=whole)
+
+class NoiseMechanism(ABC):
+    """Base of the mechanisms that release noisy counts, and fit no model by chains."""
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return type(self).__name__
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism."""
+
+    @abstractmethod
+    def _times_counted(self, n_draws_released: int | None, m: int) -> int:
+        """How often noise is added to counts, checked."""
+
+    @abstractmethod
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
+        """m tables and their record."""
+
+    def release(
+        self,
+        df: pd.DataFrame,
+        *,
+        n_synthetic: int = 1,
+        n_draws_released: int | None = None,
+        seed: int | None = None,
+        engine: str | Engine = "auto",
+        settings: SamplerSettings | None = None,
+        rule: ConvergenceRule | None = None,
+        on_not_converged: str = "raise",
+        progress: FitProgress | None = None,
+        leave_one_out: int | None = None,
+    ) -> Release:
+        """Count, add noise, charge and draw.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets. Honest intervals from `NoisyMarginals` need many:
+            20 or more.
+        n_draws_released : int, optional
+            Of a `PerturbedHistogram` the noisy histograms that sets are drawn from: 1 (at the price
+            of one, as drawing from a released histogram is post-processing; the default) or
+            `n_synthetic`, at epsilon each. Of `NoisyMarginals` 1, the times that tables are
+            measured: any number of sets costs what one costs.
+        seed : int, optional
+            Refused: OpenDP takes its noise from the operating system and cannot be seeded.
+        engine, settings, rule, on_not_converged, leave_one_out
+            Of mechanisms that fit a model: refused.
+        progress : callable, optional
+            See `pyhybrid.fitting.session.FitOptions`.
+
+        Returns
+        -------
+        Release
+            Without `diagnostics` and `fit`: nothing is sampled that could fail to converge.
+
+        Raises
+        ------
+        InvalidInput
+            For a missing column, values that are missing or outside of what is declared (the first
+            row is named), a seed, or a setting of a fit.
+        EngineUnavailable
+            If OpenDP is not installed.
+        """
+        m = check_count(n_synthetic, "n_synthetic")
+        times = self._times_counted(n_draws_released, m)
+        options = FitOptions(
+            engine=engine, settings=settings, rule=rule, on_not_converged=on_not_converged
+        )
+        if options != FitOptions() or leave_one_out is not None:
+            raise InvalidInput(
+                f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
+                "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
+                "--on-not-converged, --leave-one-out)"
+            )
+        if seed is not None:
+            raise InvalidInput(
+                f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
+                "whoever could reproduce it could subtract it"
+            )
+        made = self._made(df, m, times, progress)
+        return Release.of(made.record, made.tables, origin=Origin(data=df))
+
+    def _record(
+        self,
+        df: pd.DataFrame,
+        charge: PrivacyCharge,
+        random: Streams,
+        *,
+        settings: Mapping[str, Any],
+        synthesized: tuple[str, ...],
+        predictors: tuple[str, ...],
+        **noise: str,
+    ) -> ReleaseRecord:
+        """The record of a release; `noise` as of `NoiseProvenance`."""
+        return ReleaseRecord(
+            charge=charge,
+            diagnostics=None,
+            settings=settings,
+            synthesized=synthesized,
+            predictors=predictors,
+            provenance=NoiseProvenance(library="OpenDP", version=opendp_version(), **noise),
+            seeded=False,
+            exposed=exposed_columns(df, synthesized),
+            confidential=without_weights(df, charge, random),
+        )

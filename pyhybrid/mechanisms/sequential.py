@@ -1,16 +1,14 @@
 """Several sensitive columns, one after the other: each given those before it and the predictors.
 
 The joint density of the sensitive columns is p(y_1 | x) p(y_2 | y_1, x) ...: each factor has a
-model and a mechanism of its own, fitted to the confidential data; a perturbed histogram is one
-without predictors. A synthetic set draws y_1 first and reads the synthetic y_1 where the model of
-y_2 has it as a predictor. The fits use random numbers of their own, none waits for another, and
-their charges are composed.
+model and a mechanism of its own, fitted to the confidential data, in any process; a perturbed
+histogram is one without predictors. A synthetic set draws y_1 first and reads the synthetic y_1
+where the model of y_2 has it as a predictor. Fits use random numbers of their own, and their
+charges are composed.
 
 References
 ----------
 [R03] for partial synthesis; [S22] sec. 2 for the charges.
-
-Steps of a sequence: each fitted to the data alone, in any process, and then made in order.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_draws_released, check_flag
@@ -31,10 +28,10 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import FitProgress, FitSession, open_session
+from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
-from pyhybrid.mechanisms.mechanism import Made
+from pyhybrid.mechanisms.mechanism import Made, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.levels import levels_declared, outcome_levels
@@ -45,13 +42,17 @@ from pyhybrid.models.formula.values import kind_of
 from pyhybrid.models.formula.whitelist import Factor
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.epsilon import STRICT
-from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.tasks import first_failure, run_tasks
 
 __all__ = ["SequentialSynthesis", "Step"]
+
+
+Step = PseudoPosteriorMechanism | PerturbedHistogram
+Joined = BoundModel | BoundHistogram
+"""A step joined to the table."""
 
 
 @dataclass(frozen=True)
@@ -212,15 +213,15 @@ class SequentialSynthesis:
         rules_met_by(df, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
-        opened = Opened(
-            random=streams(seed),
+        options = FitOptions(
             engine=engine,
             settings=settings,
             rule=rule,
             on_not_converged=on_not_converged,
             progress=progress,
         )
-        steps = opened.steps(self.mechanisms, bounds)
+        random = streams(seed)
+        steps = _opened(self.mechanisms, bounds, options, random)
         if workers > 1 or executor is not None:
             steps = fit_apart(steps, workers=workers, executor=executor, progress=progress)
         parts: list[ReleaseRecord] = []
@@ -237,30 +238,32 @@ class SequentialSynthesis:
             parts.append(made.record)
             tables = made.tables
         origin = Origin(data=df, steps=[step.origin(df) for step in steps])
-        own = [column for bound in bounds for column in bound.synthesized]
+        synthesized = [column for bound in bounds for column in bound.synthesized]
+        whole = [joined(df, table[synthesized]) for table in tables]
         read = [column for each in rules for column in each.columns]
-        whole = [joined(df, table[own]) for table in tables]
-        return self._joined(parts, whole, opened, origin, read)
+        warned = on_not_converged == "warn"
+        return self._joined(parts, whole, origin, random, read, warned=warned)
 
     def _joined(
         self,
         parts: Sequence[ReleaseRecord],
         tables: list[pd.DataFrame],
-        opened: Opened,
         origin: Origin,
+        random: Streams,
         of_rules: Sequence[str],
+        *,
+        warned: bool,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         last = next((part for part in parts if part.requested is not None), parts[-1])
         synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys([*(column for part in parts for column in part.predictors), *of_rules])
-        asked = opened.on_not_converged == "warn"
-        if asked and not self.allow_unlike:
+        if warned and not self.allow_unlike:
             _say_what_is_not_strict(parts)
         charge = compose_charges(
             [part.charge for part in parts],
             mechanism=self.name,
-            allow_unlike=asked or self.allow_unlike,
+            allow_unlike=warned or self.allow_unlike,
         )
         single = {unsynthesized_sentence(part.synthesized) for part in parts}
         others = tuple(sentence for sentence in charge.not_covered if sentence not in single)
@@ -275,15 +278,8 @@ class SequentialSynthesis:
             predictors=tuple(column for column in read if column not in synthesized),
             provenance=last.provenance,
             requested=last.requested,
-            seeded=opened.random.seeded,
-            confidential=Confidential(
-                labels=last.confidential.labels,
-                alpha=np.empty(0),
-                lipschitz=np.empty(0),
-                lipschitz_bound=charge.bound,
-                entropy=opened.random.entropy,
-                data=data_mark(origin.data),
-            ),
+            seeded=random.seeded,
+            confidential=without_weights(origin.data, charge, random),
             exposed={
                 name: reason
                 for part in parts
@@ -296,9 +292,7 @@ class SequentialSynthesis:
 
 def _bound(mechanism: Step, df: pd.DataFrame, place: int) -> Joined:
     try:
-        if isinstance(mechanism, PerturbedHistogram):
-            return mechanism.bind(df)
-        return mechanism.model.bind(df)
+        return mechanism.bind(df)
     except InvalidInput as error:
         raise InvalidInput(f"step {place}: {error}") from None
 
@@ -370,7 +364,7 @@ def _with_levels_declared(
     of all records that no step's epsilon covers.
     """
     bound = bounds[place - 1]
-    if isinstance(bound, BoundHistogram) or not is_strict(mechanism, bound):
+    if isinstance(bound, BoundHistogram) or not _is_strict(mechanism, bound):
         return bound
     if getattr(mechanism, "calibration", None) is not None:  # holds the levels, and refuses others
         return bound
@@ -435,7 +429,8 @@ def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
 
 def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
-    strict = [is_strict(*each) for each in zip(mechanisms, bounds, strict=True)]
+    steps = zip(mechanisms, bounds, strict=True)
+    strict = [_is_strict(mechanism, bound) for mechanism, bound in steps]
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
@@ -444,23 +439,21 @@ def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
         )
 
 
-Step = PseudoPosteriorMechanism | PerturbedHistogram
-Joined = BoundModel | BoundHistogram
-"""A step joined to the table."""
-
-
-def is_strict(mechanism: Step, bound: Joined) -> bool:
+def _is_strict(mechanism: Step, bound: Joined) -> bool:
     """True if a release of `bound` would be strict, as far as can be told before a fit."""
-    if isinstance(mechanism, PerturbedHistogram):
-        return True
-    assert not isinstance(bound, BoundHistogram)
-    return mechanism.is_strict(bound)
+    return isinstance(bound, BoundHistogram) or (
+        isinstance(mechanism, PseudoPosteriorMechanism) and mechanism.is_strict(bound)
+    )
+
+
+# --- Steps: each fitted to the data alone, in any process, and then made in order -----------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OpenStep:
     """A step with its random numbers and, unless it is a histogram, the session of its fits."""
 
+    place: int
     mechanism: Step
     bound: Joined
     random: Streams
@@ -473,106 +466,52 @@ class OpenStep:
             return Origin(data=df)
         return Origin(data=df, model=self.mechanism.model, session=self.session.for_report())
 
-    def make(
-        self,
-        *,
-        n_synthetic: int,
-        n_draws_released: int,
-        given: Sequence[pd.DataFrame],
-        rules: Sequence[RowRule] = (),
-    ) -> Made:
-        """What the step makes of tables in which the columns before it were synthesized."""
-        if isinstance(self.mechanism, PerturbedHistogram):
-            assert isinstance(self.bound, BoundHistogram)
-            return self.mechanism.make_from(
-                self.bound,
-                self.random,
-                n_synthetic=n_synthetic,
-                n_draws_released=n_draws_released,
-                given=given,
-                rules=rules,
-            )
+    def make(self, **options: Any) -> Made:
+        """What the step makes of tables in which the columns before it were synthesized; options
+        of `PseudoPosteriorMechanism.make_from`."""
+        if isinstance(self.bound, BoundHistogram):
+            assert isinstance(self.mechanism, PerturbedHistogram)
+            return self.mechanism.make_from(self.bound, self.random, **options)
+        assert isinstance(self.mechanism, PseudoPosteriorMechanism)
         assert self.session is not None
-        return self.mechanism.make_from(
-            self.session,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            given=given,
-            fitted=self.fitted,
-            rules=rules,
+        return self.mechanism.make_from(self.session, fitted=self.fitted, **options)
+
+
+def _opened(
+    mechanisms: Sequence[Step], bounds: Sequence[Joined], options: FitOptions, random: Streams
+) -> list[OpenStep]:
+    """Each step with random numbers of its own: composition needs that."""
+    shared: FitSession | None = None
+    steps = []
+    for place, (mechanism, bound) in enumerate(zip(mechanisms, bounds, strict=True)):
+        numbers, session = random.child(f"step {place + 1}"), None
+        if not isinstance(bound, BoundHistogram):
+            shared = shared or options.session(bound, random)
+            session = replace(
+                shared,
+                bound=bound,
+                streams=numbers,
+                progress=_of_columns(options.progress, bound),
+                store=FitStore(),
+            )
+        steps.append(
+            OpenStep(place=place, mechanism=mechanism, bound=bound, random=numbers, session=session)
         )
+    return steps
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Opened:
-    """What the steps of a sequence share; see `pyhybrid.fitting.session.open_session`."""
-
-    random: Streams
-    engine: str | Engine
-    settings: SamplerSettings | None
-    rule: ConvergenceRule | None
-    on_not_converged: str
-    progress: FitProgress | None
-
-    def steps(self, mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> list[OpenStep]:
-        """Each step with random numbers of its own: composition needs that."""
-        shared: FitSession | None = None
-        found = []
-        for place, (mechanism, bound) in enumerate(zip(mechanisms, bounds, strict=True), start=1):
-            own, session = self.random.child(f"step {place}"), None
-            if not isinstance(bound, BoundHistogram):
-                shared = self._session(bound) if shared is None else shared
-                progress = self._named(bound)
-                session = replace(
-                    shared,
-                    bound=bound,
-                    streams=own,
-                    progress=progress,
-                    _kept={},
-                    _bounds={},
-                    _exact={},
-                    _released={},
-                )
-            found.append(OpenStep(mechanism=mechanism, bound=bound, random=own, session=session))
-        return found
-
-    def _session(self, bound: BoundModel) -> FitSession:
-        return replace(
-            open_session(
-                bound,
-                engine=self.engine,
-                settings=self.settings,
-                rule=self.rule,
-                on_not_converged=self.on_not_converged,
-            ),
-            streams=self.random,
-        )
-
-    def _named(self, bound: BoundModel) -> FitProgress | None:
-        report = self.progress
-        if report is None:
-            return None
-        return lambda label, done, total: report(
-            f"{', '.join(bound.synthesized)}: {label}", done, total
-        )
+def _of_columns(report: FitProgress | None, bound: BoundModel) -> FitProgress | None:
+    if report is None:
+        return None
+    columns = ", ".join(bound.synthesized)
+    return lambda label, done, total: report(f"{columns}: {label}", done, total)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    place: int
-    mechanism: PseudoPosteriorMechanism
-    session: FitSession
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Fitted:
-    session: FitSession
-    path: Reweighted
-
-
-def _fitted(task: _Task) -> _Fitted:
-    """Runs in any process."""
-    return _Fitted(path=task.mechanism.fit(task.session), session=task.session)
+def _fitted(step: OpenStep) -> OpenStep:
+    """The step with its fit; runs in any process."""
+    assert isinstance(step.mechanism, PseudoPosteriorMechanism)
+    assert step.session is not None
+    return replace(step, fitted=step.mechanism.fit(step.session))
 
 
 def fit_apart(
@@ -584,31 +523,27 @@ def fit_apart(
 ) -> list[OpenStep]:
     """The steps with their fits, made in other processes.
 
-    Raises
-    ------
-    PyhybridError
-        What the first step that failed raised, after all others have ended.
+    What the first step that failed raised is raised after all others have ended.
     """
     chains = max(1, (os.cpu_count() or 1) // workers) if executor is None else None
     tasks = []
-    for place, step in enumerate(steps):
-        if isinstance(step.mechanism, PseudoPosteriorMechanism) and step.session is not None:
+    for step in steps:
+        if step.session is not None:
             settings = replace(step.session.settings, parallel_chains=chains)
             sent = replace(step.session, progress=None, settings=settings)
-            tasks.append(_Task(place=place, mechanism=step.mechanism, session=sent))
-    made, failures = list(steps), []
-    for done, ended in enumerate(
-        run_tasks(_fitted, tasks, workers=workers, executor=executor), start=1
-    ):
+            tasks.append(replace(step, session=sent))
+    fitted, failures = list(steps), []
+    ended_tasks = run_tasks(_fitted, tasks, workers=workers, executor=executor)
+    for done, ended in enumerate(ended_tasks, start=1):
         step = steps[ended.task.place]
-        if ended.result is None or step.session is None:
+        if ended.result is None or ended.result.session is None or step.session is None:
             failures.append(ended)
         else:
             step.session.take_fits(ended.result.session)
-            made[ended.task.place] = replace(step, fitted=ended.result.path)
+            fitted[step.place] = replace(step, fitted=ended.result.fitted)
         if progress is not None:
             progress("columns", done, len(tasks))
     if failures:
-        failures.sort(key=lambda each: each.task.place)
+        failures.sort(key=lambda failure: failure.task.place)
         raise first_failure(failures, "columns")
-    return made
+    return fitted

@@ -1,12 +1,10 @@
 """The account of a fit: range and deviation of what each record, or unit, adds to a draw.
 
-What a release would tell of records that could have been, on a grid over a declared support.
-
-Refits without the records that a release tells most about, whose larger numbers are charged.
-
-The charge is made from draws of one posterior. Here the posterior without a record is sampled, too:
-where weights were computed on the data, they are made anew from fits without the record, by the
-moments of their risks (`pyhybrid.privacy.weight_sensitivity`).
+Three parts count: the records present, from draws of one posterior; records that could have been,
+on a grid over a declared support; and refits without the records that a release tells most about,
+which sample the posterior without a record, too: where weights were computed on the data, they are
+made anew from fits without the record, by the moments of their risks
+(`pyhybrid.privacy.weight_sensitivity`).
 
 References
 ----------
@@ -25,7 +23,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import FitSession, PosteriorFit, told_by
+from pyhybrid.fitting.session import FitSession, FitStore, PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.hypothetical_records import (
@@ -46,8 +44,7 @@ from pyhybrid.privacy.local_account import (
     local_account,
 )
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.refit_loss import RefitLoss, refit_loss
-from pyhybrid.privacy.units import unit_terms
+from pyhybrid.privacy.refit_loss import refit_loss
 from pyhybrid.privacy.weight_sensitivity import (
     RiskDraws,
     WeightsWithout,
@@ -61,16 +58,15 @@ from pyhybrid.privacy.weights import risk_of
 
 __all__ = [
     "account_of_fit",
-    "by_unit",
     "check_same_coding",
     "known_without",
     "possible_account",
-    "quoted",
     "refits_by_default",
     "refits_without",
     "risk_draws",
     "risks_joined",
     "stepped",
+    "with_possible",
 ]
 
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
@@ -79,16 +75,9 @@ _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer
 def account_of_fit(
     session: FitSession, fit: PosteriorFit, without: WeightsWithoutRecords | None
 ) -> LocalAccount:
-    """Range and mu of one draw of `fit`, by record, or by unit if the session has units.
+    """Range and mu of one kept draw of `fit`, by record, or by unit if the session has units.
 
-    Parameters
-    ----------
-    session : FitSession
-    fit : PosteriorFit
-        Whose kept draws may be released.
-    without : WeightsWithoutRecords or None
-        How weights change when a record or unit leaves; None if they do not.
-    """
+    `without` says how weights change when a record or unit leaves; None if they do not."""
     kept, alpha = np.flatnonzero(fit.bounds.kept_draws), fit.alpha
     whole = kept.size == fit.draws.n_draws
     log_lik = session.bound.log_lik(fit.draws)
@@ -97,11 +86,9 @@ def account_of_fit(
     n_draws = kept.size
     if session.units is not None:
         shared = _shared(session, alpha)
-        log_lik, thinned = log_lik_by_unit(
-            session, log_lik, n_draws, np.ones(alpha.size) if shared else alpha
-        )
+        log_lik, thinned = _of_units(session, log_lik, n_draws, None if shared else alpha)
+        alpha = session.once(alpha) if shared else np.ones(session.n_units)
         n_draws, whole = thinned, whole and thinned == n_draws
-        alpha = alpha[session.units.first] if shared else np.ones(session.units.n)
     without = known_without(session, fit, without)
     chains = fit.draws.n_chains if whole else 1
     return local_account(log_lik, alpha, n_draws=n_draws, chains=chains, without=without)
@@ -112,13 +99,8 @@ def risks_joined(
 ) -> tuple[FloatArray, Callable[[int], tuple[FloatArray, float]]]:
     """How far each possible record moves the draws, (H,), and the risks with it: (n,) and its own.
 
-    Parameters
-    ----------
-    draws : RiskDraws
-        That `risks` (n,) were read from.
-    possible : LogLik
-        Of the possible records at these draws; `own` (H,) are their risks.
-    """
+    `risks` (n,) were read from `draws`; `possible` are terms at these draws, `own` (H,) their
+    risks."""
     matrix = RiskDraws(
         log_lik=possible.at(draws.chosen),
         risk=draws.risk,
@@ -141,34 +123,39 @@ def known_without(
     sum; None for units whose records have weights of their own."""
     if not _shared(session, fit.alpha):
         return None
-    alpha = by_unit(session, fit.alpha)
+    alpha = session.once(fit.alpha)
     if without is not None and not _same(without.alpha, alpha):
         without = None
     rescale = getattr(session.bound, "scale_without", None)
     if rescale is None:
         return without
-    factors = rescale(np.arange(alpha.size) if session.units is None else session.units.of)
+    factors = rescale(session.owner)
     if (factors == 1).all():
         return without
-    base = constant_weights(alpha) if without is None else without
-    return rescaled_without(base.general() if isinstance(base, CountWithout) else base, factors)  # type: ignore[arg-type]
+    return rescaled_without(_general(without, alpha), factors)  # type: ignore[arg-type]
 
 
-def log_lik_by_unit(
+def _general(without: WeightsWithoutRecords | None, alpha: FloatArray) -> WeightsWithout | None:
+    """Weights by record in one form; None stands for weights `alpha` that do not change."""
+    if without is None:
+        return constant_weights(alpha)
+    if isinstance(without, CountWithout):
+        return without.general()
+    return without if isinstance(without, WeightsWithout) else None
+
+
+def _of_units(
     session: FitSession, log_lik: LogLik, n_draws: int, alpha: FloatArray | None = None
 ) -> tuple[LogLik, int]:
     """Terms of the session's units under `alpha` (n,), 1 if omitted, and at how many draws.
 
     Without units, the log-likelihood as it is.
     """
-    if session.units is None:
-        return log_lik, n_draws
-    units, most = session.units, max(100, _TERMS_OF_UNITS // session.units.n)
-    if n_draws > most:
+    most = max(100, _TERMS_OF_UNITS // session.n_units)
+    if session.units is not None and n_draws > most:
         thinned = np.unique(np.linspace(0, n_draws - 1, most).astype(np.intp))
         log_lik, n_draws = log_lik.at(thinned), thinned.size
-    own = np.ones(units.of.size) if alpha is None else alpha
-    return LogLik.of(unit_terms(log_lik, own, units.of)), n_draws
+    return session.terms(log_lik, np.ones(session.bound.n) if alpha is None else alpha)[0], n_draws
 
 
 def risk_draws(
@@ -176,14 +163,9 @@ def risk_draws(
 ) -> RiskDraws:
     """The kept draws of `fit`, which risks were read from; of weights 1 if `weights` is omitted."""
     kept = np.flatnonzero(fit.bounds.kept_draws)
-    log_lik, _ = log_lik_by_unit(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
-    own = constant_weights(np.ones(log_lik.n)) if weights is None else weights
-    return RiskDraws(log_lik=log_lik, risk=risk, weights=own)
-
-
-def by_unit(session: FitSession, f: FloatArray) -> FloatArray:
-    """Values of the units (k,), each once, from values (n,) that the records of a unit share."""
-    return f if session.units is None else f[session.units.first]
+    log_lik, _ = _of_units(session, session.bound.log_lik(fit.draws).at(kept), kept.size)
+    weights = constant_weights(np.ones(log_lik.n)) if weights is None else weights
+    return RiskDraws(log_lik=log_lik, risk=risk, weights=weights)
 
 
 def stepped(
@@ -198,24 +180,14 @@ def stepped(
         return base
     if not _shared(session, path.start.alpha):
         return None  # a unit has no weight of its own
-    found = _as_general(session, path, base)
+    without = _general(base, session.once(path.start.alpha))
     results = [*path.rounds[1:], path.fit]
     for number, (start, result) in enumerate(zip(path.rounds, results, strict=True), 1):
-        if found is None:
+        if without is None:
             return None
         steps = {step.k for step in path.steps if step.round == number and step.accepted}
-        found = _step(session, found, start, result, steps, path.risk)
-    return found
-
-
-def _as_general(
-    session: FitSession, path: Reweighted, base: WeightsWithoutRecords | None
-) -> WeightsWithout | None:
-    if base is None:
-        return constant_weights(by_unit(session, path.start.alpha))
-    if isinstance(base, CountWithout):
-        return base.general()
-    return base if isinstance(base, WeightsWithout) else None
+        without = _step(session, without, start, result, steps, path.risk)
+    return without
 
 
 def _step(
@@ -227,24 +199,22 @@ def _step(
     risk: str,
 ) -> WeightsWithout | None:
     """One application of the formula to the weights of `start`, at the k that gave `result`."""
-    told = told_by(session, start, risk).by_record
-    weighted, alpha = by_unit(session, told), by_unit(session, start.alpha)
+    weighted = session.once(session.leveled(start, risk).by_record)
+    alpha = session.once(start.alpha)
     largest = np.divide(weighted, alpha, out=np.zeros(alpha.size), where=alpha > 0)
     if not np.isfinite(largest).all():
         return None
     draws = risk_draws(session, start, risk, base)
     for k in tried:
-        found = risk_weights_without(draws, largest, reweight_map(k), base)
-        if _same(found.alpha, by_unit(session, result.alpha)):
-            return found
+        moved = risk_weights_without(draws, largest, reweight_map(k), base)
+        if _same(moved.alpha, session.once(result.alpha)):
+            return moved
     return None
 
 
 def _shared(session: FitSession, alpha: FloatArray) -> bool:
-    """Whether the records of each unit share a weight; true for units of one record."""
-    return session.units is None or np.array_equal(
-        alpha[session.units.first][session.units.of], alpha
-    )
+    """True if the records of each unit share a weight, as for units of one record."""
+    return np.array_equal(session.once(alpha)[session.owner], alpha)
 
 
 def _same(alpha: FloatArray, other: FloatArray) -> bool:
@@ -265,24 +235,12 @@ def possible_account(
     """The account of `fit` over records of the declared support, each added to the database.
 
     Rows of predictors are first looked at with a few outcomes, under weights of 1; of those whose
-    terms move most all outcomes are.
-
-    Parameters
-    ----------
-    session : FitSession
-        Without units.
-    fit : PosteriorFit
-        Whose kept draws may be released.
-    support : mapping
-        See `pyhybrid.models.hypothetical_records.Support`; it declares the outcome.
-    joined : callable
-        The mechanism's weights with possible records.
+    terms move most all outcomes are. `joined` are the mechanism's weights with possible records.
 
     Raises
     ------
     InvalidInput
-        For a support that the model cannot take, or units.
-    """
+        For a support that the model cannot take, or units."""
     if session.units is not None:
         raise InvalidInput(
             "support is of single records: a unit could have been any number of them; give no unit"
@@ -312,7 +270,7 @@ def possible_account(
     )
 
 
-def quoted(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
+def with_possible(account: LocalAccount, possible: PossibleAccount) -> LocalAccount:
     """What is charged where a support is declared: the larger of present and possible records."""
     other = possible.account
     top = max(account, other, key=lambda each: each.mu)
@@ -350,8 +308,7 @@ def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None
     From there on what is charged from the draws of one posterior is above the exact number by
     4 to 14 % in conjugate models; below it can be less (`python -m benchmarks weights`).
     """
-    n = session.bound.n if session.units is None else session.units.n
-    return _BY_DEFAULT if without is not None and n < _FEW else 0
+    return _BY_DEFAULT if without is not None and session.n_units < _FEW else 0
 
 
 def check_same_coding(bound: BoundModel) -> None:
@@ -375,34 +332,17 @@ def refits_without(
 ) -> Refits:
     """Fits without each of the `k` records, or units, that `account` says most is told about.
 
-    Parameters
-    ----------
-    session : FitSession
-        Of the released fit.
-    fit : PosteriorFit
-        The released fit, by chains.
-    account : LocalAccount
-        Made from it.
-    k : int
-        At least 1; all records if there are fewer. Of records that are alike one is left out.
-    without : WeightsWithoutRecords or None
-        As for `account_of_fit`.
-    bind : callable
-        From a table to the bound model.
-    asked : bool, default True
-        False for refits that nobody asked for: a record that no refit can be made without is
-        counted in `Refits.failed`.
+    All records if there are fewer; of records that are alike one is left out. `fit` is the
+    released fit, `account` made from it, `bind` goes from a table to the bound model. Where refits
+    were not `asked` for, a record that none can be made without is counted in `Refits.failed`.
 
     Raises
     ------
     InvalidInput
-        If predictors are coded with values of all records, or a level is gone with a record.
-    """
+        If predictors are coded with values of all records, or a level is gone with a record."""
     if asked:
         check_same_coding(session.bound)
-    if isinstance(without, CountWithout):
-        without = without.general()
-    known = without if isinstance(without, WeightsWithout) else None
+    known = None if without is None else _general(without, fit.alpha)
     chosen = most_told(account, k, None if known is None else known.leverage)
     if session.bound.data_dependent:
         return Refits(each=(), failed=len(chosen))
@@ -427,29 +367,29 @@ def _refit_without(
     label: str,
 ) -> Refit:
     kept, other = _session_without(session, place, bind)
-    owner = _owner(session)
 
     def fitted(alpha: FloatArray) -> PosteriorFit:
-        return other.fit(
-            alpha[kept],
-            label=label,
-            draw_quantile=fit.bounds.draw_quantile,
-            warm_start=fit.draws.warm_start(),
-        )
+        quantile, near = fit.bounds.draw_quantile, fit.draws.warm_start()
+        return other.fit(alpha[kept], label=label, draw_quantile=quantile, warm_start=near)
 
     def at_refit(weights: FloatArray) -> LogLik:
-        draws = fitted(weights[owner]).draws
-        return log_lik_by_unit(session, session.bound.log_lik(draws), draws.n_draws)[0]
+        draws = fitted(weights[session.owner]).draws
+        return _of_units(session, session.bound.log_lik(draws), draws.n_draws)[0]
 
-    alpha = fit.alpha if without is None else without.refitted(place, at_refit)[owner]
-    refit = fitted(alpha)
+    def change(of: PosteriorFit) -> FloatArray:
+        return session.bound.log_lik(of.draws).at(of.bounds.kept_draws).total(moved)
+
+    known = None if without is None else without.refitted(place, at_refit)[session.owner]
+    refit = fitted(fit.alpha if known is None else known)
+    moved = fit.alpha.copy()
+    moved[kept] -= refit.alpha
     chains = {each.draws.n_chains if each.bounds.kept_draws.all() else 1 for each in (fit, refit)}
     same = chains.pop() if len(chains) == 1 else 1
     return Refit(
         record=place,
         mu=float(account.mu_by_record[place]),
         loss_range=float(account.loss_ranges[place]),
-        loss=_loss(session, fit, refit, kept, same),
+        loss=refit_loss(change(fit), change(refit), chains=same),
         chains=same,
         converged=refit.converged,
     )
@@ -459,31 +399,11 @@ def _session_without(
     session: FitSession, place: int, bind: Callable[[pd.DataFrame], BoundModel]
 ) -> tuple[IntArray, FitSession]:
     """Rows kept, and a session like this one over them."""
-    kept = np.flatnonzero(_owner(session) != place)
+    kept = np.flatnonzero(session.owner != place)
     bound = bind(session.bound.table.iloc[kept])
     if bound.design_columns != session.bound.design_columns:
         raise InvalidInput(
             "leave_one_out needs the same columns of predictors without a record: a level that "
             "one record alone has is among those that most is told about; put levels together"
         )
-    fresh: dict[str, object] = {"_kept": {}, "_bounds": {}, "_exact": {}, "_released": {}}
-    other = replace(session, bound=bound, units=None, **fresh)  # type: ignore[arg-type]
-    return kept, other if session.units is None else other.by_unit(session.units.column)
-
-
-def _owner(session: FitSession) -> IntArray:
-    """Record, or unit, that each row belongs to, shape (n,)."""
-    return np.arange(session.bound.n) if session.units is None else session.units.of
-
-
-def _loss(
-    session: FitSession, fit: PosteriorFit, refit: PosteriorFit, kept: IntArray, chains: int
-) -> RefitLoss:
-    change = fit.alpha.copy()
-    change[kept] -= refit.alpha
-
-    def terms(of: PosteriorFit) -> FloatArray:
-        log_lik = session.bound.log_lik(of.draws)
-        return log_lik.at(of.bounds.kept_draws).total(change)
-
-    return refit_loss(terms(fit), terms(refit), chains=chains)
+    return kept, replace(session, bound=bound, units=None, store=FitStore()).by_unit(session.unit)

@@ -9,25 +9,22 @@ none of the records to be released is its owner's word, without which nothing is
 weights of a record are functions of the others. Keyed digests of its records help to find where the
 word is wrong; see `pyhybrid.mechanisms.censored.center` for how often they do.
 
-References
-----------
-[C25] sec. 4.5.
-
-Calibrations on disk: one folder of readable files.
+On disk it is one folder of readable files:
 
 ================= ===========================================================================
 calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
                   provenance
 draws.csv         reference draws of the likelihood's parameters, one column per scalar
-frozen.csv        rows of the reference, of which the excess and the region are made
+frozen.csv        rows of the reference, of which the excess and the region are made: one line for
+                  each distinct record, its weight, count and center, and what its model reads of
+                  it; of a model of several steps columns have the step's name before a point, and
+                  are empty where a record does not reach it
 reference.csv     digests of the reference's records, under the key in calibration.json
 ================= ===========================================================================
 
-Frozen rows of a calibration as a table.
-
-One line for each distinct record: its weight, count and center, and what its model reads of it. Of
-a model of several steps the columns of a step have its name before a point, and are empty where a
-record does not reach it.
+References
+----------
+[C25] sec. 4.5.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -285,8 +282,39 @@ class Calibration:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder of readable files (confidential, mode 0700)."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        save_fields(own, folder, overwrite=overwrite)
+        draws, reference, center, bought = self.draws, self.reference, self.center, self.bought
+        frozen = None if center is None else center.frozen
+        content = {
+            "format": _VERSION,
+            "model": self.model.describe(),
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "levels": dict(self.levels),
+            "columns": self.columns,
+            "shapes": {name: values.shape[2:] for name, values in draws.variables.items()},
+            "provenance": draws.provenance and asdict(draws.provenance),
+            "center": None if center is None else center.as_dict(),
+            "frozen_rows": frozen is not None,
+            "epsilon": self.epsilon,
+            "holds_no_released_record": self.holds_no_released_record,
+            "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
+            "reference": None
+            if reference is None
+            else {"key": reference.key, "columns": reference.columns},
+        }
+        columns = {
+            f"{name}.{place}": column
+            for name in draws.variables
+            for place, column in enumerate(draws.flat(name).reshape(draws.n_draws, -1).T)
+        }
+        with folder_aside(folder, overwrite=overwrite, private=True) as aside:
+            text = json.dumps(content, indent=2) + "\n"
+            (aside / "calibration.json").write_text(text, encoding="utf-8")
+            pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
+            if frozen is not None:
+                frozen_table(frozen).to_csv(aside / "frozen.csv", index=False)
+            if reference is not None:
+                digests = {"of_model": reference.of_model, "of_row": reference.of_row}
+                pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
 
     @staticmethod
     def load(
@@ -312,14 +340,38 @@ class Calibration:
         InvalidInput
             If it is damaged, or of another program or model than the one given.
         """
-        kept = load_fields(folder, model)
+        root = Path(folder)
         with whole_only(folder, "calibration"):
-            frozen, center = kept.pop("frozen"), kept.pop("center")
-            own = None if center is None else Center.from_dict(center, frozen)
-        if holds_no_released_record is not None:
-            check_flag(holds_no_released_record, "holds_no_released_record")
-            kept["holds_no_released_record"] = holds_no_released_record
-        return Calibration(**kept, center=own)
+            content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+            if content["format"] != _VERSION:
+                raise InvalidInput(
+                    f"{folder} must hold a calibration of format {_VERSION}: found "
+                    f"{content['format']}"
+                )
+            draws = _read_draws(_exact_numbers(root / "draws.csv").astype(float), content)
+            center, frozen = content.get("center"), None
+            if center is not None and content.get("frozen_rows", True):  # one given has none
+                frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
+            epsilon, bought = content.get("epsilon"), content.get("bought")
+            word = content.get("holds_no_released_record", False)
+            calibration = Calibration(
+                model=_read_model(content["model"], model),
+                draws=draws,
+                levels={name: list(levels) for name, levels in content["levels"].items()},
+                columns=read_names(content, "columns"),
+                center=None if center is None else Center.from_dict(center, frozen),
+                epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
+                holds_no_released_record=check_flag(word, "holds_no_released_record"),
+                bought=None if bought is None else PrivacyCharge.from_dict(dict(bought)),
+                reference=_read_reference(root / "reference.csv", content.get("reference")),
+                **_read_numbers(content),
+            )
+            if calibration.bought is not None and not calibration.bought.is_sealed:
+                raise ValueError("bought")
+        if holds_no_released_record is None:
+            return calibration
+        check_flag(holds_no_released_record, "holds_no_released_record")
+        return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
 def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
@@ -469,123 +521,51 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
 
 _VERSION = 1
 _KEY_BYTES = 16
+_TERMS = ("alpha", "count", "center")
+_OF_STEP = ": "  # between the names of a step and of a column of its design
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
-def save_fields(
-    calibration: Mapping[str, Any], folder: str | os.PathLike[str], *, overwrite: bool
-) -> None:
-    """Write the fields of a `Calibration`; see `Calibration.save`."""
-    draws, reference = calibration["draws"], calibration["reference"]
-    center, bought = calibration["center"], calibration["bought"]
-    content = {
-        "format": _VERSION,
-        "model": calibration["model"].describe(),
-        **{name: calibration[name] for name in _NUMBERS},
-        "levels": dict(calibration["levels"]),
-        "columns": calibration["columns"],
-        "shapes": {n: v.shape[2:] for n, v in draws.variables.items()},
-        "provenance": draws.provenance and asdict(draws.provenance),
-        "center": None if center is None else center.as_dict(),
-        "frozen_rows": center is not None and center.frozen is not None,
-        "epsilon": calibration["epsilon"],
-        "holds_no_released_record": calibration["holds_no_released_record"],
-        "bought": None if bought is None else {**bought.as_dict(), "seal": bought.seal},
-        "reference": None
-        if reference is None
-        else {"key": reference.key, "columns": reference.columns},
-    }
-    columns = {
-        f"{name}.{place}": column
-        for name in draws.variables
-        for place, column in enumerate(_columns(draws.flat(name)))
-    }
-    with folder_aside(folder, overwrite=overwrite, private=True) as aside:
-        text = json.dumps(content, indent=2) + "\n"
-        (aside / "calibration.json").write_text(text, encoding="utf-8")
-        pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
-        if center is not None and center.frozen is not None:
-            frozen_table(center.frozen).to_csv(aside / "frozen.csv", index=False)
-        if reference is not None:
-            digests = {"of_model": reference.of_model, "of_row": reference.of_row}
-            pd.DataFrame(digests).to_csv(aside / "reference.csv", index=False)
+# --- Files ---------------------------------------------------------------------------------------
 
 
-def load_fields(folder: str | os.PathLike[str], model: Model | None = None) -> dict[str, Any]:
-    """Read the fields of a `Calibration`; see `Calibration.load`."""
-    root = Path(folder)
-    with whole_only(folder, "calibration"):
-        content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
-        table = pd.read_csv(root / "draws.csv", dtype=str).astype(float)  # exact, unlike C parsing
-        if content["format"] != _VERSION:
-            raise InvalidInput(
-                f"{folder} must hold a calibration of format {_VERSION}: found {content['format']}"
-            )
-        made = content["provenance"]
-        provenance: Any = made and Provenance(
-            **{
-                **made,
-                "settings": SamplerSettings(**made["settings"]),
-                "notes": tuple(made["notes"]),
-            }
-        )
-        draws = {
-            name: _variable(table, name, tuple(shape)) for name, shape in content["shapes"].items()
-        }
-        scalars = sum(values[0].size for values in draws.values())  # no draw: IndexError
-        if scalars != table.shape[1] or not np.isfinite(table.to_numpy()).all():
-            raise ValueError("draws")
-        return {
-            "model": _model(content["model"], model),
-            "draws": frozen_draws(draws, provenance),
-            "levels": {name: list(own) for name, own in content["levels"].items()},
-            "columns": read_names(content, "columns"),
-            "center": content.get("center"),
-            "frozen": _frozen(root / "frozen.csv", content),
-            "epsilon": _epsilon(content.get("epsilon")),
-            "holds_no_released_record": check_flag(
-                content.get("holds_no_released_record", False), "holds_no_released_record"
-            ),
-            "bought": _bought(content.get("bought")),
-            "reference": _reference(root / "reference.csv", content.get("reference")),
-            **_numbers(content),
-        }
+def _exact_numbers(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype=str)  # Python reads them exactly, unlike C parsing
 
 
-def _frozen(path: Path, content: Mapping[str, Any]) -> FrozenTerms | None:
-    """The frozen rows of a center, which one that was given, or of a user's program, has not."""
-    if content.get("center") is None or not content.get("frozen_rows", True):
-        return None
-    return read_frozen(pd.read_csv(path, dtype=str), content["columns"])  # exact, unlike C parsing
+def _read_draws(table: pd.DataFrame, content: Mapping[str, Any]) -> Draws:
+    values, width = {}, 0
+    for name, shape in content["shapes"].items():
+        size = math.prod(shape)
+        if not 0 < size <= table.shape[1]:
+            raise ValueError(name)
+        columns = np.asarray(table[[f"{name}.{place}" for place in range(size)]], dtype=np.float64)
+        values[name] = columns.reshape(len(table), *shape)
+        width += values[name][0].size  # no draw: IndexError
+    if width != table.shape[1] or not np.isfinite(table.to_numpy()).all():
+        raise ValueError("draws")
+    made = content["provenance"]
+    provenance: Any = made and Provenance(
+        **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
+    )
+    return frozen_draws(values, provenance)
 
 
-def _bought(fields: Mapping[str, Any] | None) -> PrivacyCharge | None:
-    """What the center cost, as it was made."""
-    if fields is None:
-        return None
-    charge = PrivacyCharge.from_dict(dict(fields))
-    if not charge.is_sealed:
-        raise ValueError("bought")
-    return charge
-
-
-def _epsilon(value: Any) -> float | None:
-    return None if value is None else check_positive(value, "epsilon")
-
-
-def _reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
+def _read_reference(path: Path, fields: Mapping[str, Any] | None) -> ReferenceRecords | None:
     """The digests of the reference, if the calibration has them."""
     if fields is None:
         return None
-    table = pd.read_csv(path, dtype=str)
-    digests = {name: np.array([int(each) for each in table[name]], dtype=np.uint64)
-               for name in ("of_model", "of_row")}  # fmt: skip
+    table = _exact_numbers(path)
+    digests = {
+        name: np.array([int(digest) for digest in table[name]], dtype=np.uint64)
+        for name in ("of_model", "of_row")
+    }
     if not table.size or len(bytes.fromhex(fields["key"])) != _KEY_BYTES:
         raise ValueError("reference")
     return ReferenceRecords(key=fields["key"], columns=read_names(fields, "columns"), **digests)
 
 
-def _numbers(content: dict[str, Any]) -> dict[str, Any]:
+def _read_numbers(content: dict[str, Any]) -> dict[str, Any]:
     """What weights and charge are made of, checked as `calibrate` checks it."""
     for name in ("lowest", "highest", "scale", "shift", "censored"):
         check_finite(content[name], name)
@@ -594,35 +574,18 @@ def _numbers(content: dict[str, Any]) -> dict[str, Any]:
     return {name: content[name] for name in _NUMBERS}
 
 
-def _columns(values: FloatArray) -> FloatArray:
-    return np.asarray(values.reshape(values.shape[0], -1).T)
-
-
-def _variable(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> FloatArray:
-    width = math.prod(shape)
-    if not 0 < width <= table.shape[1]:
-        raise ValueError(name)
-    names = [f"{name}.{place}" for place in range(width)]
-    values = np.asarray(table[names], dtype=np.float64)
-    return np.asarray(values.reshape(len(table), *shape))
-
-
-def _model(settings: dict[str, Any], given: Model | None) -> Model:
+def _read_model(settings: dict[str, Any], given: Model | None) -> Model:
     """The model given, if it is the one that was stored, or the built-in one it names."""
-    if given is not None:
-        own = json.loads(json.dumps(given.describe()))
-        other = [name for name in {**settings, **own} if settings.get(name) != own.get(name)]
-        if other:
-            raise InvalidInput(
-                f"model must be the one that the calibration was made with: {other[0]} was "
-                f"{settings.get(other[0])!r}, found {own.get(other[0])!r}"
-            )
-        return given
-    return described_model(settings)
-
-
-_TERMS = ("alpha", "count", "center")
-_OF_STEP = ": "  # between the names of a step and of a column of its design
+    if given is None:
+        return described_model(settings)
+    said = json.loads(json.dumps(given.describe()))
+    other = [name for name in {**settings, **said} if settings.get(name) != said.get(name)]
+    if other:
+        raise InvalidInput(
+            f"model must be the one that the calibration was made with: {other[0]} was "
+            f"{settings.get(other[0])!r}, found {said.get(other[0])!r}"
+        )
+    return given
 
 
 def frozen_table(frozen: FrozenTerms) -> pd.DataFrame:

@@ -1,13 +1,8 @@
 """Censored synthesis (Censor_w, Censor_uw): every record's term is clipped at a cap.
 
-Looking for other modes of a censored posterior.
-
 Where many terms are clipped the censored log-likelihood is flat, and a chain that starts there may
-stay: a posterior of one good mode can hold chains elsewhere. Chains from dispersed starts show it.
-
-References
-----------
-[C25] sec. 4: published counts of censored records spread widely between single-chain runs.
+stay: a posterior of one good mode can hold chains elsewhere. Chains from dispersed starts show it
+([C25] sec. 4: published counts of censored records spread widely between single-chain runs).
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from pyhybrid.mechanisms.accounting.charge import (
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.mechanism import Made
-from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism, check_same_unit
+from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
@@ -45,8 +40,6 @@ from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.hypothetical_records import PossibleAccount
-from pyhybrid.privacy.local_account import LocalAccount
 from pyhybrid.privacy.units import unit_terms
 from pyhybrid.releases.report_context import Remarks
 
@@ -321,8 +314,7 @@ class Censored(PseudoPosteriorMechanism):
         self,
         bound: BoundModel,
         fit: PosteriorFit,
-        account: LocalAccount | None,
-        possible: PossibleAccount | None,
+        accounts: Accounts,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
@@ -347,9 +339,9 @@ class Censored(PseudoPosteriorMechanism):
         bought = None if self.calibration is None else self.calibration.bought
         return charge if bought is None else with_bought(charge, bought)
 
-    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
+    def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
         """None: the cap is charged, strict or not."""
-        return None
+        return Accounts()
 
     def _check_leave_one_out(self, k: int | None) -> int:
         if super()._check_leave_one_out(k):
@@ -427,16 +419,10 @@ _COMPARED = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ModeCheck:
-    """What chains from dispersed starts found. Confidential.
+    """What chains from dispersed starts found: how many ended away from the fit. Confidential.
 
-    Attributes
-    ----------
-    n_chains, n_elsewhere : int
-        Chains started, and those that ended away from the fit.
-    log_density_gap : float
-        Mean censored log-likelihood of the fit minus that of the chains elsewhere, nats: above 0
-        the others are in a lesser mode. NaN if there are none.
-    """
+    `log_density_gap` is the mean censored log-likelihood of the fit minus that of the chains
+    elsewhere, nats: above 0 the others are in a lesser mode. NaN if there are none."""
 
     n_chains: int
     n_elsewhere: int

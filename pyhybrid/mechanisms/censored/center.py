@@ -321,17 +321,8 @@ _STANDARD_DEVIATIONS = 3.0
 class ReferenceRecords:
     """Keyed digests of the records of a reference database. Confidential, and so is the key.
 
-    Attributes
-    ----------
-    key : str
-        Hexadecimal digits.
-    columns : tuple of str
-        All columns of the reference, in alphabetical order.
-    of_model : ndarray of uint64, shape (n,)
-        Digests of outcome and predictors, in ascending order.
-    of_row : ndarray of uint64, shape (n,)
-        Digests of all columns, in ascending order.
-    """
+    `columns` are all of the reference, in alphabetical order; `of_model` (n,) are digests of
+    outcome and predictors, `of_row` (n,) of all columns, in ascending order."""
 
     key: str = field(repr=False)
     columns: tuple[str, ...]

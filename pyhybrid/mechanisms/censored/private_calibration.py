@@ -374,15 +374,10 @@ def center_of_model(
     region: float,
     rng: np.random.Generator,
 ) -> Center:
-    """A center at `values`, with rows that the model draws there, and their spread.
+    """A center at `values`, with rows of this `weight` that the model draws there, and their
+    spread.
 
-    Parameters
-    ----------
-    weight : float
-        Of the rows.
-    known : float
-        Number of records that `values` were drawn from; 0 if they are a guess: without a region.
-    """
+    `known` records were what `values` were drawn from; 0 if they are a guess: without a region."""
     frozen = _rows_of_model(bound, values, weight, rng)
     form = bound.grid_form
     sd: dict[str, float] = {}

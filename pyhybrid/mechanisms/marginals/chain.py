@@ -58,16 +58,8 @@ KnownOf = Callable[[str, Sequence[str]], Known]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """One column's model.
-
-    Attributes
-    ----------
-    column : str
-    reads : tuple of str
-        Predictors: public columns, and columns before it; `ALONE` among them if the column's own
-        counts were measured, too.
-    model : LogLinear
-    """
+    """One column's model and its predictors: public columns, and columns before it; `ALONE` among
+    them if the column's own counts were measured, too."""
 
     column: str
     reads: tuple[str, ...]
@@ -78,15 +70,7 @@ class Link:
 class Chain:
     """Models of all columns, in their order: functions of noisy tables and public columns.
 
-    Attributes
-    ----------
-    links : tuple of Link
-    domain : mapping of str to ColumnDomain
-        Of the synthesized columns.
-    public : mapping of str to Predictor
-        Public predictors of the n records.
-    n : int
-    """
+    `domain` is of the synthesized columns, `public` the public predictors of the n records."""
 
     links: tuple[Link, ...]
     domain: Mapping[str, ColumnDomain]
@@ -173,20 +157,10 @@ def fit_chain(
     random: Streams,
     known: KnownOf | None = None,
 ) -> Chain:
-    """Fit the columns in their order.
+    """Fit the columns in their `order`, each to its noisy tables with each of its predictors.
 
-    Parameters
-    ----------
-    noisy : mapping of str to sequence of TableWithNoise
-        For each column its tables with each of its predictors.
-    order : mapping of str to tuple of str
-        Predictors of each column.
-    domain, public, n
-        See `Chain`.
-    random : Streams
-    known : callable, optional
-        From a column and its predictors to records of a reference.
-    """
+    `domain`, `public`, `n` as in `Chain`; `known` goes from a column and its predictors to records
+    of a reference."""
     chain = Chain(links=(), domain=domain, public=public, n=n)
     for column, reads in order.items():
         link = fit_link(chain, column, reads, noisy[column], random=random, known=known)
@@ -252,19 +226,8 @@ _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this i
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """A cell for each record, each on its own.
-
-    Parameters
-    ----------
-    p : ndarray, shape (R, K)
-        Probabilities by distinct row.
-    rows : ndarray of int, shape (n,)
-        Row of each record.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-    """
+    """A cell for each record (n,), each on its own, from probabilities `p` (R, K) by distinct row;
+    `rows` (n,) is the row of each record."""
     below = p.cumsum(axis=1)
     at = rng.random(rows.size)
     cells = np.zeros(at.size, dtype=np.int64)
@@ -276,26 +239,14 @@ def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
 def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
-    """A cell for each record; tables with all predictors are near those that `p` says.
+    """A cell for each record (n,); tables with all predictors are near those that `p` (R, K) says.
 
-    Parameters
-    ----------
-    p : ndarray, shape (R, K)
-        Probabilities by distinct row.
-    rows : Rows
-        Of the n records.
-    widths : sequence of int
-        Cells of each predictor, in the order of the columns of ``rows.cells``.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
+    `widths` are the cells of each predictor, in the order of the columns of ``rows.cells``.
 
     References
     ----------
     Deming, Stephan (1940), On a least squares adjustment of a sampled frequency table when the
-    expected marginal totals are known, Ann. Math. Statist. 11 (raking).
-    """
+    expected marginal totals are known, Ann. Math. Statist. 11 (raking)."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
     ends = np.concatenate([[0], np.cumsum(widths)])
     found = np.empty(order.size, dtype=np.int64)

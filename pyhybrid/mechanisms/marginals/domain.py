@@ -420,18 +420,10 @@ _KNOTS = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Predictor:
-    """Cells of one predictor.
+    """Cells of one predictor: `cells` (n, L), whole numbers with `PARTS` in each row.
 
-    Attributes
-    ----------
-    name : str
-    cells : sparse matrix of int, shape (n, L)
-        Nonnegative, `PARTS` in each row.
-    positions : ndarray, shape (L,)
-        See `ColumnDomain.positions`.
-    synthesized : bool
-        True if its values are confidential, and were drawn anew.
-    """
+    `positions` (L,) as in `ColumnDomain.positions`; `synthesized` if its values are confidential,
+    and were drawn anew."""
 
     name: str
     cells: sparse.csr_array
@@ -444,17 +436,9 @@ class Predictor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Distinct rows of all predictors together.
+    """Distinct rows of all predictors together: `cells` (R, L) are shares, 1 for each predictor.
 
-    Attributes
-    ----------
-    cells : sparse matrix, shape (R, L)
-        Shares, 1 for each predictor.
-    times : ndarray, shape (R,)
-        How many records have them.
-    of_record : ndarray of int, shape (n,)
-        Place of each record among them.
-    """
+    `times` (R,) records have them; `of_record` (n,) is the place of each record among them."""
 
     cells: sparse.csr_array
     times: FloatArray

@@ -26,11 +26,6 @@ Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with 
 synthetic data, AISTATS. MacKay (1992), Bayesian interpolation, Neural Computation 4:415-447.
 Makalic, Schmidt (2016), A simple sampler for the horseshoe estimator, IEEE Signal Processing
 Letters 23:179-182 (the half-Cauchy by an inverse gamma auxiliary).
-
-Effects of a log-linear model, the probabilities they give, and records that are known.
-
-:math:`p(k \mid z) \propto \exp(a_k + \sum_l \theta_{kl} z_l)`: see
-`pyhybrid.mechanisms.marginals.log_linear`.
 """
 
 from __future__ import annotations
@@ -99,12 +94,7 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
 class TableWithNoise:
     """A noisy table of a column with one predictor.
 
-    Attributes
-    ----------
-    counts : ndarray, shape (K, L)
-        In records; may be negative.
-    variance : float or ndarray, shape (K, 1)
-        Of the noise of a cell, >= 0.
+    `counts` (K, L) in records, may be negative; `variance` of the noise of a cell, or (K, 1), >= 0.
     """
 
     counts: FloatArray
@@ -126,15 +116,8 @@ class TableWithNoise:
 class Known:
     """Records of a reference, whose cells are known.
 
-    Attributes
-    ----------
-    outcome : ndarray of int, shape (n,)
-        Cell of each.
-    cells : sparse matrix, shape (n, L)
-        Shares of their predictors.
-    weight : float
-        Power of their likelihood, in (0, 1].
-    """
+    `outcome` (n,) is the cell of each, `cells` (n, L) the shares of their predictors, `weight` the
+    power of their likelihood, in (0, 1]."""
 
     outcome: IntArray
     cells: sparse.csr_array
@@ -181,12 +164,7 @@ _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors;
 class Prior:
     """Correlation of effects, and which of them share a scale.
 
-    Attributes
-    ----------
-    of_outcome : ndarray, shape (K,)
-        Positions of the outcome's cells, see `ColumnDomain.positions`.
-    of_predictors : sequence of ndarray, shape (L_j,) each
-        The same of each predictor's.
+    Positions of the cells of the outcome (K,) and of each predictor, see `ColumnDomain.positions`.
     """
 
     of_outcome: FloatArray
@@ -240,20 +218,9 @@ def _correlation(positions: FloatArray) -> FloatArray:
 class LogLinear:
     """Posterior of the effects given noisy tables: a function of the noisy tables alone.
 
-    Attributes
-    ----------
-    mode : Effects
-    information : ndarray, shape (K (1 + L), K (1 + L))
-        Of the likelihood at the mode.
-    target : ndarray, shape (K (1 + L),)
-        Precision times mean of the normal likelihood.
-    prior : Prior
-    scales : ndarray, shape (J,)
-        tau of each predictor, at the mode.
-    steps : int
-        Gauss-Newton steps taken.
-    converged : bool
-    """
+    `information` (K (1 + L), K (1 + L)) is that of the likelihood at the mode, `target` (K (1 +
+    L),) precision times mean of the normal likelihood, `scales` (J,) tau of each predictor at the
+    mode, `steps` the Gauss-Newton steps taken."""
 
     mode: Effects
     information: FloatArray
@@ -301,14 +268,10 @@ def fit_log_linear(
     Parameters
     ----------
     noisy : ndarray, shape (K, L)
-        Noisy tables side by side, in records.
-    variance : float or ndarray, shape (K, L)
-        Of the noise of a cell, >= 0.
+        Noisy tables side by side, in records; `variance` is that of the noise of a cell, >= 0.
     cells : sparse matrix, shape (R, L)
-        Shares of the distinct rows of predictors.
-    times : ndarray, shape (R,)
-        Records with each; may be fractions where rows are simulated.
-    prior : Prior
+        Shares of the distinct rows of predictors; `times` (R,) records have each, fractions where
+        rows are simulated.
     unknown : sequence of bool, length J
         Predictors whose true values are confidential, so that also the number of records in each of
         their cells is uncertain.
@@ -317,8 +280,7 @@ def fit_log_linear(
     start : Effects, optional
         Where the search for the mode starts.
     rng : Generator
-        Chooses the rows that the Fisher information is computed from, if there are many.
-    """
+        Chooses the rows that the Fisher information is computed from, if there are many."""
     problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
     effects = problem.start() if start is None else start.values
     scales = np.full(len(prior.of_predictors), _START)

@@ -4,10 +4,8 @@ In one step, or in two: first every column of many bins alone, then, with neighb
 each column with each of its predictors. Which bins are merged is read off the noisy counts of the
 first step, so that both together cost what their parts add to.
 
-A column alone: smooth shares of its cells from one noisy table, and which bins are merged.
-
-Two-way tables need few bins, or noise drowns them; values need many, or all within a wide bin are
-alike. So a column is first measured alone in all bins of its domain, and
+**A column alone.** Two-way tables need few bins, or noise drowns them; values need many, or all
+within a wide bin are alike. So a column is first measured alone in all bins of its domain, and
 
 .. math:: \log \mu_k = a + \log w_k + s_k + e_k,\qquad
     \tilde c_k \mid \mu \approx N(\mu_k,\ \mu_k + \sigma^2),
@@ -16,15 +14,11 @@ with w the widths of bins, s smooth (second differences N(0, 1 / lambda): a P-sp
 and e independent, N(0, tau^2), for heaps; levels have no s. Both scales maximize the approximate
 marginal likelihood. What noise drowns is smoothed over: a tail without records keeps falling.
 
-All of it is a function of the noisy counts and the public domain: post-processing.
-
 References
 ----------
 Eilers, Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11:89-121.
 MacKay (1992), Bayesian interpolation, Neural Computation 4:415-447. Panter, Dite (1951),
 Quantization distortion in pulse-count modulation, Proc. IRE 39:44-48 (bins by a power of density).
-
-Records of a reference in the cells that are measured: what is known of effects without noise.
 """
 
 from __future__ import annotations
@@ -75,20 +69,9 @@ IntArray = npt.NDArray[np.int64]
 class Measured:
     """What came out: functions of noisy counts, all of it.
 
-    Attributes
-    ----------
-    order : mapping of str to tuple of str
-        Predictors that each column was measured with.
-    noisy : mapping of str to tuple of TableWithNoise
-        Of each column with each of these.
-    domain : mapping of str to ColumnDomain
-        That these were counted in.
-    alone : mapping of str to OneWay
-        Of the columns whose bins were merged.
-    answers : tuple of NoisyTables
-    choices : tuple of NoisyChoice
-        Of tables to measure. The prices of all answers and choices add.
-    """
+    `order` are the predictors that each column was measured with, `noisy` its tables with each of
+    these, `domain` what they were counted in, `alone` the columns whose bins were merged. The
+    prices of all `answers` and `choices` (of tables to measure) add."""
 
     order: Mapping[str, tuple[str, ...]]
     noisy: Mapping[str, tuple[TableWithNoise, ...]]
@@ -120,23 +103,10 @@ class Columns:
 class Measuring:
     """What is counted, and at what price.
 
-    Attributes
-    ----------
-    domain : mapping of str to ColumnDomain
-        Of the synthesized columns.
-    order : mapping of str to tuple of str
-        Predictors of each.
-    public : mapping of str to Predictor
-    most_bins : int or None
-        Of a column in two-way tables; None for all of its domain, in one step.
-    share : float
-        Of the price, for the first step.
-    price : Price
-        Of one row, all tables together.
-    relation : str
-    reference : Reference, optional
-        Whose records count beside the noisy tables.
-    """
+    `order` are the predictors of each synthesized column, `public` the public ones. A column has
+    `most_bins` in two-way tables, after a first step at this `share` of the price; None for all of
+    its domain, in one step. `price` is of one row, all tables together; records of a `reference`
+    count beside the noisy tables."""
 
     domain: Mapping[str, ColumnDomain]
     order: Mapping[str, tuple[str, ...]]
@@ -324,14 +294,8 @@ _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneWay:
-    """Posterior of the log counts of a domain's cells given one noisy table.
-
-    Attributes
-    ----------
-    mode : ndarray, shape (K,)
-    root : ndarray, shape (K, R)
-        A root of the covariance about it.
-    """
+    """Posterior of the log counts of a domain's cells given one noisy table: its `mode` (K,), and a
+    `root` (K, R) of the covariance about it."""
 
     mode: FloatArray
     root: FloatArray
@@ -355,19 +319,10 @@ def _shares(log_counts: FloatArray) -> FloatArray:
 def fit_one_way(
     noisy: FloatArray, *, variance: float, domain: ColumnDomain, known: FloatArray | None = None
 ) -> OneWay:
-    """Smooth one noisy table.
+    """Smooth one noisy table (K,) of a domain with at least three bins, in records.
 
-    Parameters
-    ----------
-    noisy : ndarray, shape (K,)
-        Counts of the domain's cells, in records.
-    variance : float
-        Of the noise of a cell, >= 0.
-    domain : ColumnDomain
-        With at least three bins.
-    known : ndarray, shape (K,), optional
-        Counts of the same cells in a reference, times its weight, without noise.
-    """
+    `variance` is that of the noise of a cell, >= 0; `known` (K,) are counts of the same cells in a
+    reference, times its weight, without noise."""
     design, second = _design(domain)
     offset = _log_widths(domain)
     scales = (1.0, 0.5)
@@ -465,18 +420,10 @@ def _new_scales(
 
 
 def merged(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:
-    """The domain with neighboring bins merged to at most so many.
+    """The domain with neighboring bins merged to at most so many, by `shares` (K,) of its cells.
 
     Bins have equal parts of the root of share times width: between equal shares, which put a whole
-    tail into one bin, and equal widths, which put nearly all records into one.
-
-    Parameters
-    ----------
-    domain : ColumnDomain
-    shares : ndarray, shape (K,)
-        Of its cells, from noisy counts.
-    most_bins : int
-    """
+    tail into one bin, and equal widths, which put nearly all records into one."""
     first, n_bins = len(domain.levels), len(domain.bins) - 1
     if n_bins <= most_bins:
         return domain
@@ -516,17 +463,8 @@ def within(
 ) -> IntArray:
     """A cell of `domain` for each record, drawn within its cell of `few`, shape (n,).
 
-    Parameters
-    ----------
-    domain, few : ColumnDomain
-        Before and after bins were merged.
-    cells : ndarray of int, shape (n,)
-        Of `few`.
-    shares : ndarray, shape (K,)
-        Of the cells of `domain`.
-    even : bool, default False
-        Spread the records of each cell of `few`, in place of one by one.
-    """
+    `few` is the domain after bins were merged, `cells` (n,) are of it, `shares` (K,) of the cells
+    of `domain`. `even` records are spread over each cell of `few`, in place of one by one."""
     first = len(domain.levels)
     cuts = first + np.searchsorted(domain.bins, few.bins)  # cells of domain where bins of few start
     below = np.concatenate([[0.0], np.cumsum(shares)])
@@ -539,15 +477,8 @@ def within(
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reference:
-    """A reference table, and its public predictors in the cells of the data's.
-
-    Attributes
-    ----------
-    table : DataFrame
-    weight : float
-        Power of its likelihood, in (0, 1].
-    public : mapping of str to Predictor
-    """
+    """A reference table, the power of its likelihood, in (0, 1], and its public predictors in the
+    cells of the data's."""
 
     table: pd.DataFrame
     weight: float
@@ -574,14 +505,9 @@ def reference_of(
     domain: Mapping[str, ColumnDomain],
     given: Sequence[str],
 ) -> tuple[Reference, dict[str, Predictor]]:
-    """The reference, and the data's public predictors, coded together.
-
-    Raises
-    ------
-    InvalidInput
-        For a reference that lacks a column, has values outside of their domain, or shares more
-        records with the data than chance explains.
-    """
+    """The reference, and the data's public predictors, coded together; InvalidInput for a reference
+    that lacks a column, has values outside of their domain, or shares more records with the data
+    than chance explains."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidInput(f"reference must be a DataFrame: found {type(table).__name__}")
     synthesized = [name for name in domain if name not in given]

@@ -1,13 +1,9 @@
-r"""Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
+"""Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
 
 Every synthesized column has a table with each of its predictors. All cells of all tables get noise
 from OpenDP at once, and a log-linear model is fitted to what comes out: p(y | x) proportional to
 exp(sum_j theta_j(y, x_j)). Synthetic values are drawn from it. The tables are the only step that
 looks at confidential values; any number of synthetic sets costs what one costs.
-
-What a release from noisy tables says of itself: charge, assumptions, noise.
-
-Synthetic sets from the models of all columns: several that differ honestly, or one even set.
 """
 
 from __future__ import annotations
@@ -32,8 +28,6 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import (
@@ -55,17 +49,12 @@ from pyhybrid.mechanisms.marginals.measurement import (
     within,
 )
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
-from pyhybrid.mechanisms.mechanism import check_no_fit, check_unit_of_noise
-from pyhybrid.primitives.library import NoiseProvenance, opendp_version
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_unit_of_noise
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.epsilon import RELATIONS
 from pyhybrid.privacy.gaussian_curve import check_delta
-from pyhybrid.releases.data_fingerprint import data_mark
-from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.release import Release
-from pyhybrid.releases.report_context import Origin
 from pyhybrid.running.blas import one_blas_thread
 
 __all__ = ["NoisyMarginals"]
@@ -74,7 +63,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyMarginals:
+class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
     The guarantee is strict: it holds for every database of the stated domain, at any n, without a
@@ -233,11 +222,6 @@ class NoisyMarginals:
         return cls(domain=kept, given=given, **options)
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
         return tuple(name for name in self.domain if name not in self.given)
@@ -260,11 +244,6 @@ class NoisyMarginals:
     def delta_of_charge(self) -> float | None:
         """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
         return self.delta
-
-    @property
-    def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
-        return {}
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
@@ -292,91 +271,63 @@ class NoisyMarginals:
             "rows_per_unit": self.rows_per_unit,
         }
 
-    def release(
-        self,
-        df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        leave_one_out: int | None = None,
-        progress: FitProgress | None = None,
-    ) -> Release:
-        """Count, add noise, fit, charge and draw.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets, at the price of one. Honest intervals need many:
-            20 or more.
-        n_draws_released : int, optional
-            1, the times that the tables are measured.
-        seed : int, optional
-            OpenDP takes its noise from the operating system and cannot be seeded: a seed is
-            refused.
-        engine, settings, rule, on_not_converged, leave_one_out
-            Of mechanisms with chains: refused here.
-        progress : callable, optional
-            See `pyhybrid.fitting.session.open_session`.
-
-        Returns
-        -------
-        Release
-            Without `diagnostics` and `fit`.
-
-        Raises
-        ------
-        InvalidInput
-            For a missing column, values outside of their domain (the column and the first row are
-            named), or a seed.
-        EngineUnavailable
-            If OpenDP is not installed.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
+    def _times_counted(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):
             raise InvalidInput(
                 f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
                 "once, and any number of sets is drawn from them at the price of one"
             )
-        check_no_fit(
-            self.name,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            leave_one_out=leave_one_out,
-            seed=seed,
-        )
+        return 1
+
+    def _made(
+        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
+    ) -> Made:
         random = streams()
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            chain, found = self._measured(df, random)
-            sets = Sets.of(chain, found, m, noise_aware=self.noise_aware, random=random)
+            chain, measured = self._measured(df, random)
+            sets = Sets.of(chain, measured, m, noise_aware=self.noise_aware, random=random)
         tables = []
         for place in range(m):
             tables.append(sets.table(place, df, self.domain, random))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
-        record = record_of_tables(
+        settings = self.describe()
+        if measured.choices:
+            settings["chosen"] = {
+                column: [name for name in reads if name != ALONE]
+                for column, reads in measured.order.items()
+            }
+        record = self._record(
             df,
-            found,
-            price=Price.of(self.epsilon, self.delta),
-            relation=self.relation,
-            mechanism=self.name,
-            settings=self.describe(),
+            self._charge(m),
+            random,
+            settings=settings,
             synthesized=self.synthesizes,
-            given=tuple(self.given),
+            predictors=tuple(self.given),
+            noise=_noise_of(measured.answers, measured.choices),
+            counts="tables",
+        )
+        return Made(record=record, tables=tables)
+
+    def _charge(self, m: int) -> PrivacyCharge:
+        """Of all that was measured, however many sets are drawn."""
+        price, has_reference = Price.of(self.epsilon, self.delta), self.reference is not None
+        return PrivacyCharge.strict(
+            mechanism=self.name,
+            epsilon=price.epsilon,
+            rho=price.rho,
+            delta=price.delta,
+            relation=self.relation,
             n_synthetic=m,
             unit=self.unit,
-            random=random,
-            reference=None if self.reference is None else ("public" if self.public else "own"),
+            assumes=(*_ASSUMES, OWNERS_WORD) if has_reference else _ASSUMES,
+            not_covered=(
+                unsynthesized_sentence(self.synthesizes),
+                *public_sentences(self.unit),
+                *_CHOICES,
+                *([_OF_REFERENCE[self.public]] if has_reference else []),
+            ),
         )
-        return Release.of(record, tables, origin=Origin(data=df))
 
     def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
@@ -425,8 +376,8 @@ _CHOICES = (
 )
 
 _OF_REFERENCE = {
-    "public": "The records of the reference, which is public.",
-    "own": "The records of the reference: its own, without noise, are in the model that is drawn "
+    True: "The records of the reference, which is public.",
+    False: "The records of the reference: its own, without noise, are in the model that is drawn "
     "from.",
 }
 
@@ -452,84 +403,14 @@ def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) ->
     return "; ".join(told)
 
 
-def record_of_tables(
-    df: pd.DataFrame,
-    found: Measured,
-    *,
-    price: Price,
-    relation: str,
-    mechanism: str,
-    settings: Mapping[str, Any],
-    synthesized: tuple[str, ...],
-    given: tuple[str, ...],
-    n_synthetic: int,
-    unit: str | None,
-    random: Streams,
-    reference: str | None = None,
-) -> ReleaseRecord:
-    """Charge of all that was found at `price`, however many sets are drawn, and its record;
-    `reference` is "public" or "own" where the model has one."""
-    charge = PrivacyCharge.strict(
-        mechanism=mechanism,
-        epsilon=price.epsilon,
-        rho=price.rho,
-        delta=price.delta,
-        relation=relation,
-        n_synthetic=n_synthetic,
-        unit=unit,
-        assumes=_ASSUMES if reference is None else (*_ASSUMES, OWNERS_WORD),
-        not_covered=(
-            unsynthesized_sentence(synthesized),
-            *public_sentences(unit),
-            *_CHOICES,
-            *([] if reference is None else [_OF_REFERENCE[reference]]),
-        ),
-    )
-    if found.choices:
-        settings = {**settings, "chosen": {name: [own for own in reads if own != ALONE]
-                                           for name, reads in found.order.items()}}  # fmt: skip
-    return ReleaseRecord(
-        charge=charge,
-        diagnostics=None,
-        settings=settings,
-        synthesized=synthesized,
-        predictors=given,
-        provenance=NoiseProvenance(
-            library="OpenDP",
-            version=opendp_version(),
-            noise=_noise_of(found.answers, found.choices),
-            counts="tables",
-        ),
-        seeded=False,
-        exposed=exposed_columns(df, synthesized),
-        confidential=Confidential(
-            labels=df.index,
-            alpha=np.empty(0),
-            lipschitz=np.empty(0),
-            lipschitz_bound=charge.bound,
-            entropy=random.entropy,
-            data=data_mark(df),
-        ),
-    )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sets:
     """What each of m sets is drawn from.
 
-    Attributes
-    ----------
-    chain : Chain
-    few : mapping of str to ColumnDomain
-        Columns as they were measured, with merged bins.
-    effects : sequence of mapping, or None for the modes
-        Of each set, by column.
-    shares : sequence of mapping of str to ndarray
-        Of each set: shares of the bins of columns that were measured alone, too.
-    even : bool
-        Of a single set the tables are those of the model. Sets that are compared with each other
-        have the sampling noise that rules for several sets count on.
-    """
+    `few` are columns as they were measured, with merged bins; `effects` of each set, by column,
+    None for the modes; `shares` of the bins of columns that were measured alone, too. The tables of
+    a single set are `even`, those of the model. Sets that are compared with each other have the
+    sampling noise that rules for several sets count on."""
 
     chain: Chain
     few: Mapping[str, ColumnDomain]

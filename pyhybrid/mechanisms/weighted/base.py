@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -21,9 +20,10 @@ from pyhybrid.core.checks import (
     check_draws_released,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
-from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of, with_evidence
 from pyhybrid.mechanisms.accounting.loss_account import (
     account_of_fit,
@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.accounting.loss_account import (
     refits_without,
     stepped,
 )
-from pyhybrid.mechanisms.mechanism import Made, MechanismSettings, made_of
+from pyhybrid.mechanisms.mechanism import Made, MechanismSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.row_rules import RowRule
 from pyhybrid.models.hypothetical_records import support_text
@@ -42,10 +42,21 @@ from pyhybrid.privacy.case_deletion import Refits, with_refits
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
 from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.releases.data_fingerprint import data_mark
+from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.report_context import Origin, Remarks
 
-__all__ = ["PseudoPosteriorMechanism", "check_same_unit"]
+__all__ = ["Accounts", "PseudoPosteriorMechanism", "check_same_unit"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Accounts:
+    """What a released draw tells of records present, left out in refits, and possible ones."""
+
+    present: LocalAccount | None = None
+    refits: Refits | None = None
+    possible: PossibleAccount | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
             at the price of one: simulating from a released draw is post-processing).
         seed, engine, settings, rule, on_not_converged, progress
-            See `pyhybrid.fitting.session.open_session`.
+            See `pyhybrid.fitting.session.FitOptions`.
         leave_one_out : int, optional
             k: of a local release, also fit without each of the k records, or units, that it tells
             most about, and charge the larger number where such a refit says more. What they found
@@ -161,8 +172,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         m = check_count(n_synthetic, "n_synthetic")
         released = check_draws_released(n_draws_released, m)  # before anything is fitted
         self._check_leave_one_out(leave_one_out)
-        session = open_session(
-            self.model.bind(df),
+        options = FitOptions(
             seed=seed,
             engine=engine,
             settings=settings,
@@ -170,6 +180,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             on_not_converged=on_not_converged,
             progress=progress,
         )
+        session = options.session(self.model.bind(df))
         return self.release_from(
             session, n_synthetic=m, n_draws_released=released, leave_one_out=leave_one_out
         )
@@ -227,28 +238,68 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         if self._check_leave_one_out(leave_one_out):
             check_same_coding(session.bound)
         path = self.fit(session) if fitted is None else fitted
-        account, refits = self._account(session, path), None
-        if account is not None:
-            account, refits = self._refitted(session, path, account, leave_one_out)
-        possible = self._possible(session, path)
-        charge = self._charge(session.bound, path.fit, account, possible, m, n_draws_released)
-        if refits is not None:
-            charge = with_evidence(charge, refits)
-        draws, kept = self._draws_to_release(path.fit, n_draws_released)
-        return made_of(
-            session,
-            path,
-            charge=charge,
-            account=account,
-            refits=refits,
-            possible=possible,
-            settings=self.describe(),
-            draws=draws,
-            kept=kept,
-            stream=self.stream(),
+        accounts = self._accounts(session, path, leave_one_out)
+        charge = self._charge(session.bound, path.fit, accounts, m, n_draws_released)
+        return self._made(session, path, accounts, charge, given, rules)
+
+    def _made(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        accounts: Accounts,
+        charge: PrivacyCharge,
+        given: Sequence[pd.DataFrame] | None,
+        rules: Sequence[RowRule],
+    ) -> Made:
+        """Synthesize what `charge` was made for, from draws of an exact posterior's own for it."""
+        bound, fit, stream = session.bound, path.fit, self.stream()
+        draws, kept = fit.draws, fit.bounds.kept_draws
+        if fit.exact is not None:
+            draws = fit.exact.released_draws(charge.n_draws_released, relation=self.relation)
+            kept = np.ones(charge.n_draws_released, dtype=bool)
+        columns = synthesize(
+            bound,
+            draws,
+            kept,
+            n_synthetic=charge.n_synthetic,
+            n_draws_released=charge.n_draws_released,
+            streams=session.streams,
+            stream=stream,
+            earlier=session.releases_of(stream),
+            drawn_for_this=fit.exact is not None,
             given=given,
             rules=rules,
+            progress=session.steps_of("synthetic data"),
         )
+        session.note_release(stream, charge.n_draws_released)
+        record = ReleaseRecord(
+            charge=charge,
+            diagnostics=fit.diagnostics,
+            settings=self.describe(),
+            synthesized=bound.synthesized,
+            predictors=bound.predictors,
+            provenance=draws.provenance,
+            requested=None if fit.exact is not None else session.settings,
+            seeded=session.streams.seeded,
+            confidential=Confidential(
+                labels=bound.table.index,
+                alpha=fit.alpha,
+                lipschitz=fit.bounds.by_record,
+                lipschitz_bound=fit.bounds.overall,
+                entropy=session.streams.entropy,
+                censored=fit.censored,
+                data=data_mark(bound.table) if given is None else None,
+                account=accounts.present,
+                refits=accounts.refits,
+                possible=accounts.possible,
+            ),
+            exposed=session.exposed,
+            fit=fit,
+            reweighted=path if path.steps else None,
+        )
+        tables = [bound.table] * charge.n_synthetic if given is None else given
+        whole = [joined(*each) for each in zip(tables, columns, strict=True)]
+        return Made(record=record, tables=whole)
 
     def leave_one_out(self, session: FitSession, *, k: int = 5) -> Refits:
         """Refits without each of the `k` records, or units, that a release tells most about.
@@ -265,10 +316,9 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         session = session.by_unit(self.unit)
         self._check_leave_one_out(check_count(k, "k"))
         check_same_coding(session.bound)
-        path = self.fit(session)
-        account = self._account(session, path)
-        assert account is not None
-        return self._refits(session, path, account, k)
+        refits = self._accounts(session, self.fit(session), k).refits
+        assert refits is not None
+        return refits
 
     def is_strict(self, bound: BoundModel) -> bool:
         """True if a release of `bound` would be strict, as far as can be told before a fit."""
@@ -278,9 +328,7 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         """The weighted fit that draws are released from (`.fit`), and how it was reached."""
         session = session.by_unit(self.unit)
         if self.accounting == "gaussian":  # before anything is fitted
-            check_delta_of(
-                self.delta, session.bound.n if session.units is None else session.units.n
-            )
+            check_delta_of(self.delta, session.n_units)
         alpha = self.weights(session)
         label = "unweighted fit" if (alpha == 1).all() else f"{self.name} fit"
         near = None
@@ -296,50 +344,54 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         self,
         bound: BoundModel,
         fit: PosteriorFit,
-        account: LocalAccount | None,
-        possible: PossibleAccount | None,
+        accounts: Accounts,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
         """What releasing from `fit` costs: local and asymptotic, unless a mechanism is stricter."""
-        assert account is not None
-        return charge_of_fit(
+        assert accounts.present is not None
+        charge = charge_of_fit(
             self.name,
             fit,
             bound,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
-            relation=self.relation,
-            safety_factor=self.safety_factor,
-            unit=self.unit,
-            account=account,
+            account=accounts.present,
             accounting=self.accounting,
             delta=self.delta,
-            possible=possible,
+            relation=self.relation,
+            unit=self.unit,
+            possible=accounts.possible,
             support=None if self.support is None else support_text(self.support),
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
+            safety_factor=self.safety_factor,
         )
-
-    def _draws_to_release(
-        self, fit: PosteriorFit, n_draws: int
-    ) -> tuple[Draws, npt.NDArray[np.bool_]]:
-        """Draws, and those of them (S,) that may be released: of an exact posterior, new ones."""
-        if fit.exact is None:
-            return fit.draws, fit.bounds.kept_draws
-        return (
-            fit.exact.released_draws(n_draws, relation=self.relation),
-            np.ones(n_draws, dtype=bool),
-        )
+        return charge if accounts.refits is None else with_evidence(charge, accounts.refits)
 
     def charge_of(
         self, session: FitSession, path: Reweighted, *, n_synthetic: int, n_draws_released: int
     ) -> PrivacyCharge:
         """What a release from the fit `path` of `session` would cost."""
-        account, possible = self._account(session, path), self._possible(session, path)
-        if account is not None:
-            account, _ = self._refitted(session, path, account, None)
-        return self._charge(
-            session.bound, path.fit, account, possible, n_synthetic, n_draws_released
-        )
+        accounts = self._accounts(session, path, None)
+        return self._charge(session.bound, path.fit, accounts, n_synthetic, n_draws_released)
+
+    def _accounts(self, session: FitSession, path: Reweighted, k: int | None) -> Accounts:
+        """What a released draw tells, with k refits, or as many as are made by default."""
+        without = self._without(session, path)
+        account, refits = account_of_fit(session, path.fit, without), None
+        known = known_without(session, path.fit, without)
+        wanted = refits_by_default(session, known) if k is None else k
+        if wanted:
+            refits = refits_without(
+                session,
+                path.fit,
+                account,
+                k=wanted,
+                without=known,
+                bind=self.model.bind,
+                asked=k is not None,
+            )
+            account = with_refits(account, refits)
+        return Accounts(present=account, refits=refits, possible=self._possible(session, path))
 
     def _possible(self, session: FitSession, path: Reweighted) -> PossibleAccount | None:
         """What a released draw would tell of records of the declared support."""
@@ -352,10 +404,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             )
         return possible_account(session, path.fit, self.support, self.joined)
 
-    def _account(self, session: FitSession, path: Reweighted) -> LocalAccount | None:
-        """What a released draw tells of the records present."""
-        return account_of_fit(session, path.fit, self._without(session, path))
-
     def _without(self, session: FitSession, path: Reweighted) -> WeightsWithoutRecords | None:
         """How the weights of the released fit change when a record leaves."""
         without = self.recomputed(session)
@@ -364,35 +412,6 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def _check_leave_one_out(self, k: int | None) -> int:
         """k, 0 if it is not given, checked before anything is fitted."""
         return 0 if k is None else check_count(k, "leave_one_out", at_least=0)
-
-    def _refitted(
-        self, session: FitSession, path: Reweighted, account: LocalAccount, k: int | None
-    ) -> tuple[LocalAccount, Refits | None]:
-        """The account with k refits in it, or as many as are made by default."""
-        without = known_without(session, path.fit, self._without(session, path))
-        wanted = refits_by_default(session, without) if k is None else k
-        if not wanted:
-            return account, None
-        refits = self._refits(session, path, account, wanted, asked=k is not None)
-        return with_refits(account, refits), refits
-
-    def _refits(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        account: LocalAccount,
-        k: int,
-        asked: bool = True,
-    ) -> Refits:
-        return refits_without(
-            session,
-            path.fit,
-            account,
-            k=k,
-            without=known_without(session, path.fit, self._without(session, path)),
-            bind=self.model.bind,
-            asked=asked,
-        )
 
     def final_recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """How the final weights change when a record leaves, re-weighted ones, too."""

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice
-from pyhybrid.fitting.session import FitSession, PosteriorFit, told_at
-from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
+from pyhybrid.fitting.session import FitSession
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.hypothetical_records import WeightsWith, weights_with
@@ -67,18 +67,14 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     def weights(self, session: FitSession) -> FloatArray:
         """Lipschitz weights from the session's unweighted fit, shape (n,)."""
         f = self._risks(session)
-        return (
-            self._weights_of(f)
-            if session.units is None
-            else session.units.mapped(self._weights_of, f)
-        )
+        return self._weights_of(session.once(f))[session.owner]
 
     def recomputed(self, session: FitSession) -> WeightsWithoutRecords | None:
         """The map without each record, whose absence also moves the risks of the others."""
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         return risk_weights_without(
             risk_draws(session, fit, self.risk),
-            by_unit(session, self._risks(session)),
+            session.once(self._risks(session)),
             lambda _, risks: self._weights_of(risks),
         )
 
@@ -96,7 +92,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         if self.risk == "size":
             return fit.bounds.by_record
         kept = np.flatnonzero(fit.bounds.kept_draws)
-        return _unbounded(told_at(session, fit.draws, fit.alpha, self.risk, kept), fit)
+        risks = session.risks_at(fit.draws, fit.alpha, self.risk, kept)
+        # Infinite where the record is unbounded in any draw, kept or not.
+        return np.where(np.isfinite(fit.bounds.by_record), risks, np.inf)
 
     def _weights_of(self, f: FloatArray) -> FloatArray:
         return weights_from_lipschitz(f, **self._map())
@@ -108,8 +106,3 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
             "transform": self.transform,
             "threshold": self.threshold,
         }
-
-
-def _unbounded(f: FloatArray, fit: PosteriorFit) -> FloatArray:
-    """Infinite where the record is unbounded in any draw, kept or not."""
-    return np.where(np.isfinite(fit.bounds.by_record), f, np.inf)

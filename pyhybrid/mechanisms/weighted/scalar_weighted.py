@@ -10,7 +10,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.session import FitSession
-from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws, risks_joined
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws, risks_joined
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.epsilon import bound_of_epsilon
@@ -75,7 +75,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         target = self._bound(session.bound.density_above_one)
         if self.draw_quantile < 1:  # the overall bound is then a quantile, above the largest kept
             target *= bounds.by_record.max() / bounds.overall
-        draws, risks = risk_draws(session, fit, "size"), by_unit(session, bounds.by_record)
+        draws, risks = risk_draws(session, fit, "size"), session.once(bounds.by_record)
         return risk_weights_without(draws, risks, scalar_map(target))
 
     def joined(self, session: FitSession, possible: BoundModel) -> WeightsWith:

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.loss_account import by_unit, risk_draws
-from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism, check_same_unit
+from pyhybrid.mechanisms.accounting.loss_account import risk_draws
+from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism, check_same_unit
 from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.count_recomputed import CountWithout
 from pyhybrid.privacy.epsilon import bound_of_epsilon
-from pyhybrid.privacy.hypothetical_records import PossibleAccount, WeightsWith
-from pyhybrid.privacy.local_account import LocalAccount, WeightsWithoutRecords
+from pyhybrid.privacy.hypothetical_records import WeightsWith
+from pyhybrid.privacy.local_account import WeightsWithoutRecords
 from pyhybrid.privacy.weight_sensitivity import WeightsWithout, risk_weights_without, truncate_map
 from pyhybrid.privacy.weights import risk_of, truncate_weights
 
@@ -95,7 +95,7 @@ class Truncated(PseudoPosteriorMechanism):
         fit = session.unweighted(draw_quantile=self.draw_quantile)
         return risk_weights_without(
             risk_draws(session, fit, "size"),
-            by_unit(session, fit.bounds.by_record),
+            session.once(fit.bounds.by_record),
             truncate_map(self._cap(session.bound)),
             general,
         )
@@ -122,12 +122,11 @@ class Truncated(PseudoPosteriorMechanism):
         self,
         bound: BoundModel,
         fit: PosteriorFit,
-        account: LocalAccount | None,
-        possible: PossibleAccount | None,
+        accounts: Accounts,
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
-        charge = super()._charge(bound, fit, account, possible, n_synthetic, n_draws_released)
+        charge = super()._charge(bound, fit, accounts, n_synthetic, n_draws_released)
         return replace(charge, cap=self._cap(bound)).sealed()
 
     def _cap(self, bound: BoundModel) -> float:

@@ -284,7 +284,8 @@ def _released_in_parallel(
     tasks, before = [], Counter[str]()
     for name, each in mechanisms.items():  # of equal mechanisms each takes draws of its own
         stream = each.stream()
-        own = replace(sent, _released={stream: (n_drawn,) * before[stream]})
+        store = replace(session.store, released={stream: (n_drawn,) * before[stream]})
+        own = replace(sent, store=store)
         before[stream] += 1
         tasks.append(
             _Task(session=own, mechanism=each, n_synthetic=n_synthetic, n_drawn=n_drawn, name=name)

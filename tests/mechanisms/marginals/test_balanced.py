@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals import balanced as module
+from pyhybrid.mechanisms.marginals import chain as module
 from pyhybrid.mechanisms.marginals.chain import balanced, drawn
 from pyhybrid.mechanisms.marginals.domain import Rows, of_cells, of_public, spread, stacked
 
