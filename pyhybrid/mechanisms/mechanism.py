@@ -7,12 +7,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_count, check_finite, check_fraction
+from pyhybrid.core.checks import (
+    check_choice,
+    check_count,
+    check_draws_released,
+    check_finite,
+    check_fraction,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
@@ -43,29 +49,35 @@ __all__ = [
 ]
 
 
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """One interface, one release path: a row of `pyhybrid.mechanisms`, or a sequence of them."""
 
     @property
     def name(self) -> str:
         """Name of the mechanism."""
+        return type(self).__name__
 
     @property
+    @abstractmethod
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
 
     @property
+    @abstractmethod
     def relation(self) -> str:
         """Neighboring databases of the charge."""
 
     @property
     def delta_of_charge(self) -> float | None:
         """Delta that a local release is counted at; None if it is not counted at one."""
+        return None
 
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
+        return {}
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Public settings."""
 
@@ -83,13 +95,73 @@ class Mechanism(Protocol):
         progress: FitProgress | None = None,
         leave_one_out: int | None = None,
     ) -> Release:
-        """Synthetic data with their charge; see `PseudoPosteriorMechanism.release`.
+        """Fit, bound, charge and synthesize; of noise: count, add noise, charge and draw.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Confidential records. Not modified.
+        n_synthetic : int, default 1
+            m, the number of synthetic data sets. Honest intervals from `NoisyMarginals` need many:
+            20 or more.
+        n_draws_released : int, optional
+            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
+            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
+            at the price of one: simulating from a released draw is post-processing). Of a
+            `PerturbedHistogram` its noisy histograms, 1 by default; of `NoisyMarginals` 1, the
+            times that tables are measured: any number of sets costs what one costs.
+        seed, engine, settings, rule, on_not_converged, progress
+            See `pyhybrid.fitting.session.FitOptions`. A mechanism of noise refuses all but
+            `progress`: it fits no model, and takes its noise from the operating system.
+        leave_one_out : int, optional
+            k: of a local release, also fit without each of the k records, or units, that it tells
+            most about, and charge the larger number where such a refit says more. What they found
+            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
+            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
+            are computed on fewer than 2,000 records, and else none. Where weights are computed on
+            the data the record that moves the draws most which they were read from is among them.
+
+        Returns
+        -------
+        Release
+            Of noise without `diagnostics` and `fit`: nothing is sampled that could fail to
+            converge.
 
         Raises
         ------
         InvalidInput
-            For a setting that the mechanism has no use for.
+            For data or arguments that do not meet what is stated, and a setting that the mechanism
+            has no use for.
+        EngineUnavailable, SamplingError
+            If no engine can run, or the one chosen fails; if OpenDP is not installed.
+        NotConverged
+            If the chains do not converge.
         """
+        m = check_count(n_synthetic, "n_synthetic")
+        released = self._draws_released(n_draws_released, m)  # before anything is fitted
+        options = FitOptions(
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        return self._release(df, m, released, options, leave_one_out)
+
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
+        return check_draws_released(n_draws_released, m)
+
+    @abstractmethod
+    def _release(
+        self,
+        df: pd.DataFrame,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
+    ) -> Release:
+        """See `release`."""
 
 
 def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
@@ -104,7 +176,7 @@ def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
 
 
 @dataclass(frozen=True)
-class MechanismSettings:
+class MechanismSettings(Mechanism):
     """Settings of all mechanisms; see
     `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`."""
 
@@ -188,11 +260,6 @@ class MechanismSettings:
         return {} if self.unit is None else {"unit": (self.unit,)}
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def delta_of_charge(self) -> float | None:
         """Delta that a local release is counted at; None if it is not counted at one."""
         return self.delta if self.accounting == "gaussian" else None
@@ -245,26 +312,8 @@ def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) ->
     )
 
 
-class NoiseMechanism(ABC):
+class NoiseMechanism(Mechanism):
     """Base of the mechanisms that release noisy counts, and fit no model by chains."""
-
-    @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
-    def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
-        return {}
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism."""
-
-    @abstractmethod
-    def _times_counted(self, n_draws_released: int | None, m: int) -> int:
-        """How often noise is added to counts, checked."""
 
     @abstractmethod
     def _made(
@@ -272,71 +321,27 @@ class NoiseMechanism(ABC):
     ) -> Made:
         """m tables and their record."""
 
-    def release(
+    def _release(
         self,
         df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        progress: FitProgress | None = None,
-        leave_one_out: int | None = None,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
     ) -> Release:
-        """Count, add noise, charge and draw.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets. Honest intervals from `NoisyMarginals` need many:
-            20 or more.
-        n_draws_released : int, optional
-            Of a `PerturbedHistogram` the noisy histograms that sets are drawn from: 1 (at the price
-            of one, as drawing from a released histogram is post-processing; the default) or
-            `n_synthetic`, at epsilon each. Of `NoisyMarginals` 1, the times that tables are
-            measured: any number of sets costs what one costs.
-        seed : int, optional
-            Refused: OpenDP takes its noise from the operating system and cannot be seeded.
-        engine, settings, rule, on_not_converged, leave_one_out
-            Of mechanisms that fit a model: refused.
-        progress : callable, optional
-            See `pyhybrid.fitting.session.FitOptions`.
-
-        Returns
-        -------
-        Release
-            Without `diagnostics` and `fit`: nothing is sampled that could fail to converge.
-
-        Raises
-        ------
-        InvalidInput
-            For a missing column, values that are missing or outside of what is declared (the first
-            row is named), a seed, or a setting of a fit.
-        EngineUnavailable
-            If OpenDP is not installed.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
-        times = self._times_counted(n_draws_released, m)
-        options = FitOptions(
-            engine=engine, settings=settings, rule=rule, on_not_converged=on_not_converged
-        )
-        if options != FitOptions() or leave_one_out is not None:
+        usual = FitOptions(seed=options.seed, progress=options.progress)
+        if options != usual or leave_one_out is not None:
             raise InvalidInput(
                 f"{self.name} fits no model: give no engine, settings, rule, on_not_converged or "
                 "leave_one_out (--engine, --chains, --warmup, --draws, --adapt-delta, "
                 "--on-not-converged, --leave-one-out)"
             )
-        if seed is not None:
+        if options.seed is not None:
             raise InvalidInput(
                 f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
                 "whoever could reproduce it could subtract it"
             )
-        made = self._made(df, m, times, progress)
+        made = self._made(df, m, n_draws_released, options.progress)
         return Release.of(made.record, made.tables, origin=Origin(data=df))
 
     def _record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -159,7 +159,6 @@ class PerturbedHistogram(NoiseMechanism):
     levels: tuple[Any, ...] | None = None
     relation: str = "replace"
     decimals: int | None = None
-    delta_of_charge: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -233,7 +232,7 @@ class PerturbedHistogram(NoiseMechanism):
         """Columns that the mechanism itself reads beside its own, by what they are to it."""
         return {} if self.unit is None else {"unit": (self.unit,)}
 
-    def _times_counted(self, n_draws_released: int | None, m: int) -> int:
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         return check_draws_released(1 if n_draws_released is None else n_draws_released, m)
 
     def _made(

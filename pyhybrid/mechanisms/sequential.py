@@ -31,7 +31,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, FitStore
 from pyhybrid.mechanisms import PerturbedHistogram, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.accounting.charge import unsynthesized_sentence
-from pyhybrid.mechanisms.mechanism import Made, without_weights
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, without_weights
 from pyhybrid.mechanisms.perturbed_histogram import BoundHistogram
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.columns.levels import levels_declared, outcome_levels
@@ -56,7 +56,7 @@ Joined = BoundModel | BoundHistogram
 
 
 @dataclass(frozen=True)
-class SequentialSynthesis:
+class SequentialSynthesis(Mechanism):
     """Synthesize several columns in sequence.
 
     Parameters
@@ -116,11 +116,6 @@ class SequentialSynthesis:
         object.__setattr__(self, "rules", tuple(self.rules))
 
     @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-        return type(self).__name__
-
-    @property
     def relation(self) -> str:
         """Neighboring databases of the charge: the same in all steps."""
         return self.mechanisms[0].relation
@@ -170,7 +165,7 @@ class SequentialSynthesis:
     ) -> Release:
         """Fit, bound, charge and synthesize every column.
 
-        Parameters are those of `PseudoPosteriorMechanism.release`, without `leave_one_out`, and
+        Parameters are those of `Mechanism.release`, without `leave_one_out`, and
 
         workers : int, default 1
             Processes that columns are fitted in; what is released does not depend on it.
@@ -194,6 +189,26 @@ class SequentialSynthesis:
         """
         m = check_count(n_synthetic, "n_synthetic")
         drawn = check_draws_released(n_draws_released, m)
+        options = FitOptions(
+            seed=seed,
+            engine=engine,
+            settings=settings,
+            rule=rule,
+            on_not_converged=on_not_converged,
+            progress=progress,
+        )
+        return self._release(df, m, drawn, options, leave_one_out, workers, executor)
+
+    def _release(
+        self,
+        df: pd.DataFrame,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
+        workers: int = 1,
+        executor: Executor | None = None,
+    ) -> Release:
         if leave_one_out:
             raise InvalidInput(
                 "leave_one_out must be left out of a sequence (--leave-one-out, with several "
@@ -213,17 +228,10 @@ class SequentialSynthesis:
         rules_met_by(df, rules)
         if not self.allow_unlike:
             _check_kinds(self.mechanisms, bounds)
-        options = FitOptions(
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
-        random = streams(seed)
+        random = streams(options.seed)
         steps = _opened(self.mechanisms, bounds, options, random)
         if workers > 1 or executor is not None:
-            steps = fit_apart(steps, workers=workers, executor=executor, progress=progress)
+            steps = fit_apart(steps, workers=workers, executor=executor, progress=options.progress)
         parts: list[ReleaseRecord] = []
         tables = [df] * m
         for place, step in enumerate(steps, start=1):
@@ -231,7 +239,7 @@ class SequentialSynthesis:
             known = [_known(table, df, step.bound.synthesized, later) for table in tables]
             made = step.make(
                 n_synthetic=m,
-                n_draws_released=drawn,
+                n_draws_released=n_draws_released,
                 given=known,
                 rules=_rules_of(rules, step.bound.synthesized, later),
             )
@@ -241,7 +249,7 @@ class SequentialSynthesis:
         synthesized = [column for bound in bounds for column in bound.synthesized]
         whole = [joined(df, table[synthesized]) for table in tables]
         read = [column for each in rules for column in each.columns]
-        warned = on_not_converged == "warn"
+        warned = options.on_not_converged == "warn"
         return self._joined(parts, whole, origin, random, read, warned=warned)
 
     def _joined(

@@ -271,7 +271,7 @@ class NoisyMarginals(NoiseMechanism):
             "rows_per_unit": self.rows_per_unit,
         }
 
-    def _times_counted(self, n_draws_released: int | None, m: int) -> int:
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1):
             raise InvalidInput(
                 f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "

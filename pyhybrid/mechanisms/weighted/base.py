@@ -20,10 +20,9 @@ from pyhybrid.core.checks import (
     check_draws_released,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_fit
-from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of, with_evidence
 from pyhybrid.mechanisms.accounting.loss_account import (
     account_of_fit,
@@ -120,69 +119,20 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         """What the owner should know of the data beside bounds and weights. Confidential."""
         return {}
 
-    def release(
+    def _release(
         self,
         df: pd.DataFrame,
-        *,
-        n_synthetic: int = 1,
-        n_draws_released: int | None = None,
-        seed: int | None = None,
-        engine: str | Engine = "auto",
-        settings: SamplerSettings | None = None,
-        rule: ConvergenceRule | None = None,
-        on_not_converged: str = "raise",
-        progress: FitProgress | None = None,
-        leave_one_out: int | None = None,
+        m: int,
+        n_draws_released: int,
+        options: FitOptions,
+        leave_one_out: int | None,
     ) -> Release:
-        """Fit, bound, charge and synthesize.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Confidential records. Not modified.
-        n_synthetic : int, default 1
-            m, the number of synthetic data sets.
-        n_draws_released : int, optional
-            Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
-            vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
-            at the price of one: simulating from a released draw is post-processing).
-        seed, engine, settings, rule, on_not_converged, progress
-            See `pyhybrid.fitting.session.FitOptions`.
-        leave_one_out : int, optional
-            k: of a local release, also fit without each of the k records, or units, that it tells
-            most about, and charge the larger number where such a refit says more. What they found
-            is in ``release.confidential.refits`` and in the owner's report. Each costs a fit, or,
-            where weights are computed on the data, all fits of a release. Omitted: 2 where weights
-            are computed on fewer than 2,000 records, and else none. Where weights are computed on
-            the data the record that moves the draws most which they were read from is among them.
-
-        Returns
-        -------
-        Release
-
-        Raises
-        ------
-        InvalidInput
-            For data or arguments that do not meet what is stated.
-        EngineUnavailable, SamplingError
-            If no engine can run, or the one chosen fails.
-        NotConverged
-            If the chains do not converge.
-        """
-        m = check_count(n_synthetic, "n_synthetic")
-        released = check_draws_released(n_draws_released, m)  # before anything is fitted
         self._check_leave_one_out(leave_one_out)
-        options = FitOptions(
-            seed=seed,
-            engine=engine,
-            settings=settings,
-            rule=rule,
-            on_not_converged=on_not_converged,
-            progress=progress,
-        )
-        session = options.session(self.model.bind(df))
         return self.release_from(
-            session, n_synthetic=m, n_draws_released=released, leave_one_out=leave_one_out
+            options.session(self.model.bind(df)),
+            n_synthetic=m,
+            n_draws_released=n_draws_released,
+            leave_one_out=leave_one_out,
         )
 
     def release_from(
