@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from pyhybrid.core.checks import (
     check_draws_released,
     check_finite,
     check_fraction,
+    did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
@@ -44,6 +45,7 @@ __all__ = [
     "Mechanism",
     "MechanismSettings",
     "NoiseMechanism",
+    "check_columns",
     "check_unit_of_noise",
     "without_weights",
 ]
@@ -173,6 +175,22 @@ def check_unit_of_noise(unit: str | None, rows_per_unit: int | None) -> None:
         )
     if rows_per_unit is not None:
         check_count(rows_per_unit, "rows_per_unit")
+
+
+def check_columns(df: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a table without rows, with two columns of one name, or without one of `columns`."""
+    if not isinstance(df, pd.DataFrame) or len(df) == 0:
+        raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
+    twice = df.columns[df.columns.duplicated()]
+    if len(twice):
+        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+    for column in columns:
+        if column not in df.columns:
+            raise InvalidInput(
+                f"column {column!r} must be in the data, once: found "
+                f"{', '.join(str(c) for c in df.columns[:20])}"
+                f"{did_you_mean(column, df.columns)}"
+            )
 
 
 @dataclass(frozen=True)

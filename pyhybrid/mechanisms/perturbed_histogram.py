@@ -17,14 +17,13 @@ from pyhybrid.core.checks import (
     check_count,
     check_draws_released,
     check_positive,
-    did_you_mean,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting.charge import public_sentences, unsynthesized_sentence
-from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_unit_of_noise
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.decimals import check_decimals, of_steps, snapped
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.levels import check_levels_given, level_places, outcome_levels
@@ -285,17 +284,7 @@ class PerturbedHistogram(NoiseMechanism):
 
     def bind(self, df: pd.DataFrame) -> BoundHistogram:
         """Check `df` and find each record's cell; see `release`."""
-        if not isinstance(df, pd.DataFrame) or len(df) == 0:
-            raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-        if list(df.columns).count(self.column) != 1:
-            known = ", ".join(str(c) for c in df.columns[:20])
-            near = did_you_mean(self.column, df.columns)
-            raise InvalidInput(
-                f"column {self.column!r} must be in the data, once{near}: found {known}"
-            )
-        twice = df.columns[df.columns.duplicated()]
-        if len(twice):
-            raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
+        check_columns(df, (self.column,))
         own = df[self.column]
         if self.levels is not None:
             cells = levels_of(own, self.levels)

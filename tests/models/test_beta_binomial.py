@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration
 
 RNG = np.random.default_rng(3)
 N = 200
@@ -148,7 +148,7 @@ def test_ends_are_public_and_hold(given: Any, values: Any, message: str) -> None
 
 def test_settings_outlive_files_and_processes() -> None:
     told = json.loads(json.dumps(MODEL.describe()))
-    assert calibration_files._model(told, None) == MODEL
+    assert calibration._read_model(told, None) == MODEL
     assert pickle.loads(pickle.dumps(MODEL)) == MODEL
     assert build_model("beta_binomial:lower=1,upper=5", "y ~ x") == ph.BetaBinomial(
         "y ~ x", lower=1, upper=5

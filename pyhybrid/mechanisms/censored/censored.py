@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
@@ -29,8 +29,8 @@ from pyhybrid.mechanisms.accounting.charge import (
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.mechanism import Made
-from pyhybrid.mechanisms.weighted.base import Accounts, PseudoPosteriorMechanism, check_same_unit
-from pyhybrid.mechanisms.weighted.lipschitz_weighted import LipschitzWeighted
+from pyhybrid.mechanisms.weighted.base import Accounts
+from pyhybrid.mechanisms.weighted.truncated import CappedMechanism
 from pyhybrid.mechanisms.weighted.unweighted import Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
@@ -39,7 +39,6 @@ from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.epsilon import bound_of_epsilon
 from pyhybrid.privacy.units import unit_terms
 from pyhybrid.releases.report_context import Remarks
 
@@ -51,7 +50,7 @@ _OF_CALIBRATION = "frozen"
 
 
 @dataclass(frozen=True)
-class Censored(PseudoPosteriorMechanism):
+class Censored(CappedMechanism):
     r"""Release from the posterior with terms :math:`\max(-M, \min(M, \alpha_i (f_i - c_i)))`.
 
     A term moves by at most 2 M, for any parameters and any n. With a **center** theta_ref, c_i is
@@ -115,9 +114,6 @@ class Censored(PseudoPosteriorMechanism):
 
     model: Model = None  # type: ignore[assignment]
     _: KW_ONLY
-    epsilon: float | None = None
-    cap: float | None = None
-    inner: PseudoPosteriorMechanism | None = None
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
     center: Mapping[str, float | Sequence[float]] | Center | str | None = _OF_CALIBRATION
@@ -140,21 +136,12 @@ class Censored(PseudoPosteriorMechanism):
             )
         if self.calibration is not None:
             self._check_calibration(self.calibration)
-        elif (self.cap is None) == (self.epsilon is None):
-            raise InvalidInput(
-                "exactly one of cap and epsilon must be given, e.g. ph.Censored(model, epsilon=1)"
-            )
-        for name in ("cap", "epsilon"):
-            if getattr(self, name) is not None:
-                check_positive(getattr(self, name), name)
-        if self.inner is not None and self.inner.model != self.model:
-            raise InvalidInput("inner must be a mechanism over the same model")
+        self._check_capped(held=self.calibration is not None)
         if self.support is not None:
             raise InvalidInput(
                 "support is for charges made from draws: a censored release is charged its cap, "
                 "which holds for every record that could have been; leave it out"
             )
-        check_same_unit(self, self.inner)
         check_choice(self.sampling, "sampling", SAMPLINGS)
         if self.center is not None and self.center != _OF_CALIBRATION:
             if self.calibration is not None:
@@ -212,10 +199,6 @@ class Censored(PseudoPosteriorMechanism):
         if calibration is None:
             return {**settings, "inner": self._inner().describe()}
         return {**settings, "calibration": calibration.describe()}
-
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """What the inner mechanism reads."""
-        return {**super().reads(), **self._inner().reads()}
 
     def weights(self, session: FitSession) -> FloatArray:
         """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
@@ -283,7 +266,7 @@ class Censored(PseudoPosteriorMechanism):
     def private_settings(self) -> dict[str, Any]:
         """What tells calibrations apart that are described alike."""
         if self.calibration is None:
-            return self._inner().private_settings()
+            return super().private_settings()
         own = {"lowest": self.calibration.lowest, "highest": self.calibration.highest}
         center = self.theta_ref
         return own if center is None else {**own, "center": center.as_dict()}
@@ -355,9 +338,6 @@ class Censored(PseudoPosteriorMechanism):
         """Why the calibration may have been made from the records of `bound`, if it may."""
         return None if self.calibration is None else self.calibration.doubt(bound)
 
-    def _inner(self) -> PseudoPosteriorMechanism:
-        return self.inner or LipschitzWeighted(self.model, unit=self.unit)
-
     def _where_from(self) -> str | None:
         """Where the center came from, as `charge_of_censored_fit` takes it."""
         center = self.theta_ref
@@ -373,20 +353,14 @@ class Censored(PseudoPosteriorMechanism):
         center = self.theta_ref
         if self.calibration is not None:
             self.calibration.check_fits(bound)
-        size = self.calibration.cap if self.calibration is not None else self.cap
+        size = None if self.calibration is None else self.calibration.cap
         if center is not None and not bound.takes_center:
             raise InvalidInput(
                 "a center needs a built-in model or a ph.ComposedModel: a whole program of your "
                 "own clips terms as they are; give center=None"
             )
         if size is None:
-            assert self.epsilon is not None
-            size = bound_of_epsilon(
-                self.epsilon,
-                relation=self.relation,
-                density_above_one=bound.density_above_one or center is not None,
-                safety_factor=self.safety_factor,
-            )
+            size = self._size(bound, either_sign=center is not None)
         return Cap.of(size) if center is None else center.cap(bound, size)
 
     def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:

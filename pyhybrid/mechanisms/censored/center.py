@@ -1,4 +1,4 @@
-r"""The frozen center of a censored mechanism: theta_ref, its region, and what clipping takes away.
+r"""The reference of a censored mechanism: theta_ref, its region, and digests of its records.
 
 A record's term is clipped less its value at theta_ref, c_i = log p(x_i | theta_ref): clipping then
 starts where a term has moved by M, and not where it has the size M. theta_ref is public, or comes
@@ -24,9 +24,8 @@ log density falls by ten nats for each that the reference's own falls, a frozen 
 nothing. A grid ends there. A truth outside costs accuracy, not privacy, and `Calibration.drift`
 says how far it is.
 
-Whether the records to be released are those that a calibration was made from.
-
-A calibration keeps a digest of each of its records under a key of its own. Records of another
+**Shared records.** Whether the records to be released are those that a calibration was made from
+is looked for, too. A calibration keeps a digest of each of its records under a key of its own. Records of another
 database coincide with them by chance, often so where values are few; what chance explains is worked
 out from how often each record occurs in both databases together:
 

@@ -4,9 +4,8 @@ The joint distribution is p(y_1 | x) p(y_2 | y_1, x) ...: one log-linear model f
 first has public predictors only, whose rows are known. A later one has predictors whose true values
 are confidential: its tables are held against rows simulated from the models before it.
 
-Cells of records, drawn so that the tables with every predictor come out as the model has them.
-
-Records drawn one by one bring the noise of a sample into every table, which for n in the thousands
+**Even records.** Cells can be drawn so that the tables with every predictor come out as the model
+has them. Records drawn one by one bring the noise of a sample into every table, which for n in the thousands
 is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those left at a
 time: the probabilities of such a block are raked (iterative proportional fitting) to the tables
 that the records before it have left due. What is missing at the end is about one record of a cell,
@@ -38,16 +37,15 @@ from pyhybrid.mechanisms.marginals.domain import (
     stacked,
 )
 from pyhybrid.mechanisms.marginals.log_linear import (
-    Effects,
     Known,
     LogLinear,
+    Measurement,
     Prior,
-    TableWithNoise,
     fit_log_linear,
     probabilities,
 )
 
-__all__ = ["Chain", "KnownOf", "fit_chain", "fit_link", "predictors_of"]
+__all__ = ["Chain", "KnownOf", "fit_link", "predictors_of"]
 
 SIMULATED = 20_000
 """Rows, at least, that the tables of later columns are held against."""
@@ -81,7 +79,7 @@ class Chain:
         self,
         random: Streams,
         name: str,
-        draws: Mapping[str, Effects] | None = None,
+        draws: Mapping[str, FloatArray] | None = None,
         *,
         kept: Mapping[str, IntArray] | None = None,
         even: bool = False,
@@ -117,7 +115,7 @@ class Chain:
         }
         return replace(self, public=public, n=times * self.n)
 
-    def sample(self, n: int, random: Streams) -> list[dict[str, Effects]]:
+    def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
         """n draws of the effects of all columns."""
         each = {
             link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
@@ -147,38 +145,18 @@ def predictors_of(
     return found or [of_nothing(n)]
 
 
-def fit_chain(
-    noisy: Mapping[str, Sequence[TableWithNoise]],
-    *,
-    order: Mapping[str, tuple[str, ...]],
-    domain: Mapping[str, ColumnDomain],
-    public: Mapping[str, Predictor],
-    n: int,
-    random: Streams,
-    known: KnownOf | None = None,
-) -> Chain:
-    """Fit the columns in their `order`, each to its noisy tables with each of its predictors.
-
-    `domain`, `public`, `n` as in `Chain`; `known` goes from a column and its predictors to records
-    of a reference."""
-    chain = Chain(links=(), domain=domain, public=public, n=n)
-    for column, reads in order.items():
-        link = fit_link(chain, column, reads, noisy[column], random=random, known=known)
-        chain = replace(chain, links=(*chain.links, link))
-    return chain
-
-
 def fit_link(
     before: Chain,
     column: str,
     reads: Sequence[str],
-    tables: Sequence[TableWithNoise],
+    tables: Sequence[Measurement],
     *,
     random: Streams,
     known: KnownOf | None = None,
     earlier: Link | None = None,
 ) -> Link:
-    """Fit one column given the chain of those before it; parameters as of `fit_chain`.
+    """Fit one column given the chain of those before it, to its noisy `tables` with each of what it
+    reads; `known` goes from a column and its predictors to records of a reference.
 
     `earlier` is a fit of the same column to fewer tables, to start from.
     """
@@ -205,9 +183,9 @@ def fit_link(
     return Link(column=column, reads=tuple(reads), model=model)
 
 
-def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor]) -> Effects:
+def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
     """Effects of an earlier fit, 0 of predictors that it had not."""
-    own, ends = earlier.model.mode.values, earlier.model.prior.ends
+    own, ends = earlier.model.mode, earlier.model.prior.ends
     parts = [own[:, :1]]
     for name, each in zip(reads, predictors, strict=True):
         if name in earlier.reads:
@@ -215,7 +193,7 @@ def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor])
             parts.append(own[:, 1 + ends[place] : 1 + ends[place + 1]])
         else:
             parts.append(np.zeros((own.shape[0], each.cells.shape[1])))
-    return Effects(values=np.hstack(parts))
+    return np.hstack(parts)
 
 
 _LARGEST_BLOCK = 2**22  # probabilities

@@ -1,16 +1,12 @@
-"""The public domain of a column: levels, bins and a cell for missing values, declared beforehand.
+"""Public cells: of the domain of a column, declared beforehand, and of its predictors.
 
 A domain that is read from the confidential column would be a function of its records that no
 epsilon covers. It comes from a codebook, from a law, or from a reference table that is public.
-
-How records are shared out over the cells of a predictor, public or synthesized before.
 
 A number that is published as it is needs no bins: each record is shared out between the two knots
 next to its value, in proportion to how near they are (linear B-splines). Its shares sum to 1, so
 that it costs what a record in one bin costs, and effects are linear between knots in place of
 steps, which would weaken them.
-
-Uniform numbers that are evenly spread over the records of each group.
 """
 
 from __future__ import annotations

@@ -42,11 +42,10 @@ from pyhybrid.core.checks import FloatArray
 
 __all__ = [
     "MOST_EFFECTS",
-    "Effects",
     "Known",
     "LogLinear",
+    "Measurement",
     "Prior",
-    "TableWithNoise",
     "fit_log_linear",
     "probabilities",
 ]
@@ -55,16 +54,10 @@ _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Effects:
-    """Intercepts (column 0) and effects of one draw, or of the mode, shape (K, 1 + L)."""
-
-    values: FloatArray
-
-
-def probabilities(effects: Effects, cells: sparse.csr_array) -> FloatArray:
-    """p(k | z) for rows of shares z (R, L), shape (R, K)."""
-    score = cells @ effects.values[:, 1:].T + effects.values[:, 0]
+def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
+    """p(k | z) for rows of shares z (R, L), shape (R, K), under intercepts (column 0) and effects
+    (K, 1 + L)."""
+    score = cells @ effects[:, 1:].T + effects[:, 0]
     score -= score.max(axis=1, keepdims=True)
     np.exp(score, out=score)
     score /= score.sum(axis=1, keepdims=True)
@@ -91,7 +84,7 @@ def covariance(p: FloatArray, times: FloatArray, left: FloatArray, right: FloatA
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TableWithNoise:
+class Measurement:
     """A noisy table of a column with one predictor.
 
     `counts` (K, L) in records, may be negative; `variance` of the noise of a cell, or (K, 1), >= 0.
@@ -105,11 +98,11 @@ class TableWithNoise:
         """Of each cell, shape (K, L)."""
         return np.asarray(np.broadcast_to(self.variance, self.counts.shape), dtype=np.float64)
 
-    def with_another(self, other: TableWithNoise) -> TableWithNoise:
+    def with_another(self, other: Measurement) -> Measurement:
         """Both measurements of one table, each by its precision."""
         one, two = (1 / np.maximum(own.variance, _LEAST_VARIANCE) for own in (self, other))
         counts = (one * self.counts + two * other.counts) / (one + two)
-        return TableWithNoise(counts=counts, variance=1 / (one + two))
+        return Measurement(counts=counts, variance=1 / (one + two))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,14 +118,14 @@ class Known:
 
     def log_lik(self, effects: FloatArray) -> float:
         """Weighted log-likelihood."""
-        p = probabilities(Effects(values=effects), self.cells)
+        p = probabilities(effects, self.cells)
         own = p[np.arange(self.outcome.size), self.outcome]
         return self.weight * float(np.sum(np.log(np.maximum(own, 1e-300))))
 
     def local(self, effects: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Information (K (1 + L), K (1 + L)), as if all were like those at `rows`, and gradient
         (K (1 + L),)."""
-        p = probabilities(Effects(values=effects), self.cells)
+        p = probabilities(effects, self.cells)
         rest = -p
         rest[np.arange(self.outcome.size), self.outcome] += 1
         slope = np.hstack([rest.sum(axis=0)[:, None], np.asarray((self.cells.T @ rest).T)])
@@ -222,7 +215,7 @@ class LogLinear:
     L),) precision times mean of the normal likelihood, `scales` (J,) tau of each predictor at the
     mode, `steps` the Gauss-Newton steps taken."""
 
-    mode: Effects
+    mode: FloatArray
     information: FloatArray
     target: FloatArray
     prior: Prior
@@ -230,10 +223,10 @@ class LogLinear:
     steps: int
     converged: bool
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[Effects]:
+    def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the effects."""
         warmup, between = _SWEEPS if self.target.size <= _LARGE else _SWEEPS_OF_LARGE
-        shape, variances = self.mode.values.shape, np.maximum(self.scales, _SCALE) ** 2
+        shape, variances = self.mode.shape, np.maximum(self.scales, _SCALE) ** 2
         auxiliary, kept = np.ones_like(variances), []
         sizes = shape[0] * np.diff(self.prior.ends)
         for sweep in range(warmup + n * between):
@@ -247,7 +240,7 @@ class LogLinear:
             variances = rate / rng.standard_gamma((sizes + 1) / 2)
             auxiliary = (1 / _SCALE**2 + 1 / variances) / rng.standard_exponential(sizes.size)
             if sweep >= warmup and (sweep - warmup + 1) % between == 0:
-                kept.append(Effects(values=effects))
+                kept.append(effects)
         return kept
 
 
@@ -260,7 +253,7 @@ def fit_log_linear(
     prior: Prior,
     unknown: Sequence[bool] = (),
     known: Known | None = None,
-    start: Effects | None = None,
+    start: FloatArray | None = None,
     rng: np.random.Generator,
 ) -> LogLinear:
     """Mode and curvature of the posterior.
@@ -277,12 +270,12 @@ def fit_log_linear(
         their cells is uncertain.
     known : Known, optional
         Records of a reference.
-    start : Effects, optional
+    start : FloatArray, optional
         Where the search for the mode starts.
     rng : Generator
         Chooses the rows that the Fisher information is computed from, if there are many."""
     problem = _Problem(noisy, variance, cells, times, prior, unknown, known, rng)
-    effects = problem.start() if start is None else start.values
+    effects = problem.start() if start is None else start
     scales = np.full(len(prior.of_predictors), _START)
     converged, steps = False, 0
     most = _ITERATIONS if effects.size <= _LARGE else _ITERATIONS_OF_LARGE
@@ -302,7 +295,7 @@ def fit_log_linear(
             break
     local = problem.local(effects)
     return LogLinear(
-        mode=Effects(values=effects),
+        mode=effects,
         information=local.information,
         target=local.gradient + local.information @ effects.ravel(),
         prior=prior,
@@ -363,7 +356,7 @@ class _Problem:
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """mu, shape (K, L)."""
-        p = probabilities(Effects(values=effects), self.cells)
+        p = probabilities(effects, self.cells)
         found: FloatArray = np.asarray(self.turned @ (self.times[:, None] * p)).T
         return found
 
@@ -405,7 +398,7 @@ class _Problem:
 
     def _fisher(self, effects: FloatArray) -> FloatArray:
         """Covariance of cells with cells and the outcome's counts, shape (K, L, K, 1 + L)."""
-        p = probabilities(Effects(values=effects), self.some)
+        p = probabilities(effects, self.some)
         return covariance(p, self.some_times, self.some_design[:, 1:], self.some_design)
 
     def _of_unknown(self, mean: FloatArray) -> FloatArray:

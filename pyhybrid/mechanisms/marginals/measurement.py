@@ -36,7 +36,7 @@ from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.censored.center import shares_records
-from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_chain, predictors_of
+from pyhybrid.mechanisms.marginals.chain import Chain, KnownOf, fit_link, predictors_of
 from pyhybrid.mechanisms.marginals.domain import (
     ALONE,
     PARTS,
@@ -46,7 +46,7 @@ from pyhybrid.mechanisms.marginals.domain import (
     of_public,
     spread,
 )
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Known, TableWithNoise
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Known, Measurement
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
@@ -55,7 +55,6 @@ __all__ = [
     "Measured",
     "Measuring",
     "Reference",
-    "check_columns",
     "check_predictors",
     "most_cells",
     "reference_of",
@@ -74,7 +73,7 @@ class Measured:
     prices of all `answers` and `choices` (of tables to measure) add."""
 
     order: Mapping[str, tuple[str, ...]]
-    noisy: Mapping[str, tuple[TableWithNoise, ...]]
+    noisy: Mapping[str, tuple[Measurement, ...]]
     domain: Mapping[str, ColumnDomain]
     alone: Mapping[str, OneWay]
     answers: tuple[NoisyTables, ...]
@@ -120,7 +119,9 @@ class Measuring:
     @property
     def binned(self) -> tuple[str, ...]:
         """Columns that are measured alone first."""
-        return tuple(name for name in self.order if _is_merged(self.domain[name], self.most_bins))
+        most = self.most_bins
+        merged_ones = (n for n in self.order if most and len(self.domain[n].bins) - 1 > most)
+        return tuple(merged_ones)
 
     def check_sizes(self) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
@@ -152,7 +153,7 @@ class Measuring:
         tables = iter(answer.tables())
         noisy = {
             name: tuple(
-                TableWithNoise(counts=next(tables), variance=answer.variance)
+                Measurement(counts=next(tables), variance=answer.variance)
                 for _ in reads or (ALONE,)
             )
             for name, reads in self.order.items()
@@ -169,12 +170,13 @@ class Measuring:
         """Columns of many bins from their noisy counts (K, 1), and these bins merged."""
         if self.most_bins is None:
             return Columns(domain=self.domain, alone={})
+        reference = self.reference
         alone = {
             name: fit_one_way(
                 counts[name].ravel(),
                 variance=variance,
                 domain=self.domain[name],
-                known=self.counts_known(name),
+                known=None if reference is None else reference.counts(name, self.domain[name]),
             )
             for name in self.binned
         }
@@ -182,22 +184,15 @@ class Measuring:
                for name, own in alone.items()}  # fmt: skip
         return Columns(domain={**self.domain, **few}, alone=alone)
 
-    def chain(self, found: Measured, n: int, random: Streams) -> Chain:
+    def chain(self, measured: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        return fit_chain(
-            found.noisy,
-            order=found.order,
-            domain=found.domain,
-            public=self.public,
-            n=n,
-            random=random,
-            known=self.known(found.domain),
-        )
-
-    def counts_known(self, name: str) -> FloatArray | None:
-        """Counts of a column in the reference, shape (K,), if there is one."""
-        own = self.reference
-        return None if own is None else own.counts(name, self.domain[name])
+        chain = Chain(links=(), domain=measured.domain, public=self.public, n=n)
+        known = self.known(measured.domain)
+        for column, reads in measured.order.items():
+            tables = measured.noisy[column]
+            link = fit_link(chain, column, reads, tables, random=random, known=known)
+            chain = replace(chain, links=(*chain.links, link))
+        return chain
 
     def known(self, domain: Mapping[str, ColumnDomain]) -> KnownOf | None:
         """From a column and its predictors to the records of the reference in cells of `domain`."""
@@ -231,29 +226,6 @@ class Measuring:
         return noisy_tables(tables, price=price, relation=self.relation, unit=PARTS)
 
 
-def check_columns(
-    df: pd.DataFrame, synthesized: Sequence[str], given: Sequence[str], delta: float | None
-) -> None:
-    """Refuse a table that lacks a column, or is too large for a delta."""
-    if not isinstance(df, pd.DataFrame) or len(df) == 0:
-        raise InvalidInput(f"data must be a DataFrame with rows: found {type(df).__name__}")
-    twice = df.columns[df.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} occurs more than once")
-    for column in (*synthesized, *given):
-        if column not in df.columns:
-            raise InvalidInput(
-                f"column {column!r} must be in the data: found "
-                f"{', '.join(str(c) for c in df.columns[:20])}"
-                f"{did_you_mean(column, df.columns)}"
-            )
-    if delta is not None and delta * len(df) >= 1:
-        raise InvalidInput(
-            f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
-            f"{delta:g}; a larger one would allow to publish a record as it is"
-        )
-
-
 def check_predictors(
     predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
 ) -> None:
@@ -279,10 +251,6 @@ def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
     return domain.n_cells - merged_bins
-
-
-def _is_merged(domain: ColumnDomain, most_bins: int | None) -> bool:
-    return most_bins is not None and len(domain.bins) - 1 > most_bins
 
 
 _STEPS, _CLOSE = 60, 1e-3

@@ -38,18 +38,16 @@ from pyhybrid.mechanisms.accounting.charge import (
 )
 from pyhybrid.mechanisms.marginals.chain import Chain
 from pyhybrid.mechanisms.marginals.domain import ALONE, ColumnDomain, of_public, read_domain
-from pyhybrid.mechanisms.marginals.log_linear import Effects
 from pyhybrid.mechanisms.marginals.measurement import (
     Measured,
     Measuring,
     Reference,
-    check_columns,
     check_predictors,
     reference_of,
     within,
 )
 from pyhybrid.mechanisms.marginals.selection import SELECTS, chosen_tables
-from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_unit_of_noise
+from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -285,10 +283,17 @@ class NoisyMarginals(NoiseMechanism):
         random = streams()
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             chain, measured = self._measured(df, random)
-            sets = Sets.of(chain, measured, m, noise_aware=self.noise_aware, random=random)
+            # Several sets differ honestly; a single one, and all at the modes, need no draws.
+            apart = self.noise_aware and m > 1
+            effects = chain.sample(m, random) if apart else [None] * m
+            shares = measured.modes
+            drawn = measured.shares(m, random.generator("alone")) if apart else [shares] * m
         tables = []
         for place in range(m):
-            tables.append(sets.table(place, df, self.domain, random))
+            columns = self._columns(
+                place + 1, df, chain, measured, effects[place], drawn[place], random, even=m == 1
+            )
+            tables.append(joined(df, columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         settings = self.describe()
@@ -308,6 +313,37 @@ class NoisyMarginals(NoiseMechanism):
             counts="tables",
         )
         return Made(record=record, tables=tables)
+
+    def _columns(
+        self,
+        name: int,
+        df: pd.DataFrame,
+        chain: Chain,
+        measured: Measured,
+        effects: Mapping[str, FloatArray] | None,
+        shares: Mapping[str, FloatArray],
+        random: Streams,
+        *,
+        even: bool,
+    ) -> pd.DataFrame:
+        """Synthetic columns of the set `name`, from 1. `shares` are of the bins of columns that
+        were measured alone, too. The tables of a single set are `even`, those of the model; sets
+        that are compared with each other have the sampling noise that rules for several count on.
+        """
+        cells = chain.simulate(random, f"marginals/{name}", effects, even=even)
+        for column, held in shares.items():
+            rng = random.generator(f"bins/{name}/{column}")
+            whole, few = self.domain[column], measured.domain[column]
+            cells[column] = within(whole, few, cells[column], held, rng, even=even)
+        return pd.DataFrame(
+            {
+                column: self.domain[column].values(
+                    places, random.generator(f"within/{name}/{column}"), df[column], even=even
+                )
+                for column, places in cells.items()
+            },
+            index=df.index,
+        )
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -331,7 +367,12 @@ class NoisyMarginals(NoiseMechanism):
 
     def _measured(self, df: pd.DataFrame, random: Streams) -> tuple[Chain, Measured]:
         """The noisy tables, and their model."""
-        check_columns(df, self.synthesizes, self.given, self.delta)
+        check_columns(df, (*self.synthesizes, *self.given))
+        if self.delta is not None and self.delta * len(df) >= 1:
+            raise InvalidInput(
+                f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
+                f"{self.delta:g}; a larger one would allow to publish a record as it is"
+            )
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         for name in self.synthesizes:
             self.domain[name].check_values(name)
@@ -401,54 +442,3 @@ def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) ->
         for scale, times in scales.items()
     ]
     return "; ".join(told)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sets:
-    """What each of m sets is drawn from.
-
-    `few` are columns as they were measured, with merged bins; `effects` of each set, by column,
-    None for the modes; `shares` of the bins of columns that were measured alone, too. The tables of
-    a single set are `even`, those of the model. Sets that are compared with each other have the
-    sampling noise that rules for several sets count on."""
-
-    chain: Chain
-    few: Mapping[str, ColumnDomain]
-    effects: Sequence[Mapping[str, Effects] | None]
-    shares: Sequence[Mapping[str, FloatArray]]
-    even: bool
-
-    @classmethod
-    def of(
-        cls, chain: Chain, found: Measured, m: int, *, noise_aware: bool, random: Streams
-    ) -> Sets:
-        """m sets, from draws of the effects, or all from the modes."""
-        apart = noise_aware and m > 1
-        return cls(
-            chain=chain,
-            few=found.domain,
-            effects=chain.sample(m, random) if apart else [None] * m,
-            shares=found.shares(m, random.generator("alone")) if apart else [found.modes] * m,
-            even=m == 1,
-        )
-
-    def table(
-        self, place: int, df: pd.DataFrame, domain: Mapping[str, ColumnDomain], random: Streams
-    ) -> pd.DataFrame:
-        """Set `place`, from 0: public columns of `df`, and values of `domain` for the others."""
-        name = place + 1
-        cells = self.chain.simulate(
-            random, f"marginals/{name}", self.effects[place], even=self.even
-        )
-        for column, shares in self.shares[place].items():
-            rng = random.generator(f"bins/{name}/{column}")
-            cells[column] = within(
-                domain[column], self.few[column], cells[column], shares, rng, even=self.even
-            )
-        columns = {
-            column: domain[column].values(
-                own, random.generator(f"within/{name}/{column}"), df[column], even=self.even
-            )
-            for column, own in cells.items()
-        }
-        return joined(df, pd.DataFrame(columns, index=df.index))

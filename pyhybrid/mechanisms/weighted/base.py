@@ -46,7 +46,7 @@ from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.report_context import Origin, Remarks
 
-__all__ = ["Accounts", "PseudoPosteriorMechanism", "check_same_unit"]
+__all__ = ["Accounts", "PseudoPosteriorMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -372,14 +372,3 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""
         return self.weights(session) if self.reweighting is False else self.fit(session).fit.alpha
-
-
-def check_same_unit(
-    mechanism: PseudoPosteriorMechanism, inner: PseudoPosteriorMechanism | None
-) -> None:
-    """Raise InvalidInput if `inner`, whose weights are used, has another unit of privacy."""
-    if inner is not None and inner.unit != mechanism.unit:
-        raise InvalidInput(
-            f"inner must have the unit of privacy of {mechanism.name}: found {inner.unit!r} and "
-            f"{mechanism.unit!r}; give unit= to both"
-        )
