@@ -128,7 +128,8 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         return None
     if own.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    if n_distinct == len(own) and _all_distinct(column):
+    held = column.dropna().astype(str)
+    if n_distinct == len(own) and held[held != ""].is_unique:
         return "it looks like an identifier or a name: no two rows share a text"
     if (own.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
@@ -137,11 +138,6 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         if seldom.mean() > 0.3:
             return "it looks like names: many texts that few rows share"
     return None
-
-
-def _all_distinct(column: pd.Series) -> bool:
-    held = column.dropna().astype(str)
-    return bool(held[held != ""].is_unique)
 
 
 # --- Functions of a synthesized column -----------------------------------------------------------
@@ -168,7 +164,7 @@ def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -
     held = None
     for truth in truths:
         text = not pd.api.types.is_numeric_dtype(column.dtype)
-        if not _may_tell(truth.sample, _numbers(sample), text=text):
+        if not _tells(truth.sample, _numbers(sample), text=text, sample=True):
             continue
         held = _numbers(column) if held is None else held
         if _tells(truth.values, held, text=text):
@@ -191,34 +187,27 @@ def _numbers(column: pd.Series) -> FloatArray:
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
-def _may_tell(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
-    """False if the sample shows that neither is a function of the other, nor rises with it."""
+def _tells(y: FloatArray, c: FloatArray, *, text: bool, sample: bool = False) -> bool:
+    """True if one is a function of the other, or rises with it, more often than by chance; of a
+    `sample` if that may be."""
     both = np.isfinite(y) & np.isfinite(c)
     y, c = y[both], c[both]
-    if y.size < 2 or c.min() == c.max() or y.min() == y.max():
-        return False
-    if _repeated(y) and _constant_within(y, c):
-        return True
-    if _repeated(c) and _constant_within(c, y):
-        return True
-    return _one_way(y, c) or (_is_nominal(c, text) and _one_way(y, _by_mean(y, c)))
-
-
-def _tells(y: FloatArray, c: FloatArray, *, text: bool) -> bool:
-    both = np.isfinite(y) & np.isfinite(c)
-    y, c = y[both], c[both]
-    if y.size < _FEWEST or c.min() == c.max() or y.min() == y.max():
+    if y.size < (2 if sample else _FEWEST) or c.min() == c.max() or y.min() == y.max():
         return False
     for one, other in ((y, c), (c, y)):
-        if _constant_within(one, other) and _chance_of_map(one, other) < _LOG_CHANCE:
+        if _constant_within(one, other) and (
+            _repeated(one) if sample else _chance_of_map(one, other) < _LOG_CHANCE
+        ):
             return True
     if not text and _one_way(y, c):
-        return _chance_of_order(y, c) < _LOG_CHANCE
+        return sample or _chance_of_order(y, c) < _LOG_CHANCE
     if not _is_nominal(c, text):
         return False
     ordered = _by_mean(y, c)
-    found = float(gammaln(np.unique(c).size + 1))  # as many orders were there to choose from
-    return _one_way(y, ordered) and _chance_of_order(y, ordered) + found < _LOG_CHANCE
+    if not _one_way(y, ordered):
+        return False
+    orders = float(gammaln(np.unique(c).size + 1))  # as many were there to choose from
+    return sample or _chance_of_order(y, ordered) + orders < _LOG_CHANCE
 
 
 def _is_nominal(c: FloatArray, text: bool) -> bool:

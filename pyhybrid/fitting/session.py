@@ -190,14 +190,12 @@ class FitSession:
             self.store.bounds[bounds_key] = self.bounds_of(
                 draws, alpha, draw_quantile=draw_quantile, center=center
             )
-        bounds, censored = _clipped(self.store.bounds[bounds_key], clip)
-        return PosteriorFit(
+        return _bounded(
+            self.store.bounds[bounds_key],
+            clip,
             alpha=alpha,
-            cap=clip,
             draws=draws,
-            bounds=bounds,
             diagnostics=diagnostics,
-            censored=censored,
             fixed_draws=self.has_fixed_draws,
         )
 
@@ -219,16 +217,8 @@ class FitSession:
         draws = exact.confidential_draws(
             _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")
         )
-        bounds, censored = _clipped(self.bounds_of(draws, alpha, center=cap.reference), cap)
-        return PosteriorFit(
-            alpha=alpha,
-            cap=cap,
-            draws=draws,
-            bounds=bounds,
-            diagnostics=None,
-            censored=censored,
-            exact=exact,
-        )
+        bounds = self.bounds_of(draws, alpha, center=cap.reference)
+        return _bounded(bounds, cap, alpha=alpha, draws=draws, diagnostics=None, exact=exact)
 
     def unweighted(self, *, draw_quantile: float = 1.0) -> PosteriorFit:
         """The fit with all weights 1."""
@@ -515,18 +505,17 @@ class FitSession:
         return lambda done, total: report(label, done, total)
 
 
-def _clipped(
-    bounds: LipschitzBounds, cap: Cap | None
-) -> tuple[LipschitzBounds, npt.NDArray[np.bool_] | None]:
-    """Bounds no larger than the cap, and the records whose term met it."""
+def _bounded(bounds: LipschitzBounds, cap: Cap | None, **fit: Any) -> PosteriorFit:
+    """A fit with bounds no larger than the cap, and the records whose term met it."""
     if cap is None:
-        return bounds, None
+        return PosteriorFit(cap=None, bounds=bounds, **fit)
     if cap.below != cap.above:
         raise InvalidInput(
             f"cap must have equal ends: found {cap.below:g} below and {cap.above:g} above"
         )
     by_record, overall = np.minimum(bounds.by_record, cap.above), min(bounds.overall, cap.above)
-    return replace(bounds, by_record=by_record, overall=overall), bounds.by_record > cap.above
+    clipped = replace(bounds, by_record=by_record, overall=overall)
+    return PosteriorFit(cap=cap, bounds=clipped, censored=bounds.by_record > cap.above, **fit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -374,17 +374,6 @@ class Calibration:
         return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
-def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
-        )
-    if (cap is None) == (epsilon is None):
-        right = "ph.calibrate(model, last_year, epsilon=1)"
-        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
-
-
 def calibrate(
     model: Model,
     reference_data: pd.DataFrame,
@@ -442,7 +431,14 @@ def calibrate(
     -------
     Calibration
     """
-    _check_call(model, cap, epsilon)
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        right = "ph.calibrate(model, last_year, epsilon=1)"
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
     check_choice(relation, "relation", ("remove", "replace"))
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")

@@ -24,10 +24,10 @@ log density falls by ten nats for each that the reference's own falls, a frozen 
 nothing. A grid ends there. A truth outside costs accuracy, not privacy, and `Calibration.drift`
 says how far it is.
 
-**Shared records.** Whether the records to be released are those that a calibration was made from
-is looked for, too. A calibration keeps a digest of each of its records under a key of its own. Records of another
-database coincide with them by chance, often so where values are few; what chance explains is worked
-out from how often each record occurs in both databases together:
+**Shared records.** Whether the records to be released are those that a calibration was made from is
+looked for, too. A calibration keeps a digest of each of its records under a key of its own. Records
+of another database coincide with them by chance, often so where values are few; what chance
+explains is worked out from how often each record occurs in both databases together:
 
 If both were drawn from one population, any split of the pooled records into parts of n_0 and n_1 is
 as likely as any other. A record that occurs t times in all is then found c_1 times in the new data,

@@ -5,13 +5,13 @@ first has public predictors only, whose rows are known. A later one has predicto
 are confidential: its tables are held against rows simulated from the models before it.
 
 **Even records.** Cells can be drawn so that the tables with every predictor come out as the model
-has them. Records drawn one by one bring the noise of a sample into every table, which for n in the thousands
-is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those left at a
-time: the probabilities of such a block are raked (iterative proportional fitting) to the tables
-that the records before it have left due. What is missing at the end is about one record of a cell,
-at any n. A draw reads the model and public columns alone, so that it costs no epsilon. Averaged
-over draws a table is the model's within a third of a record: cells of few records are chased
-gently, as what they have too much of cannot be taken back.
+has them. Records drawn one by one bring the noise of a sample into every table, which for n in the
+thousands is as large as that of epsilon 4. Here they are drawn in random order, a quarter of those
+left at a time: the probabilities of such a block are raked (iterative proportional fitting) to the
+tables that the records before it have left due. What is missing at the end is about one record of a
+cell, at any n. A draw reads the model and public columns alone, so that it costs no epsilon.
+Averaged over draws a table is the model's within a third of a record: cells of few records are
+chased gently, as what they have too much of cannot be taken back.
 """
 
 from __future__ import annotations
