@@ -67,6 +67,8 @@ _SHIFTS = (-1.0, 1.0)
 _SMALLEST_BRACKET = 1e-4
 _ERRORS = 2.0  # standard errors of epsilon that the search cannot do better than
 _HALVINGS = 25
+_DRAWS, _ELEMENTS = 1000, 20_000_000
+_PARTS = 4  # of the draws, for the Monte Carlo error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -497,8 +499,6 @@ def _proposed(below: Fitted, above: Fitted, aim: float, *, halve: bool) -> float
 
 RISK_OF: Mapping[str, str] = {"gaussian": "deviation", "range": "range", "lipschitz": "size"}
 """What an accounting grows with."""
-_DRAWS, _ELEMENTS = 1000, 20_000_000
-_PARTS = 4  # of the draws, for the Monte Carlo error
 
 
 class Nearby:

@@ -70,6 +70,10 @@ __all__ = [
 ]
 
 _TERMS_OF_UNITS = 50_000_000  # elements; beyond, the account is made from fewer draws
+_ROWS = 10  # of predictors, those whose records move most
+_LOOKED_AT = 5  # outcomes by which they are found
+_DRAWS = 200
+_FEW, _BY_DEFAULT = 2000, 2
 
 
 def account_of_fit(
@@ -224,10 +228,6 @@ def _same(alpha: FloatArray, other: FloatArray) -> bool:
 Joined = Callable[[FitSession, BoundModel], WeightsWith]
 """From a session and possible records to the weights with each of them."""
 
-_ROWS = 10  # of predictors, those whose records move most
-_LOOKED_AT = 5  # outcomes by which they are found
-_DRAWS = 200
-
 
 def possible_account(
     session: FitSession, fit: PosteriorFit, support: Support, joined: Joined
@@ -297,9 +297,6 @@ def _candidates(bound: BoundRegression, support: Support, draws: Draws) -> Bound
         moved = risk_of(tried.log_lik(few), "deviation").reshape(len(rows), -1).max(axis=1)
         rows = rows.iloc[np.sort(np.argsort(-moved, kind="stable")[:_ROWS])].reset_index(drop=True)
     return of_records(bound, crossed(rows, bound.design.outcome, values, like))
-
-
-_FEW, _BY_DEFAULT = 2000, 2
 
 
 def refits_by_default(session: FitSession, without: WeightsWithoutRecords | None) -> int:

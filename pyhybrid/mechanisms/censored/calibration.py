@@ -76,6 +76,11 @@ from pyhybrid.running.files import folder_aside, whole_only
 __all__ = ["Calibration", "calibrate"]
 
 _FEWEST_FOR_VARIANCE = 20
+_VERSION = 1
+_KEY_BYTES = 16
+_TERMS = ("alpha", "count", "center")
+_OF_STEP = ": "  # between the names of a step and of a column of its design
+_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -513,13 +518,6 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
         elif not pd.api.types.is_numeric_dtype(values.dtype):
             levels[column] = sorted(values.dropna().unique().tolist())
     return levels
-
-
-_VERSION = 1
-_KEY_BYTES = 16
-_TERMS = ("alpha", "count", "center")
-_OF_STEP = ": "  # between the names of a step and of a column of its design
-_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
 # --- Files ---------------------------------------------------------------------------------------

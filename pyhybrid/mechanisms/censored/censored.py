@@ -47,6 +47,11 @@ __all__ = ["Censored"]
 SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
 _OF_CALIBRATION = "frozen"
+_DISPERSION = 25.0
+_CHAINS, _WARMUP, _DRAWS = 8, 250, 50
+_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps took minutes
+_FAR = 10.0
+_COMPARED = 40
 
 
 @dataclass(frozen=True)
@@ -382,13 +387,6 @@ class Censored(CappedMechanism):
             if within is not None:
                 return form, within
         return form, ParameterGrid.of(form, self.grid)
-
-
-_DISPERSION = 25.0
-_CHAINS, _WARMUP, _DRAWS = 8, 250, 50
-_DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps took minutes
-_FAR = 10.0
-_COMPARED = 40
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,7 @@ REGION = 10.0
 _SIZES = {1: 20_000, 2: 500}  # points of an axis, by the number of axes
 _NODES = {1: 401, 2: 81}  # of the excess, which is smooth
 _MOST_FROZEN = 10_000  # records
+_STANDARD_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -313,7 +314,6 @@ def _mean(values: FloatArray) -> FloatArray:
 
 
 Digests = npt.NDArray[np.uint64]
-_STANDARD_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

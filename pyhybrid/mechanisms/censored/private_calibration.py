@@ -54,6 +54,16 @@ __all__ = ["Round", "calibrate_privately", "center_of_model"]
 
 _HISTOGRAM_SHARE = 0.25  # of epsilon
 _MECHANISM = "calibrate_privately"
+_SHARES = (0.1, 0.1, 0.2)
+_MOVED = (8.0, 2.0, 0.6)  # nats that a term may move by before it is clipped
+_PER_PARAMETER = (10.0, 40.0, 200.0)  # records at least
+_STARTED = frozenset(
+    ("poisson", "negative_binomial", "beta", "beta_regression", "normal_regression", "bernoulli")
+)
+_DRAWN = 10_000  # rows at most that the model draws
+_STEP = 1e-3  # of coordinates, for the information at a point
+_ANYWHERE = 1e6  # standard deviations: no region
+_LIMITS = dict.fromkeys(("beta", "beta_regression"), (1e-10, 1 - 1e-10))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +84,6 @@ class Round:
     def __post_init__(self) -> None:
         check_positive(self.share, "share")
         check_positive(self.records, "records")
-
-
-_SHARES = (0.1, 0.1, 0.2)
-_MOVED = (8.0, 2.0, 0.6)  # nats that a term may move by before it is clipped
-_PER_PARAMETER = (10.0, 40.0, 200.0)  # records at least
 
 
 def usual_rounds(
@@ -356,16 +361,6 @@ def _start(bound: BoundRegression, given: Mapping[str, Any] | None) -> dict[str,
     return {name: np.asarray(own[name], dtype=np.float64) for name in names}
 
 
-_STARTED = frozenset(
-    ("poisson", "negative_binomial", "beta", "beta_regression", "normal_regression", "bernoulli")
-)
-
-
-_DRAWN = 10_000  # rows at most that the model draws
-_STEP = 1e-3  # of coordinates, for the information at a point
-_ANYWHERE = 1e6  # standard deviations: no region
-
-
 def center_of_model(
     bound: BoundRegression,
     values: Mapping[str, FloatArray],
@@ -425,9 +420,6 @@ def _rows_of_model(
     if not np.isfinite(f).all():
         raise InvalidInput("start must be a parameter at which the model can draw outcomes")
     return frozen_rows(drawn, np.full(y.size, weight), f)
-
-
-_LIMITS = dict.fromkeys(("beta", "beta_regression"), (1e-10, 1 - 1e-10))
 
 
 def _as_draws(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -52,6 +52,11 @@ SIMULATED = 20_000
 IntArray = npt.NDArray[np.int64]
 KnownOf = Callable[[str, Sequence[str]], Known]
 """From a column and its predictors to records of a reference."""
+_LARGEST_BLOCK = 2**22  # probabilities
+_SWEEPS = 3
+_FARTHEST = 4.0  # factor of a probability in a sweep
+_LEAST = 1e-12  # records of a cell that are divided by
+_GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,13 +199,6 @@ def _start(earlier: Link, reads: Sequence[str], predictors: Sequence[Predictor])
         else:
             parts.append(np.zeros((own.shape[0], each.cells.shape[1])))
     return np.hstack(parts)
-
-
-_LARGEST_BLOCK = 2**22  # probabilities
-_SWEEPS = 3
-_FARTHEST = 4.0  # factor of a probability in a sweep
-_LEAST = 1e-12  # records of a cell that are divided by
-_GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:

@@ -48,6 +48,11 @@ __all__ = [
 IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _FEW = 10  # numbers of a reference with at most so many values are levels
+PARTS = 16
+"""Parts that a record is shared out in: whole numbers, as the noise is made for."""
+ALONE = ""
+"""Stands among predictors for none: the column's own counts."""
+_KNOTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,13 +410,6 @@ def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:
             break
         kept.pop()
     return np.asarray(edges[[*kept, -1]])
-
-
-PARTS = 16
-"""Parts that a record is shared out in: whole numbers, as the noise is made for."""
-ALONE = ""
-"""Stands among predictors for none: the column's own counts."""
-_KNOTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -52,6 +52,22 @@ __all__ = [
 
 _LEAST_VARIANCE = 1e-9  # variance of a cell that is divided by
 IntArray = npt.NDArray[np.int64]
+MOST_EFFECTS = 3000
+"""Of one column with its predictors: their covariance is held in memory, and inverted."""
+_ITERATIONS, _ITERATIONS_OF_LARGE = 40, 10
+_ROWS = (1000, 8000)  # of the Fisher information, fewest and most; the mean is over all rows
+_WORK = 5e9  # rows times squared effects, at most
+_SD_OF_INTERCEPT = 5.0
+_SCALES = (0.01, 3.0)  # of tau: ends
+_START, _CLOSE = 0.3, 0.03
+_LEAST = 1e-3  # variance of a cell, in records: with less the information is too ill-conditioned
+_SCALE = 0.5  # of the half-Cauchy prior of tau
+_SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
+    (30, 5),
+    (5, 1),
+    800,
+)  # of the sampler: before, and for each draw
+_OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
 
 
 def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
@@ -133,24 +149,6 @@ class Known:
         times = np.full(rows.size, self.weight * self.outcome.size / rows.size)
         information = covariance(p[rows], times, design, design)
         return information.reshape(slope.size, slope.size), self.weight * slope.ravel()
-
-
-MOST_EFFECTS = 3000
-"""Of one column with its predictors: their covariance is held in memory, and inverted."""
-_ITERATIONS, _ITERATIONS_OF_LARGE = 40, 10
-_ROWS = (1000, 8000)  # of the Fisher information, fewest and most; the mean is over all rows
-_WORK = 5e9  # rows times squared effects, at most
-_SD_OF_INTERCEPT = 5.0
-_SCALES = (0.01, 3.0)  # of tau: ends
-_START, _CLOSE = 0.3, 0.03
-_LEAST = 1e-3  # variance of a cell, in records: with less the information is too ill-conditioned
-_SCALE = 0.5  # of the half-Cauchy prior of tau
-_SWEEPS, _SWEEPS_OF_LARGE, _LARGE = (
-    (30, 5),
-    (5, 1),
-    800,
-)  # of the sampler: before, and for each draw
-_OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -62,6 +62,11 @@ __all__ = [
 ]
 
 IntArray = npt.NDArray[np.int64]
+_STEPS, _CLOSE = 60, 1e-3
+_SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
+_SD_OF_LINE = 10.0  # of what second differences leave free
+_LEAST = 0.5  # records: what is not in a reference may be in the data
+_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -251,13 +256,6 @@ def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     merged_bins = 0 if most_bins is None else max(0, len(domain.bins) - 1 - most_bins)
     return domain.n_cells - merged_bins
-
-
-_STEPS, _CLOSE = 60, 1e-3
-_SMOOTH, _OWN = (1e-3, 1e6), (1e-3, 3.0)  # ends of lambda and of tau
-_SD_OF_LINE = 10.0  # of what second differences leave free
-_LEAST = 0.5  # records: what is not in a reference may be in the data
-_FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

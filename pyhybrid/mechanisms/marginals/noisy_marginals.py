@@ -58,6 +58,24 @@ from pyhybrid.running.blas import one_blas_thread
 __all__ = ["NoisyMarginals"]
 
 IntArray = npt.NDArray[np.int64]
+_ASSUMES = (
+    "The domains of all columns, their order and their predictors were fixed without looking at "
+    "the confidential columns.",
+    "The number of records is public, and so are the types of the columns and how they mark "
+    "missing values: the same for every possible record.",
+)
+_CHOICES = (
+    "Choices made by looking at the confidential data: domains, predictors, epsilon, and which of "
+    "several releases was kept.",
+    "Other releases from the same data: their epsilons add up.",
+    "Whether anything was released is itself an answer: values outside of their domain are "
+    "refused.",
+)
+_OF_REFERENCE = {
+    True: "The records of the reference, which is public.",
+    False: "The records of the reference: its own, without noise, are in the model that is drawn "
+    "from.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,27 +418,6 @@ class NoisyMarginals(NoiseMechanism):
             relation=self.relation,
             reference=reference,
         )
-
-
-_ASSUMES = (
-    "The domains of all columns, their order and their predictors were fixed without looking at "
-    "the confidential columns.",
-    "The number of records is public, and so are the types of the columns and how they mark "
-    "missing values: the same for every possible record.",
-)
-_CHOICES = (
-    "Choices made by looking at the confidential data: domains, predictors, epsilon, and which of "
-    "several releases was kept.",
-    "Other releases from the same data: their epsilons add up.",
-    "Whether anything was released is itself an answer: values outside of their domain are "
-    "refused.",
-)
-
-_OF_REFERENCE = {
-    True: "The records of the reference, which is public.",
-    False: "The records of the reference: its own, without noise, are in the model that is drawn "
-    "from.",
-}
 
 
 def _noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
