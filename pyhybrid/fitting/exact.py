@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from pyhybrid.primitives.library import opendp_version
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.cap import Cap
 
-__all__ = ["ExactPosterior", "exact_posterior"]
+__all__ = ["ExactPosterior", "exact_posterior", "frozen_draws"]
 
 _CHUNK = 20_000  # candidates at a time
 
@@ -96,26 +97,32 @@ class ExactPosterior:
 
     def _draws(self, places: npt.NDArray[np.intp], source: str) -> Draws:
         values = self.form.parameters(self.grid.at(places))
-        k = places.size
-        settings = SamplerSettings(chains=2, warmup=1, draws=max(k, 4))
-        return Draws(
-            variables={name: own[None] for name, own in values.items()},
-            divergent=np.zeros((1, k), dtype=bool),
-            treedepth=np.zeros((1, k), dtype=np.int64),
-            energy=np.zeros((1, k)),
-            step_size=np.ones(1),
-            inv_metric=None,
-            parameters=tuple(values),
-            provenance=Provenance(
-                engine="exact",
-                engine_version=source,
-                program=self.program,
-                program_sha256=self.program_sha256,
-                seed=0,
-                settings=settings,
-                seconds=0.0,
-            ),
+        settings = SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4))
+        provenance = Provenance(
+            engine="exact",
+            engine_version=source,
+            program=self.program,
+            program_sha256=self.program_sha256,
+            seed=0,
+            settings=settings,
+            seconds=0.0,
         )
+        return frozen_draws(values, provenance)
+
+
+def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
+    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
+    n_draws = len(next(iter(values.values())))
+    return Draws(
+        variables={name: own[None] for name, own in values.items()},
+        divergent=np.zeros((1, n_draws), dtype=bool),
+        treedepth=np.zeros((1, n_draws), dtype=np.int64),
+        energy=np.zeros((1, n_draws)),
+        step_size=np.ones(1),
+        inv_metric=None,
+        parameters=tuple(values),
+        provenance=provenance,
+    )
 
 
 def exact_posterior(

@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored.calibration import frozen_draws
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.privacy.cap import Cap
 from pyhybrid.privacy.frozen_rows import FrozenParts
 

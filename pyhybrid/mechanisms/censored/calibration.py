@@ -50,13 +50,13 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Draws, Provenance, SamplerSettings
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.center import (
     REGION,
     Center,
     ReferenceRecords,
     center_of_draws,
-    frozen_draws,
     reference_records,
     with_frozen_rows,
 )

@@ -61,7 +61,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Draws, Provenance
+from pyhybrid.engines import Draws
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.bound_steps import BoundParts
 from pyhybrid.models.families.regression import BoundRegression
@@ -75,7 +76,6 @@ __all__ = [
     "Center",
     "ReferenceRecords",
     "center_of_draws",
-    "frozen_draws",
     "given_center",
     "reference_records",
     "shares_records",
@@ -136,12 +136,13 @@ class Center:
         if set(self.sd) != {axis.name for axis in form.axes}:
             return None
         size = _SIZES[len(form.axes)]
-        return ParameterGrid(
-            axes=tuple(
-                Axis(name=name, lower=lower, upper=upper, size=size)
-                for name, (lower, upper) in self._ends(form).items()
-            )
-        )
+        at = form.coordinates({name: values[None] for name, values in self.parameters.items()})
+        axes = []
+        for axis in form.axes:
+            middle, half = float(at[axis.name][0]), self.region * self.sd[axis.name]
+            ends = {"lower": middle - half, "upper": middle + half}
+            axes.append(Axis(name=axis.name, size=size, **ends))
+        return ParameterGrid(axes=tuple(axes))
 
     def excess_on(
         self, bound: BoundModel, form: GridForm, grid: ParameterGrid, cap: Cap
@@ -174,17 +175,6 @@ class Center:
             region=self.region,
         )
 
-    def _ends(self, form: GridForm) -> dict[str, tuple[float, float]]:
-        at = form.coordinates({name: own[None] for name, own in self.parameters.items()})
-        half = {name: self.region * sd for name, sd in self.sd.items()}
-        return {
-            axis.name: (
-                float(at[axis.name][0]) - half[axis.name],
-                float(at[axis.name][0]) + half[axis.name],
-            )
-            for axis in form.axes
-        }
-
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types, without the frozen rows."""
         return {
@@ -205,21 +195,6 @@ class Center:
             public=fields["public"],
             frozen=frozen,
         )  # fmt: skip
-
-
-def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
-    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
-    n_draws = len(next(iter(values.values())))
-    return Draws(
-        variables={name: own[None] for name, own in values.items()},
-        divergent=np.zeros((1, n_draws), dtype=bool),
-        treedepth=np.zeros((1, n_draws), dtype=np.int64),
-        energy=np.zeros((1, n_draws)),
-        step_size=np.ones(1),
-        inv_metric=None,
-        parameters=tuple(values),
-        provenance=provenance,
-    )
 
 
 def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> FloatArray:

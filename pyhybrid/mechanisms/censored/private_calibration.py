@@ -35,10 +35,11 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
+from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate, categorical_levels
 from pyhybrid.mechanisms.censored.censored import Censored
-from pyhybrid.mechanisms.censored.center import REGION, Center, frozen_draws
+from pyhybrid.mechanisms.censored.center import REGION, Center
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram, bins_of
 from pyhybrid.models.base import Model
 from pyhybrid.models.families.cap_data import frozen_rows

@@ -353,15 +353,14 @@ class NoisyMarginals(NoiseMechanism):
             rng = random.generator(f"bins/{name}/{column}")
             whole, few = self.domain[column], measured.domain[column]
             cells[column] = within(whole, few, cells[column], held, rng, even=even)
-        return pd.DataFrame(
-            {
-                column: self.domain[column].values(
-                    places, random.generator(f"within/{name}/{column}"), df[column], even=even
-                )
-                for column, places in cells.items()
-            },
-            index=df.index,
-        )
+        values = {
+            column: self.domain[column].values(
+                places, random.generator(f"within/{name}/{column}"), df[column], even=even
+            )
+            for column, places in cells.items()
+        }
+        columns: pd.DataFrame = pd.DataFrame(values, index=df.index)
+        return columns
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
