@@ -19,7 +19,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
 
@@ -425,7 +425,7 @@ def test_settings_outlive_files_and_processes() -> None:
         ph.Bernoulli("y ~ x", prior="published"),
     ):
         told = json.loads(json.dumps(model.describe()))
-        assert calibration_files._model(told, None) == model
+        assert calibration._read_model(told, None) == model
         assert pickle.loads(pickle.dumps(model)) == model
     assert ph.Bernoulli("y ~ 1").describe()["prior"] == "normal"
 

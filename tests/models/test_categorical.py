@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models.initialization.levels import rough_levels
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
@@ -441,7 +441,7 @@ def test_settings_outlive_files_and_processes() -> None:
         ph.Categorical("y ~ x", levels=("no", "maybe", "yes"), prior_scale=1.0),
     ):
         told = json.loads(json.dumps(model.describe()))
-        assert calibration_files._model(told, None) == model
+        assert calibration._read_model(told, None) == model
         assert pickle.loads(pickle.dumps(model)) == model
     model = build_model("categorical:levels=bus+car+walk", "way ~ age")
     assert model == ph.Categorical("way ~ age", levels=("bus", "car", "walk"))

@@ -17,7 +17,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.embedded_points import ProgramAtPoints
-from pyhybrid.mechanisms.censored import calibration_files
+from pyhybrid.mechanisms.censored import calibration
 from pyhybrid.models.initialization.thresholds import rough_ordinal
 from pyhybrid.privacy.cap import Cap
 from tests.fuzzing.engine import RandomDraws
@@ -274,7 +274,7 @@ def test_outcomes_without_an_order_are_refused(values: Any, formula: str, messag
 def test_settings_outlive_files_and_processes() -> None:
     for model in (ph.Ordinal("y ~ 1"), ph.Ordinal("y ~ x", levels=("low", "high"))):
         told = json.loads(json.dumps(model.describe()))
-        assert calibration_files._model(told, None) == model
+        assert calibration._read_model(told, None) == model
         assert pickle.loads(pickle.dumps(model)) == model
     model = build_model("ordinal:levels=low+middle+high", "way ~ age")
     assert model == ph.Ordinal("way ~ age", levels=("low", "middle", "high"))
