@@ -90,7 +90,7 @@ def calibrate_table(
     relation, public, holds_no_released_record
         See `pyhybrid.calibrate`.
     seed, engine, settings, on_not_converged
-        See `pyhybrid.fitting.session.open_session`.
+        See `pyhybrid.fitting.session.FitOptions`.
     workers, executor
         Where columns are fitted; see `pyhybrid.SequentialSynthesis.release`.
 

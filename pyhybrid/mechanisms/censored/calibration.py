@@ -430,7 +430,7 @@ def calibrate(
         program can find out by itself is little where values are few.
     **options
         seed, engine, settings, rule, on_not_converged, progress of
-        `pyhybrid.fitting.session.open_session`.
+        `pyhybrid.fitting.session.FitOptions`.
 
     Returns
     -------

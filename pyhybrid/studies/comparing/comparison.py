@@ -139,7 +139,7 @@ def compare(
     n_draws_released : int, optional
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
     seed, engine, settings, rule, on_not_converged, progress
-        See `pyhybrid.fitting.session.open_session`.
+        See `pyhybrid.fitting.session.FitOptions`.
     workers : int, default 1
         Processes that work on mechanisms at once; does not change the results.
     executor : Executor, optional

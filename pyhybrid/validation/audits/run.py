@@ -45,7 +45,7 @@ def run_audits(
     engine : str or Engine, default "auto"
         For the fits of the frozen calibrations.
     progress : callable, optional
-        See `pyhybrid.fitting.session.open_session`.
+        See `pyhybrid.fitting.session.FitOptions`.
 
     Returns
     -------
